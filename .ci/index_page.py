@@ -12,10 +12,12 @@ from pathlib import Path
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)\s]+)\)")
+_PICTURE = re.compile(r'\b(src|srcset)="(?!https?://)([^"\s]+)"')
 
 
 def with_addresses(text: str, repository: str, version: str) -> str:
-    """Return `text` with its relative links leading into the repository as it is at this version."""
+    """Return `text` with its relative links and pictures leading into the repository as it is at this version."""
+    text = _PICTURE.sub(lambda found: f'{found[1]}="{repository}/raw/v{version}/{found[2]}"', text)
     return _LINK.sub(
         lambda found: f"{found[1]}[{found[2]}]({repository}/{'raw' if found[1] else 'blob'}/v{version}/{found[3]})",
         text,

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Prepares a release in this repository's files. See CONTRIBUTING.md, "Releases".
 
-usage: .ci/release.py version X.Y.Z     set the version, and make the unreleased part of the changelog its section
+usage: .ci/release.py version X.Y.Z     set the version, make the unreleased part of the changelog its section, and have
+                                        the README install from the package index
        .ci/release.py address URL       write the repository's address into all files that name it
        .ci/release.py check [TAG]       list the obstacles to a release; with TAG, compare it with the version
 """
@@ -26,6 +27,10 @@ MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has 
 NAMED_IN = ("docs/install.md",)  # pages that say how to install from the repository
 _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 _FROM_ADDRESS = re.compile(r"^(?:pipx install git\+.*\n)?(?=pipx install \.)", re.MULTILINE)
+_FROM_CLONE = re.compile(r"^In a clone of this repository:\n\n```sh\npipx install \. .*$", re.MULTILINE)
+FROM_INDEX = (
+    "```sh\npipx install swarm-locks   # or: uv tool install swarm-locks; in a clone of this repository: pipx install ."
+)
 _UNRELEASED = "## [Unreleased]\n"
 
 
@@ -51,6 +56,8 @@ def set_version(wanted: str) -> None:
         _write(name, {**_read(name), "version": wanted})
     tree = _read(MARKETPLACE)
     _write(MARKETPLACE, {**tree, "metadata": {**tree["metadata"], "version": wanted}})
+    readme = ROOT / "README.md"
+    readme.write_text(_FROM_CLONE.sub(FROM_INDEX, readme.read_text(encoding="utf-8"), count=1), encoding="utf-8")
 
 
 def set_address(url: str) -> None:
@@ -91,6 +98,8 @@ def in_the_way(tag: str = "") -> list[str]:
         found.append("CHANGELOG.md has changes under Unreleased: run `.ci/release.py version X.Y.Z`")
     if not sections or not re.match(rf"\[{re.escape(own)}\] - \d{{4}}-\d\d-\d\d\n", sections[0]):
         found.append(f"the newest section of CHANGELOG.md is not that of {own}, with its date")
+    if FROM_INDEX not in (ROOT / "README.md").read_text(encoding="utf-8"):
+        found.append("the README installs from a clone: run `.ci/release.py version X.Y.Z`")
     pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED_IN}
     nameless = [
         name for name, page in pages.items() if not re.search(r"^pipx install git\+https://", page, re.MULTILINE)

@@ -2,17 +2,20 @@
 
 The hook itself is CLIENT/hooks/EVENT.py, or hooks/EVENT.py for clients without scripts of their own.
 A third argument is the exit status of a coordinator that was killed while it ran the hook. It is only reported.
+Python compiles this file at each start: all that can be elsewhere is in ``launch``.
 """
 
-import os
 import sys
 
 if __name__ == "__main__":
-    client, event, *killed = sys.argv[1:]
+    sys.path.insert(0, sys.path[0] + "/../swarm_hook_core")
     try:
+        import lean  # first: it finds all others in fewer steps
+
+        lean.use_image()
         import launch
     except Exception:  # it is missing or broken, as other files here may be
-        os.execv("/bin/sh", ["/bin/sh", os.path.dirname(__file__) + "/hook.sh", client, event, "broken"])
-    if killed:
-        launch.report_killed(int(killed[0]))
-    __import__(event)
+        import os
+
+        os.execv("/bin/sh", ["/bin/sh", __file__[:-2] + "sh", *sys.argv[1:3], "broken"])
+    launch.run()

@@ -1,10 +1,8 @@
-# Starts a hook: /bin/sh hook.sh CLIENT EVENT [PYTHON]. Only the part before Python is here.
-#
+# Starts a hook: /bin/sh hook.sh CLIENT EVENT [PYTHON]; or swarm-mcp, for coordinator.sh: hook.sh coordinator WORD...
 # `swarm-mcp install` fills in PYTHON. Without it an interpreter is searched once and remembered in the state folder,
 # because clients distrust a plugin that changes. Early releases wired .../CLIENT/hooks/EVENT.py [PYTHON].
-# coordinator.sh runs swarm-mcp through the same search: hook.sh coordinator WORD...
 case $1 in */hooks/*.py) event=${1##*/} client=${1%/hooks/*}; set -- "${client##*/}" "${event%.py}" ${2:+"$2"} ;; esac
-here=${0%/*} script=$here/hook.py client=$1 event=${2:-} given=${3:-} within= killed=
+here=${0%/*} script=$here/hook.py client=$1 event=${2:-} given=${3:-} within= killed= first=
 
 # The state folder, as swarm_hook_core/state.py has it. It is empty if only Python can tell.
 state=${SWARM_STATE_DIR:-${XDG_STATE_HOME:-${HOME:-.}/.local/state}/swarm-mcp}
@@ -13,8 +11,7 @@ state=${SWARM_STATE_DIR:-${XDG_STATE_HOME:-${HOME:-.}/.local/state}/swarm-mcp}
 case $state in /*) ;; *) state= ;; esac
 
 if [ "$client" = coordinator ]; then
-    script=$here/coordinator.py event= given=
-    shift
+    script=$here/coordinator.py event= given=; shift
 else
     # An installed plugin starts the coordinator without Python before it, for as long as swarm_hook_core/lifecycle.py
     # allows. If another client runs hooks of Claude Code, swarm_hook_core/guests.py has to decide first.
@@ -31,11 +28,14 @@ else
     # After a call Python is needed only if a call is watched, words wait for a session, or the call's end is awaited.
     [ "$event" = post_tool_use ] && [ "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
         [ ! -d "$state/awaited" ] && { PATH=${PATH:-}:/usr/bin:/bin; exec cat >/dev/null; }
+    case $given$event.$client in pre_tool_use.claude-code | pre_tool_use.codex) [ "$state" ] && read -r first <"$state/first-look" ;; esac 2>/dev/null  # the coordinator's
     set -- "$client" "$event" $killed
 fi
 
-start() {
+start() {  # the program may be of another machine, in a shared home: its exec fails, and the shell ends, or bash goes on
     [ -x "$python" ] && [ -r "$script" ] || return
+    [ ! -s "$first" ] || [ ! -x "$first" ] || { trap 'exec "$python" -E -s -S "$script" "$client" "$event"' EXIT; [ ! "${BASH_VERSION:-}" ] ||
+        shopt -s execfail; exec "$first" 3 "$client" "$python" -E -s -S "$script" "$@" 2>/dev/null; }
     [ "$event" = session_start ] || exec "$python" -E -s -S "$script" "$@"
     "$python" -E -s -S "$script" "$@" 2>/dev/null && exit
 }

@@ -3,15 +3,27 @@
 Scripts run through hook.py (CLIENT EVENT), or alone (.../CLIENT/hooks/EVENT.py).
 """
 
-import gc
-import os
 import sys
 
+if "lean" not in sys.modules:  # a script that runs alone, without hook.py
+    sys.path.insert(0, __file__.rpartition("/")[0] + "/../swarm_hook_core")
+from lean import os, use_image
+
+del sys.path[0]
+image = use_image()
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def end(status: int) -> None:
     """End the process at once: to tidy up the interpreter would cost as much as the check."""
+    if image.has_missed and os.access(os.path.dirname(image.path), os.W_OK):
+        sys.path.insert(0, HERE)
+        try:
+            from image import renew
+
+            renew(image)
+        except ImportError:
+            pass  # its file is missing: the next hook imports its modules as usual
     os._exit(status)
 
 
@@ -37,6 +49,13 @@ def report_killed(status: int) -> None:
     end(tell(RUNTIME, event, status))
 
 
+def run() -> None:
+    """Run the hook that hook.py was started for, or report that a coordinator was killed while it ran the hook."""
+    if sys.argv[3:]:
+        report_killed(int(sys.argv[3]))
+    __import__(event)
+
+
 def host_of(client: str) -> str:
     """Return the client that runs the hooks of `client`. It may be another, or end this process to stand back."""
     if client == "claude-code" and {"COPILOT_PROJECT_DIR", "CURSOR_VERSION", "GROK_HOOK_EVENT"} & os.environ.keys():
@@ -54,8 +73,13 @@ def host_of(client: str) -> str:
 if folder != "hooks":
     client, event = sys.argv[1:3]
 sys.excepthook = end_in_silence
-gc.set_threshold(50_000)  # a check ends before there is much garbage; looking for it costs up to 1 ms
 sys.path[0] = os.path.dirname(HERE)
+host = host_of(client)
+script = f"integrations/{client}/hooks/{event}"
+image.keys["runtime"] = f"integrations/{host}/runtime"
+if not os.path.exists(f"{image.root}/{script}.py"):
+    script = f"integrations/hooks/{event}"
+image.keys[event] = script
 # A script changes the first of these to find this file if it runs alone.
-sys.path[:0] = [f"{HERE}/{client}/hooks", f"{HERE}/{host_of(client)}"]
+sys.path[:0] = [f"{HERE}/{client}/hooks", f"{HERE}/{host}"]
 sys.path.append(HERE + "/hooks")

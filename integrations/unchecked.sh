@@ -1,8 +1,8 @@
-# Answers if no hook can run. hook.sh, stand-in.sh and the guards of hs read this file only then.
+# Answers if no hook can run. hook.sh and the guards of hs read this file only then.
 
 # Sets `closed` to the variable or file that asks for denials (SWARM_FAIL=closed, as swarm_hook_core/fail_closed.py has
 # it), of a client whose runtime.py is in the folder $1, or to nothing. A `closed` anywhere in config.json counts. Nothing
-# is denied before swarm was ever used here. It starts no process: stand-in.sh asks before each write.
+# is denied before swarm was ever used here.
 find_closed() {
     closed= prefix=ANY store=${SWARM_DB_PATH:-.swarm-mcp/swarm.db}
     while read -r line; do

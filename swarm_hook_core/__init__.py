@@ -8,7 +8,12 @@ where it is first needed.
 
 __version__ = "0.1.0"
 DISTRIBUTION = "swarm-locks"  # the coordinator's name on the package index
-__all__ = ["DISTRIBUTION", "HookCore", "RuntimeConfig", "__version__"]
+__all__ = ["DISTRIBUTION", "EDIT", "REMOVE", "REPLACE", "HookCore", "RuntimeConfig", "__version__"]
+
+# The ways in which a write changes a file, as seen from the uncommitted work in it.
+EDIT = "edit"  # keeps the rest of the file; the default of a write that is not known to lose it
+REPLACE = "replace"  # other content comes in its place, whole
+REMOVE = "remove"  # the file is gone from its place
 
 
 def __getattr__(name: str) -> object:

@@ -6,13 +6,14 @@ file is kept, no session registered, and no write of another session is waited f
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.check import Check, rules
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.traces import OFF, Trail, level
+from swarm_hook_core.traces import OFF, level
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Question(Check):
         """Return a Trail that leaves nothing; None if the checkout wants no traces."""
         return asked_trail(self.config, self.call)
 
-    def session_and_reader(self) -> "tuple[Session, StoreReader]":
+    def session_and_glance(self) -> "tuple[Session, StoreReader]":
         """Return the session that is asked about."""
         return self.core.session, self.core.reader
 
@@ -66,7 +67,7 @@ class AskedCore(HookCore):
         self._session_id = session_id
 
     def verdicts(self, path: str, agent: str = "") -> "dict[str, Verdict]":
-        """Return the Verdict on each kind of write (``change``) to absolute `path` by the session, or its `agent`."""
+        """Return the Verdict on each kind of write (`EDIT`, ...) to absolute `path` by the session, or its `agent`."""
         found: dict[str, Verdict] = {}
         for how in KINDS:
             call = self._call(path, how, agent)
@@ -110,4 +111,4 @@ def asked_trail(config: RuntimeConfig, call: ToolCall) -> "AskedTrail | None":
 
 def _is_for_all(denial: "Denial") -> bool:
     """Return True if the denial is the same for each kind of write: it is for a lock, or for the work tree."""
-    return not denial.question and (denial.loss is None or denial.loss.why == "fence")
+    return not denial.question and (denial.loss is None or denial.loss.why in ("fence", "team"))

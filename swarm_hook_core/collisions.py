@@ -9,11 +9,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from swarm_hook_core.check import Writes
+    from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Held, Peers, Session
 
 FIRST_TARGETS = 40  # asked about before all others: mostly one of them is locked, or no file is
 TARGETS_AT_ONCE = 100  # of the others, between two looks at the clock
 DEEP = 64  # folders over a path that are asked about one by one
+
+
+def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: float) -> "Denial | None":
+    """Return the Denial of a call that names a file under a lock of another session, or None.
+
+    Raises ValueError if the input of a write tool cannot be read.
+    """
+    targets = writes.named
+    if not targets:
+        return None
+    collision = first_collision(session, targets, peers)
+    if collision is None:
+        return None
+    from swarm_hook_core.denial import of_lock
+
+    return of_lock(collision, session, writes.call, peers, now)
 
 
 def first_collision(

@@ -1,5 +1,7 @@
 """All that differs between runtimes, as data."""
 
+from swarm_hook_core import EDIT, REPLACE
+
 # The tools of clients that run commands: in a shell, and in a language without a reader here.
 SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
 OPAQUE_TOOLS = frozenset({"PowerShell"})
@@ -62,6 +64,11 @@ def plain_words(event: str, text: str, for_user: str = "") -> "dict[str, Any]":
     return {**shown, "hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
+def plain_replacement(event: str, given: object, words: str) -> "dict[str, Any]":
+    """Return the object by which Claude Code takes `given` as a call's input, and tells its model `words`."""
+    return {"hookSpecificOutput": {"hookEventName": event, "updatedInput": given, "additionalContext": words}}
+
+
 class Dialect(Frozen):
     """The client's spelling of hook payloads, and the answers that it accepts.
 
@@ -78,6 +85,7 @@ class Dialect(Frozen):
     denial          ``(event, reason) -> object`` that denies a call
     question        ``(event, text) -> object`` that has the client ask its user (``RuntimeConfig.asks``)
     words           ``(event, text, for_user) -> object`` that tells the model something
+    replacement     ``(event, input, words) -> object`` that gives a call another input (``RuntimeConfig.merges``)
     denial_status   exit status of a hook that denies
     reason_length   most characters of a reason that reach the model; 0 for no limit
     unheard         ``(event, source) -> bool``, True if the client drops words to the model there; None if never
@@ -85,7 +93,7 @@ class Dialect(Frozen):
 
     __slots__ = (
         "fields", "tools", "events", "mcp_tool", "input_is_text", "command", "amend", "denial", "question", "words",
-        "denial_status", "reason_length", "unheard",
+        "replacement", "denial_status", "reason_length", "unheard",
     )  # fmt: skip
     fields: "dict[str, str]"
     tools: "dict[str, str]"
@@ -97,6 +105,7 @@ class Dialect(Frozen):
     denial: "Callable[[str, str], dict[str, Any]]"
     question: "Callable[[str, str], dict[str, Any]]"
     words: "Callable[[str, str, str], dict[str, Any]]"
+    replacement: "Callable[[str, object, str], dict[str, Any]]"
     denial_status: int
     reason_length: int
     unheard: "Callable[[str, str], bool] | None"
@@ -105,12 +114,13 @@ class Dialect(Frozen):
         self, fields: "Any" = (), tools: "Any" = (), events: "Any" = (), input_is_text: bool = False,
         denial: "Any" = plain_denial, words: "Any" = plain_words, denial_status: int = 0, mcp_tool: "Any" = None,
         amend: "Any" = None, reason_length: int = 0, unheard: "Any" = None, command: str = "command",
-        question: "Any" = plain_question,
+        question: "Any" = plain_question, replacement: "Any" = plain_replacement,
     ):  # fmt: skip
         super().__init__(
             fields=dict(fields), tools=dict(tools), events=dict(events), mcp_tool=mcp_tool,
             input_is_text=input_is_text, command=command, amend=amend, denial=denial, words=words,
             denial_status=denial_status, reason_length=reason_length, unheard=unheard, question=question,
+            replacement=replacement,
         )  # fmt: skip
 
     def read(self, payload: "dict[str, Any]") -> "dict[str, Any]":
@@ -190,7 +200,7 @@ class RuntimeConfig(Frozen):
     extract_paths     ``(tool_input) -> iterable of paths as spelled`` for a call of such a tool;
                       raises ``ValueError`` for an input that cannot be read; optional beside `extract_changes`
     replaces          the write tools that replace the whole file; all others change a part of it
-    extract_changes   as `extract_paths`, but ``(path, how)`` (see ``change``), for a tool with several kinds; else None
+    extract_changes   as `extract_paths`, but ``(path, how)`` (`EDIT`, ...), for a tool with several kinds; else None
     transcript        the form of the file in which the client logs the model's input, if its hooks get the path
                       (``traces.transcript.FORMS``); else empty
     harmless_tools    the client's own tools with names that sound like writing, but that write no file of a checkout
@@ -243,6 +253,16 @@ class RuntimeConfig(Frozen):
             kernel_versions=tuple(kernel_versions), asks=asks, merges=merges,
             merge_versions=tuple(merge_versions),
         )  # fmt: skip
+
+    def changes_of(self, tool: str, tool_input: object) -> "list[tuple[str, str]]":
+        """Return ``[(path as spelled, how)]`` (`EDIT`, ...) of a call of one of `write_tools`. Raises ValueError."""
+        if self.extract_changes is not None:
+            return list(self.extract_changes(tool_input))
+        if tool in self.replaces:
+            how = REPLACE
+        else:
+            how = EDIT
+        return [(path, how) for path in self.extract_paths(tool_input)]
 
 
 def _paths_of(extract_changes: "Callable[[object], Iterable[tuple[str, str]]]") -> "Callable[[object], Iterable[str]]":

@@ -14,7 +14,7 @@ from swarm_hook_core import DISTRIBUTION  # a second name of the command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, Loss, Notice
     from swarm_hook_core.hooks import ToolCall
 
 NAME = "swarm-mcp"
@@ -76,14 +76,36 @@ def note_denial(runtime: str, call: "ToolCall", denial: "Denial") -> None:
         facts["--times"] = str(denial.times) if denial.times > 1 else ""
         words += [f"{flag}={value}" for flag, value in facts.items() if value]
         if loss is not None:
-            told = {"--why": loss.why, "--deed": loss.deed, "--command": loss.by[:LONGEST_WORDS]}
-            told["--said"] = denial.reason.partition("\n")[0][:LONGEST_WORDS]
-            told["--changed"] = str(loss.at) if loss.at else ""
-            words += [f"{flag}={value}" for flag, value in told.items() if value]
-            words += [f"--also={path}" for path in loss.also[:MOST_ALSO]]
+            words += _of_loss(loss, denial.reason)
         from swarm_hook_core.spawn import start_detached
 
-        start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file])
+        start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file or call.folder])
+
+
+def note_notice(runtime: str, call: "ToolCall", notice: "Notice") -> None:
+    """Have a notice recorded, by a command in the background.
+
+    Raises OSError.
+    """
+    argv = command() if call.session_id else []
+    if argv:
+        words = ["--notice", "--runtime", runtime, "--session-id", call.session_id]
+        if notice.loss.held.instance_id:
+            words += ["--holder", notice.loss.held.instance_id]
+        facts = {"--directory": call.cwd, "--agent": call.agent}
+        words += [f"{flag}={value}" for flag, value in facts.items() if value] + _of_loss(notice.loss, notice.reason)
+        from swarm_hook_core.spawn import start_detached
+
+        start_detached([*argv, "denied", *words, "--tool", call.tool, "--", notice.path or call.folder])
+
+
+def _of_loss(loss: "Loss", reason: str) -> list[str]:
+    """Return the options of ``denied`` about an obstacle, and about the words for the model."""
+    told = {"--why": loss.why, "--deed": loss.deed, "--command": loss.by[:LONGEST_WORDS]}
+    told["--said"] = reason.partition("\n")[0][:LONGEST_WORDS]
+    told["--changed"] = str(loss.at) if loss.at else ""
+    words = [f"{flag}={value}" for flag, value in told.items() if value]
+    return words + [f"--also={path}" for path in loss.also[:MOST_ALSO]]
 
 
 def note_attempt(runtime: str, call: "ToolCall", denial: "Denial") -> None:
@@ -99,7 +121,8 @@ def note_attempt(runtime: str, call: "ToolCall", denial: "Denial") -> None:
         from swarm_hook_core.spawn import start_detached
 
         words = ["--runtime", runtime, "--session-id", call.session_id, "--tool", call.tool]
-        words += [f"--target={denial.path}"] if denial.path != denial.deed else []
+        if denial.path != denial.deed:
+            words.append(f"--target={denial.path}")
         start_detached([*argv, "attempted", *words, "--", denial.deed])
 
 

@@ -5,7 +5,7 @@ import time
 
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
-from swarm_hook_core.state import has_plans, is_awaited, is_watching, state_dir
+from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.hooks import SessionEvent, Verdict
     from swarm_hook_core.lookup import LockReader, Session
+    from swarm_hook_core.lookup.glance import StoreGlance
 
 
 class HookCore:
@@ -99,7 +100,7 @@ class HookCore:
         verdict = self.check(call)
         if verdict is not None and verdict.denial is not None:
             self.note_denial(call, verdict.denial)
-        self.tell_owners(verdict, call)
+        self.report(verdict, call)
         return verdict
 
     def words_beside(self, verdict: "Verdict", call: ToolCall) -> str:
@@ -133,7 +134,7 @@ class HookCore:
                 self.note_denial(call, verdict.denial)
             except Exception as error:  # the answer is out
                 self.record_fault("pre_tool_use", error)
-        self.tell_owners(verdict, call)
+        self.report(verdict, call)
         return status
 
     def _precede(self, call: ToolCall, entry: str, words: str, merged: object = None) -> None:
@@ -194,18 +195,19 @@ class HookCore:
         """Give a denial a brief reason if its client has no room for the whole one. A lock's needs the `session`."""
         room = self.config.dialect.reason_length
         if 0 < room < len(denial.reason):
-            from swarm_hook_core.brief_reason import shorten
+            from swarm_hook_core.denial import shorten
 
             shorten(denial, session, call, room)
 
-    def mail_for(self, event: "SessionEvent", reader: "LockReader", session: "Session") -> str:
+    def mail_for(self, event: "SessionEvent", store: "StoreGlance | LockReader", session: "Session") -> str:
         """Return the words about the session's unread mail, each message once; nearly always empty."""
         try:
-            if not event.session_id or not reader.newest_mail(session.instance_id):
+            if not event.session_id or not store.newest_mail(session.instance_id):
                 return ""
             from swarm_hook_core import unread_mail
+            from swarm_hook_core.lookup.sqlite import whole
 
-            return unread_mail.take(self.config, event, reader, session)
+            return unread_mail.take(self.config, event, whole(store), session)
         except Exception as error:  # it is told at the next event
             self.record_fault("mail", error)
             return ""
@@ -223,9 +225,17 @@ class HookCore:
 
             note_attempt(self.config.runtime_name, call, denial)
 
-    def tell_owners(self, verdict: "Verdict | None", call: ToolCall) -> None:
-        """Tell the owners of uncommitted changes that the call overwrites them, or is denied for them repeatedly."""
-        if verdict is None or not verdict.owners:
+    def report(self, verdict: "Verdict | None", call: ToolCall) -> None:
+        """Have the notices of a call that goes ahead recorded.
+
+        Tell the owners of uncommitted changes that the call overwrites them, or is denied for them repeatedly.
+        """
+        if verdict is None:
+            return
+        for notice in verdict.noted:
+            if notice.is_news and verdict.denial is None:
+                self._note(call, notice)
+        if not verdict.owners:
             return
         from swarm_hook_core.traces.owners import tell
 
@@ -233,6 +243,14 @@ class HookCore:
             tell(self.config, call, verdict.owners, self.coordinator)
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
+
+    def _note(self, call: ToolCall, notice: "Notice") -> None:
+        from swarm_hook_core.coordinator import note_notice
+
+        try:
+            note_notice(self.config.runtime_name, call, notice)
+        except OSError as error:  # the model was told
+            self.record_fault("notices", error)
 
     # ------------------------------------------------------------------------------------- a call, afterwards
 
@@ -318,8 +336,17 @@ class HookCore:
         """
         if event.session_id and (self.config.dialect.unheard is not None or self._has_kept_words()):
             text = self._heard(name, event, text)
-        if text or for_user:
+        if (text or for_user) and not self._is_silent(event):
             answer(self.config.dialect.words(name, text, for_user))
+
+    @staticmethod
+    def _is_silent(event: "SessionEvent") -> bool:
+        """Return True while a person has switched swarm off in the session's folder."""
+        if not has_settings():
+            return False
+        from swarm_hook_core.settings import is_silent
+
+        return is_silent(event.cwd)
 
     def _has_kept_words(self) -> bool:
         """Return True if the client may have dropped words beside a merged text."""

@@ -1,4 +1,4 @@
-"""The reasons for which a call is denied."""
+"""The reasons for which a call is denied, or its model is told something about it."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -7,14 +7,18 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Held, Peers, Session
 
+PATH, WHO = 45, 40  # characters of a path, the last ones, and of a holder's name
+
 
 class Loss:
-    """Work without a lock that a denied call would have harmed.
+    """The obstacle to a call, if it is no lock that denies it. ``incident_words.REASONS`` has the words of each `why`.
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
           now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash. Without an owner
           (`without_owner`): ``person``: it is a person's; ``fence``: it is in another work tree; ``head``: it is the
-          HEAD, index or stash that sessions share
+          HEAD, index or stash that sessions share; ``team``: locks elsewhere may be unknown; ``unchecked``: the check
+          has failed. ``kernel``: the kernel refused a write under a lock. Of notices alone: ``possible``: a lock that
+          the call may run into; ``merged``, ``merged-person``; ``elsewhere``: written on another machine
     held  a ``lookup.Held`` with the owner of the work; its `instance_id` is empty if that is no session
     deed  the call's effect on it, as a verb: ``overwrite``
     by    the part of a command that does so, empty for a tool
@@ -40,6 +44,21 @@ def without_owner(why: str, deed: str, by: str = "", also: "Iterable[str]" = ())
     return Loss(why, Held("", ""), deed, by, also=also)
 
 
+class Notice:
+    """A call that goes ahead, with words about it for its model: the `path`, the obstacle (`loss`).
+
+    is_news  True if the coordinator is to be told of it (``storms``)
+    """
+
+    __slots__ = ("path", "loss", "reason", "is_news")
+
+    def __init__(self, path: str, loss: Loss, reason: str):
+        self.path = path
+        self.loss = loss
+        self.reason = reason
+        self.is_news = True
+
+
 class Denial:
     """A denied call: the `path` of its write, the lock (`held`) or the `loss`, and the `reason`.
 
@@ -48,7 +67,7 @@ class Denial:
     is_news  True if the coordinator is to be told of it (``storms``)
     file     the file that the session waits for; for a pattern this path only
     brief    the reason for a client that has no room for more, and `rest`, further words for its model; both empty
-             for other clients (``brief_reason``)
+             for other clients (`shortened`)
     short    the reason in fewer words, for a denial that is repeated; may be empty
     question the question to the person, if the person may let the call pass at the client (``persons``); may be empty
     deed     the attempt, if only a person may do that (``protected``); then there is neither `held` nor `loss`
@@ -85,3 +104,40 @@ def of_lock(
         within=within, own_id=session.instance_id, waiting=peers.waiting_for(path),
     )  # fmt: skip
     return Denial(path, held, words)
+
+
+def shorten(denial: Denial, session: "Session | None", call: "ToolCall", room: int) -> None:
+    """Set the ``brief`` reason of a `denial` that is longer than `room` characters, and its ``rest``.
+
+    For a lock, ``brief`` has the file, the holder and the way out, and ``rest`` has the news behind the reason. For any
+    other denial, ``brief`` is the beginning and ``rest`` the whole reason.
+    """
+    from swarm_hook_core.labels import token
+    from swarm_hook_core.storms import MANY, PERSON
+    from swarm_hook_core.untrusted_text import cut, named, quoted
+    from swarm_hook_core.wording import holder
+
+    reason, held = denial.reason, denial.held
+    if held is None or session is None:
+        denial.brief, denial.rest = cut(denial.short or reason, room), reason
+        return
+    denial.rest = reason.partition("\n")[2]
+    who, why, ask = holder(held, token(session.label, "identity"), session.instance_id)
+    path = denial.path.removeprefix(f"{call.folder}/")
+    if len(path) > PATH:
+        path = f"…{path[1 - PATH :]}"
+    if denial.times >= MANY:
+        times = f"denied {denial.times} times, "
+    else:
+        times = ""
+    begin = f"swarm lock blocked {call.client_tool} for {named(path)}: {times}held by {cut(who, WHO)}"
+    instead = f"work on something else, {ask.partition(' (')[0]}, or wait in line for it (lock_file with wait_seconds)"
+    if denial.times >= PERSON:
+        instead = "do what can be done without it, say in your answer what is left to do, and end the turn"
+    end = f". Do not write it another way: {instead}."
+    left = room - len(begin) - len(end) - len(" (note: )")
+    if why and left > 10:
+        note = f" (note: {quoted(held.note, left - len('...'))})"
+    else:
+        note = ""
+    denial.brief = cut(begin + note + end, room)

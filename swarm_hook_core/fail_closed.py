@@ -31,7 +31,7 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     if found is None:
         return None
     from swarm_hook_core import faults
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, without_owner
     from swarm_hook_core.hooks import Verdict
 
     if isinstance(error, NotChecked):
@@ -44,7 +44,11 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     else:
         denied = ""
     faults.record(config.runtime_name, "pre_tool_use", denied + why)
-    return Verdict(Denial("", None, _words(call.client_tool, why, found)) if may_write else None, failed=True)
+    if not may_write:
+        return Verdict(failed=True)
+    unknown = without_owner("unchecked", "write", why)
+    denial = Denial(_file_of(config, call), None, _words(call.client_tool, why, found), loss=unknown)
+    return Verdict(denial, failed=True)
 
 
 def demand(config: "RuntimeConfig", call: "ToolCall", why: str) -> None:
@@ -92,6 +96,16 @@ def _may_write(config: "RuntimeConfig", call: "ToolCall") -> bool:
     except Exception:
         return True  # it cannot be read: perhaps that is why there was no check
     return effects is not None and (effects.size > 0 or effects.runs)
+
+
+def _file_of(config: "RuntimeConfig", call: "ToolCall") -> str:
+    """Return the first file that a write tool names, for the record; else empty."""
+    try:
+        if call.tool in config.write_tools:
+            return next((os.path.join(call.folder, path) for path in config.extract_paths(call.input)), "")
+    except Exception:
+        return ""  # an input that cannot be read
+    return ""
 
 
 def _words(tool: str, why: str, found: "Any") -> str:

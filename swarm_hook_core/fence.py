@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Check
     from swarm_hook_core.hooks import ToolCall, Verdict
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.trail import Trail
 
 KIND = "fence"  # of the journal's entry: `key` is the top of the other work tree, `text` the call's id
 NO_ID = "-"
@@ -58,11 +58,14 @@ def judge(check: Check) -> Verdict | None:
 
     denies = trail.level != NOTICE
     words = _words(check.call, path, by, home, tree, denies)
-    if not denies:
-        return Verdict(None, words)
-    from swarm_hook_core.denial import Denial, without_owner
+    from swarm_hook_core.denial import Denial, Notice, without_owner
 
-    return Verdict(Denial(path, None, words, loss=without_owner(KIND, "write", by)))
+    loss = without_owner(KIND, "write", by)
+    if denies:
+        return Verdict(Denial(path, None, words, loss=loss))
+    verdict = Verdict(None, words)
+    verdict.noted = [Notice(path, loss, words)]
+    return verdict
 
 
 def _is_on(check: Check, top: str) -> bool:

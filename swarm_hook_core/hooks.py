@@ -30,19 +30,22 @@ class SessionEvent:
     agent       the id of the subagent concerned; empty for the session itself
     source      the cause of a session's start: ``startup``, ``resume``, ``compact``; of a notification its type
     turn        the client's id of the turn, if its beginning may be told more than once; else empty
+    prompt      the prompt that begins a turn; may be empty
     """
 
-    __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn")
+    __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn", "prompt")
 
     def __init__(
-        self, session_id: str = "", cwd: str = "", name: str = "", agent: str = "", source: str = "", turn: str = ""
-    ):
+        self, session_id: str = "", cwd: str = "", name: str = "", agent: str = "", source: str = "", turn: str = "",
+        prompt: str = "",
+    ):  # fmt: skip
         self.name = name
         self.session_id = session_id
         self.cwd = cwd
         self.agent = agent
         self.source = source
         self.turn = turn
+        self.prompt = prompt
 
 
 class ToolCall(SessionEvent):
@@ -94,10 +97,11 @@ class Verdict:
     plan     the kernel's plan while the call runs (``kernel.plans``), or None
     entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
     owners   messages to the owners of overwritten changes (``Trail.owners``)
+    noted    the Notices to record, if the call goes ahead
     input    the input that the client is to take for the call, with others' changes merged into it, or None
     """
 
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "input")
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "noted", "input")
 
     def __init__(
         self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
@@ -110,6 +114,7 @@ class Verdict:
         self.plan: Plan | None = None
         self.entry = ""
         self.owners: list[Any] = []
+        self.noted: list[Any] = []
         self.input: object = None
 
     def add(self, found: "Verdict") -> None:
@@ -119,6 +124,7 @@ class Verdict:
         self.watched = found.watched or self.watched
         self.plan = found.plan or self.plan
         self.owners = found.owners or self.owners
+        self.noted += found.noted
 
 
 def joined(*lines: str) -> str:
@@ -132,8 +138,8 @@ def session_event(payload: "dict[str, Any]") -> SessionEvent:
         why = "notification_type"
     else:
         why = "source"
-    words = [_text(payload.get(key)) for key in ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn")]
-    return SessionEvent(*words)
+    keys = ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn", "prompt")
+    return SessionEvent(*[_text(payload.get(key)) for key in keys])
 
 
 def tool_call(payload: "dict[str, Any]") -> ToolCall:

@@ -70,7 +70,7 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
 
     A session that another client still has open goes on.
     """
-    from swarm_hook_core import scratch
+    from swarm_hook_core import prompts, scratch
     from swarm_hook_core.process import client_process
 
     if not event.session_id:
@@ -81,6 +81,7 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
         _record(config, "session_end", str(error))
     _end_claims(config, event, "session_end", None)
     scratch.clear(config, event.session_id)
+    prompts.forget(config.runtime_name, event.session_id)
     from swarm_hook_core.traces import traces_dir
 
     if os.path.isdir(traces_dir()) and not _is_known(config, event, driver):

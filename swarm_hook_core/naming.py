@@ -8,6 +8,7 @@ Denials and notices load this; a check that lets a call pass does not. Spans of 
 """
 
 from swarm_hook_core.labels import short_session, token
+from swarm_hook_core.lookup import HOLD, TERMINAL
 from swarm_hook_core.untrusted_text import named, quoted
 
 TYPE_CHECKING = False
@@ -18,7 +19,7 @@ UNNAMED = "a session of another identity"
 SHORT = 8  # characters of an id
 LONGEST_WORDS = 40  # characters of the chosen words of a name
 # Values that stand for a runtime if there is no agent client.
-TERMINAL, HOLD, DETACHED, RUN, SERVER = "terminal", "hold", "detached", "run", "mcp"
+DETACHED, RUN, SERVER = "detached", "run", "mcp"
 MACHINE = "machine"  # the label's word for the machine of a session, if it is another one
 REMOTE = "team"  # the runtime of sessions on other machines
 

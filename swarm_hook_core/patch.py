@@ -57,12 +57,12 @@ def patch_paths(text: str) -> list[str]:
 
 
 def patch_changes(text: str) -> "list[tuple[str, str]]":
-    """Return `(path, how)` of the same files, as `patch_paths` spells them; `how` as in ``change``.
+    """Return `(path, how)` of the same files, as `patch_paths` spells them; `how`: `EDIT`, ....
 
     Adding a file replaces an existing one; moving one onto itself removes it. The last mention of a file counts, except
     for an update of a file that the envelope itself has added.
     """
-    from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+    from swarm_hook_core import EDIT, REMOVE, REPLACE
 
     hows = {_ADD: REPLACE, _UPDATE: EDIT, _DELETE: REMOVE, _MOVE_TO: REPLACE, _MOVE_FILE: REMOVE}
     changes: dict[str, Any] = {}

@@ -5,7 +5,7 @@ before a header; unknown lines are passed over. If a client refuses a patch, or 
 file's text), this names a path too many, never one too few.
 """
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ _BLANKS = (
 
 
 def changes_by_headers(text: str) -> "list[tuple[str, str]]":
-    """Return ``(path, how)`` of each file in a header, in order; `how` as in ``change``.
+    """Return ``(path, how)`` of each file in a header, in order; `how`: `EDIT`, ....
 
     Raises PatchUnreadable for a text without headers.
     """

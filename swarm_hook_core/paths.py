@@ -23,6 +23,12 @@ NO_CASE = "nocase:"
 LONGEST = 4096  # the longest path that a kernel opens; resolving much longer texts link by link would take minutes
 
 
+def own_path(path: str) -> str:
+    """Return `path` with the links in its folder resolved, but not a link that it is itself."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
 def real_paths() -> "Callable[[str], str]":
     """Return a function like ``os.path.realpath`` that looks at each path and each folder once.
 
@@ -115,17 +121,71 @@ def key_and_keys(path: str, is_new: bool = True) -> tuple[str, list[str]]:
 
 def _resolved(path: str) -> str:
     """Return ``os.path.realpath`` of absolute, normal `path`: in a third of the time if there are no links."""
-    if os.sep != "/":
+    if os.sep != "/" or kind_at(places_to(path)) is None:
         return os.path.realpath(path)
-    place = ""
-    try:
-        for name in path[1:].split("/"):
-            place += "/" + name
-            if os.lstat(place).st_mode & 0o170000 == 0o120000:
-                return os.path.realpath(path)
-    except OSError:
-        pass  # the path is missing or closed to us; so is all below it
     return path
+
+
+def places_to(path: str) -> "list[str]":
+    """Return the folders over absolute, normal `path`, from the top, and itself."""
+    found, place = [], ""
+    for name in path[1:].split("/"):
+        place += "/" + name
+        found.append(place)
+    return found
+
+
+def kind_at(places: "list[str]") -> "int | None":
+    """Return the type of the last of `places` (``S_IFMT`` of its mode), 0 if it is missing or closed to us.
+
+    None if one of them is a link, so that the path leads elsewhere.
+    """
+    kind = 0
+    try:
+        for place in places:
+            kind = os.lstat(place).st_mode & 0o170000
+            if kind == 0o120000:
+                return None
+    except OSError:  # and so is all below it
+        return 0
+    return kind
+
+
+class PlainPath:
+    """An absolute path as it is spelled, by which a process that locks it again and again need not be worked out anew.
+
+    `places`  its folders and itself; if none of them is a link, it is its own key
+    `other`   the path with its name in the other letter case; empty if that is the same
+    `keys`    its keys, first where letter case counts, then where it does not
+    """
+
+    __slots__ = ("path", "places", "other", "keys")
+
+    def __init__(self, path: str):
+        folder, _, name = path.rpartition("/")
+        self.path = path
+        self.places = places_to(path)
+        self.other = f"{folder}/{name.swapcase()}" if name.swapcase() != name else ""
+        self.keys = path, _without_case(path)
+
+    def look(self) -> "tuple[bool, bool] | None":
+        """Ask the disk: return if it is a folder, and if letter case is ignored there. None if a link is on the way."""
+        kind = kind_at(self.places)
+        if kind is None:
+            return None
+        if kind and self.other:
+            is_caseless = os.access(self.other, os.F_OK) and _one_file(self.other, self.path)  # mostly it is missing
+        else:
+            is_caseless = ignores_case(self.path)
+        return kind == 0o040000, is_caseless
+
+
+def plain_path(path: str) -> "PlainPath | None":
+    """Return absolute `path` as a PlainPath; None if it has other spellings, whatever the disk says of it."""
+    is_normal = os.sep == "/" and os.path.normpath(path) == path and path.strip() == path
+    if is_normal and path[:1] == "/" and path[:2] != "//" and _composed_on_mac(path) == path:
+        return PlainPath(path)
+    return None
 
 
 def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":

@@ -3,7 +3,8 @@
 One JSON object a line: ``{"at": unix seconds, "instance": the denied session, "holder", "keys": of the lock}``. A
 denial by a hook also has ``"path"``, the path of the write, ``"times"``, the number of recent denials with this one,
 ``"event"``, true if the store has it too, and ``"call"``, the client's id of the call: a session's server and the
-command beside it may both deny one call, which then counts once.
+command beside it may both deny one call, which then counts once. A notice has ``"notice"`` in the place of ``"path"``,
+and no keys: it counts as no denial.
 """
 
 import os
@@ -68,15 +69,18 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     return _calls(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
 
 
-def is_recorded(instance_id: str, holder_id: str, file: str, since: float) -> bool:
-    """Return True if the store was told since then that `file` was denied to that session because of that holder."""
+def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name: str = "path") -> bool:
+    """Return True if the store was told since then that `file` was denied to that session because of that holder.
+
+    `name` is the field that has it; ``notice`` for a notice.
+    """
     from swarm_hook_core.json_text import dumps
 
     wanted = (instance_id, holder_id, file)
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since:
             return False
-        if (one["instance"], one["holder"], one.get("path")) == wanted and one.get("event"):
+        if (one["instance"], one["holder"], one.get(name)) == wanted and one.get("event"):
             return True
     return False
 

@@ -38,7 +38,10 @@ def tree_over(path: str, is_real: bool = False) -> "Tree | None":
     folder = path
     while True:
         found = tree_at(folder, is_real)
-        parent = os.path.dirname(folder)
+        if is_real and os.sep == "/":
+            parent = folder.rpartition("/")[0] or "/"
+        else:
+            parent = os.path.dirname(folder)
         if found is not None or parent == folder:
             return found
         folder = parent
@@ -46,8 +49,10 @@ def tree_over(path: str, is_real: bool = False) -> "Tree | None":
 
 def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     """Return the Tree with this folder as its top, else None."""
-    mark = os.path.join(folder, ".git")
+    mark = f"{folder.rstrip('/')}/.git"
     try:
+        if not os.access(mark, os.F_OK):  # mostly; an error that is raised and caught takes ten times as long
+            return None
         kind = os.lstat(mark).st_mode & 0o170000
     except (OSError, ValueError):  # no work tree
         return None
@@ -97,6 +102,28 @@ def opted_in(tree: "Tree") -> bool:
                 setting = mine
         tree.takes_all = bool(setting)
     return bool(tree.takes_all)
+
+
+def may_take_all(path: str) -> bool:
+    """Return False if `opted_in` is False for the work tree over `path`, or there is none; absolute, links resolved.
+
+    True means that it has to be asked. Every lock asks this first: it takes a third of the time.
+    """
+    folder = path
+    while folder:
+        mark = f"{folder}/.git"
+        if os.access(mark, os.F_OK):
+            break
+        folder = folder.rpartition("/")[0]
+    else:
+        return os.access("/.git", os.F_OK)
+    try:
+        if os.lstat(mark).st_mode & 0o170000 != _FOLDER:
+            return True
+    except OSError:  # removed meanwhile
+        return True
+    setting, of_tree = _settings(f"{mark}/config")
+    return bool(setting) or of_tree
 
 
 def ids(tree: "Tree") -> "list[Any]":

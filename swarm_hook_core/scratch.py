@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LARGEST = 64 * 1024  # bytes of the saved facts
 _NAME = "meta.json"
-_SERVER = "server"
+_SERVER = "server"  # of earlier releases
 RENEWED = "renewed"  # as old as the last renewal that a hook of the session has started
 MAIL = "mail"  # the newest message that the session was told of
 _TURN = "turn"
@@ -89,39 +89,6 @@ def end_turn(config: "RuntimeConfig", session_id: str) -> None:
         os.rmdir(folder)
     except OSError:  # other facts are in the folder
         return
-
-
-def say_serving(config: "RuntimeConfig", session_id: str, server: str) -> bool:
-    """Note that the process `server` (``pid start``) answers this session's checks; return True if that is new."""
-    path = os.path.join(folder_of(config, session_id), _SERVER)
-    if _line_in(path) == server:
-        return False
-    write_private(path, server + "\n")
-    return True
-
-
-def stop_serving(config: "RuntimeConfig", session_id: str) -> None:
-    """Take that note back, no matter which server made it."""
-    try:
-        os.remove(os.path.join(folder_of(config, session_id), _SERVER))
-    except OSError:  # there is no note
-        return
-
-
-def forget_dead_servers(config: "RuntimeConfig") -> None:
-    """Remove the notes about servers that no longer run, left by sessions that were killed."""
-    from swarm_hook_core.process import gone, host_id
-
-    here, base = host_id(), os.path.join(state_dir(), config.scratch_dir_name)
-    for name in os.listdir(base):
-        folder = os.path.join(base, name)
-        pid, _, started = _line_in(os.path.join(folder, _SERVER)).partition(" ")
-        if pid.isdigit() and gone(here, int(pid), started, here):
-            for remove, path in ((os.remove, os.path.join(folder, _SERVER)), (os.rmdir, folder)):
-                try:
-                    remove(path)
-                except OSError:  # the folder is in use
-                    break
 
 
 def _line_in(path: str) -> str:

@@ -72,8 +72,10 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
     if _is_same_turn(core, event):
         return
+    _note_prompt(core, event)
+    rewound = _rewinds(core, event)
     _calls_are_over(core, event)
-    words = [lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
+    words = [rewound, lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
     if event.name == "UserPromptSubmit":
         words.append(_mail(core, event))
     if core.config.kernel and has_plans(event.session_id):
@@ -86,6 +88,43 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     news = news_of_others(core, event)
     core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news), _head_of(core, event)])))
     _was_told(core, news)
+
+
+def _note_prompt(core: "HookCore", event: "SessionEvent") -> None:
+    """Keep the first words of the prompt, for people who look on."""
+    if event.name != "UserPromptSubmit" or event.agent or not event.prompt or not event.session_id:
+        return
+    from swarm_hook_core import prompts
+
+    try:
+        prompts.note(core.config.runtime_name, event.session_id, event.prompt)
+    except OSError as error:  # a turn begins in any case
+        core.record_fault("prompt", error)
+
+
+def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
+    """Return the words about rewinds since the last turn, as a turn begins; keep what a turn has left, as it ends."""
+    if event.name not in ("UserPromptSubmit", "Stop") or event.agent or not event.session_id:
+        return ""
+    try:
+        from swarm_hook_core.traces import OFF, UNDO, level_of, own_journal
+
+        call = ToolCall(UNDO, None, event.session_id, event.cwd or os.getcwd(), event.name)
+        if level_of(core.config, call) == OFF or not os.path.exists(own_journal(core.config, call)):
+            return ""  # it has written nothing here
+        from swarm_hook_core.traces.rewinds import at_turn, keep_at_end
+        from swarm_hook_core.traces.trail import trail_of
+
+        trail = trail_of(core.config, call)
+        if trail is None:
+            return ""
+
+        if event.name == "UserPromptSubmit":
+            return at_turn(trail, core.driver)
+        keep_at_end(trail)
+    except Exception as error:  # a turn begins and ends in any case
+        core.record_fault("rewinds", error)
+    return ""
 
 
 def _words_of(news: "News | None") -> "list[str]":
@@ -139,7 +178,7 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
 def _agent_begins(core: "HookCore", event: "SessionEvent") -> None:
     """Note that a subagent runs: from now on it and the rest of its session are peers (``traces.siblings``)."""
     try:
-        from swarm_hook_core.traces import trail_of
+        from swarm_hook_core.traces.trail import trail_of
 
         cwd = event.cwd or os.getcwd()
         trail = trail_of(core.config, ToolCall("", None, event.session_id, cwd, event.name, event.agent))
@@ -173,14 +212,16 @@ def _drop_unheard(core: "HookCore", event: "SessionEvent") -> None:
 def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
     """Return the News of others' changes for a session that begins, or begins a turn; None for no news."""
     try:
-        from swarm_hook_core.traces import trail_of
+        from swarm_hook_core.traces import OFF, level_of, others_in, own_journal
 
-        trail = trail_of(core.config, ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name))
-        if trail is None or trail.is_alone():
+        call = ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name)
+        if level_of(core.config, call) == OFF or not others_in(*os.path.split(own_journal(core.config, call))):
             return None
         from swarm_hook_core.traces.news import News
+        from swarm_hook_core.traces.trail import trail_of
 
-        return News(trail, core.driver, time.time())
+        trail = trail_of(core.config, call)
+        return News(trail, core.driver, time.time()) if trail is not None else None
     except Exception as error:
         core.record_fault("traces", error)
         return None
@@ -189,10 +230,10 @@ def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
 def _head_of(core: "HookCore", event: "SessionEvent") -> str:
     """Return the words about a HEAD that was moved since the session last knew it; have the present one noted."""
     try:
-        from swarm_hook_core.traces import trail_of
+        from swarm_hook_core.traces import OFF, level_of
 
         folder = event.cwd or os.getcwd()
-        if trail_of(core.config, ToolCall("", None, event.session_id, folder, event.name)) is None:
+        if level_of(core.config, ToolCall("", None, event.session_id, folder, event.name)) == OFF:
             return ""
         from swarm_hook_core.traces.head import news
 

@@ -3,7 +3,7 @@
 import time
 
 from swarm_hook_core.lookup import Session
-from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.lookup.sqlite import StoreReader, whole
 from swarm_hook_core.state import local_store
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ def join(
         if session is not None:
             return session, store
     if store is not None and store.is_ours and not (instance_id and chosen_command()):
-        return unregistered(config, call, instance_id), store
+        return unregistered(config, call, instance_id), whole(store)
     if not instance_id:
         return None, None
     from swarm_hook_core.lookup.command import CommandReader

@@ -100,6 +100,15 @@ def protect(prefix: str, folder: str) -> Setting:
     return _word("protect", prefix, folder)
 
 
+def is_silent(folder: str) -> bool:
+    """Return True while `swarm-mcp protect off --for` holds in `folder`: swarm checks nothing there, and says nothing.
+
+    Never raises.
+    """
+    found = in_file("protect", folder)
+    return found.value == "off" and found.until > 0
+
+
 def fail(prefix: str, folder: str) -> Setting:
     """Return the fate of an unchecked write in `folder`: it goes ahead (OPEN) or is denied (CLOSED)."""
     return _word("fail", prefix, folder)

@@ -111,10 +111,11 @@ def start_detached(argv: list[str]) -> None:
         (os.POSIX_SPAWN_DUP2, 0, 1),
         (os.POSIX_SPAWN_DUP2, 0, 2),
     ]
+    environment = {**os.environ}
     try:
-        os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setsid=True)
+        os.posix_spawnp(argv[0], argv, environment, file_actions=streams, setsid=True)
     except NotImplementedError:
-        os.posix_spawnp(argv[0], argv, os.environ, file_actions=streams, setpgroup=0)
+        os.posix_spawnp(argv[0], argv, environment, file_actions=streams, setpgroup=0)
 
 
 def _give(handle: int, data: "Any") -> "Any":

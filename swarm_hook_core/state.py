@@ -6,6 +6,7 @@ doctor have the standard library only; tests hold them together. Everything is c
 
 import os
 import sys
+import time
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
@@ -26,6 +27,15 @@ def data_dir() -> str:
     if os.name == "nt":
         return os.path.dirname(user_folder("", "XDG_DATA_HOME", "~/.local/share"))
     return user_folder("", "XDG_DATA_HOME", "~/.local/share")
+
+
+def has_settings() -> bool:
+    """Return True if this user has a file of settings (``settings``)."""
+    try:
+        os.stat(config_path())
+    except (OSError, ValueError):
+        return False  # none, or a path that cannot be
+    return True
 
 
 def config_path() -> str:
@@ -290,6 +300,25 @@ def write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
+
+
+def lock_alone(handle: int, seconds: float = 0.5) -> None:
+    """Lock an open file or folder until it is closed; on Windows there are no such locks.
+
+    Raises OSError if another process keeps it locked for `seconds`: it may have been stopped.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        return  # Windows
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(0.002)
 
 
 def append_line(path: str, line: str, limit: int) -> None:

@@ -10,7 +10,7 @@ from swarm_hook_core.labels import token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Peers, Session
 
@@ -56,6 +56,17 @@ def weigh_loss(denial: "Denial", session: "Session", call: "ToolCall", now: floa
 
     more = {"path": denial.path, "times": denial.times, "event": denial.is_news, "call": call.id}
     repeated_denials.note(own_id, loss.held.instance_id, key_of(denial.path), **more)
+
+
+def weigh_notice(notice: "Notice", session: "Session", now: float) -> None:
+    """Set the `is_news` of a `notice`: the same is recorded once within `NOTED_SECONDS`."""
+    own_id, holder_id = session.instance_id, notice.loss.held.instance_id
+    mark = f"{notice.loss.why} {notice.path}"
+    notice.is_news = bool(own_id) and not repeated_denials.is_recorded(
+        own_id, holder_id, mark, now - NOTED_SECONDS, "notice"
+    )
+    if notice.is_news:
+        repeated_denials.note(own_id, holder_id, notice=mark, event=True)
 
 
 def _words(denial: "Denial", session: "Session", tool: str, span: float, waiting: int, now: float) -> str:

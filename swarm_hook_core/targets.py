@@ -50,20 +50,12 @@ def write_targets(config: "RuntimeConfig", tool: str, tool_input: object, cwd: s
 
 
 def changes(config: "RuntimeConfig", tool: str, tool_input: object, cwd: str) -> list[tuple[str, str, str]]:
-    """``(folder, path as spelled, how)`` of the same files, in order; `how`: see ``change``.
+    """``(folder, path as spelled, how)`` of the same files, in order; `how`: `EDIT`, ....
 
     Raises ValueError as `write_targets` does.
     """
     if tool in config.write_tools:
-        if config.extract_changes is not None:
-            return [(cwd, path, how) for path, how in config.extract_changes(tool_input)]
-        from swarm_hook_core.change import EDIT, REPLACE
-
-        if tool in config.replaces:
-            how = REPLACE
-        else:
-            how = EDIT
-        return [(cwd, path, how) for path in config.extract_paths(tool_input)]
+        return [(cwd, path, how) for path, how in config.changes_of(tool, tool_input)]
     command = shell_text(tool, tool_input)
     if PATCH_MARKER not in command:
         return []

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.check import Check, Writes
     from swarm_hook_core.hooks import ToolCall, Verdict
     from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.lookup.glance import StoreGlance
 
 KEPT_SECONDS = 86400  # of the marks for told sessions
 
@@ -40,7 +41,7 @@ class Stale:
         self.mark = mark
 
 
-def may_miss_locks(reader: "LockReader") -> bool:
+def may_miss_locks(reader: "StoreGlance | LockReader") -> bool:
     """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
     return bool(stale_trees(reader.shared_trees()))
 
@@ -58,13 +59,17 @@ def judge(check: "Check") -> "Verdict | None":
     tree = concern(stale, check.writes) if stale else None
     if tree is None:
         return None
-    if strict(check.config.env_prefix, call.folder):
-        from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, Notice, without_owner
 
-        return Verdict(Denial("", None, words(call.client_tool, tree, check.now, True), certain=False))
+    unknown = without_owner("team", "write")
+    if strict(check.config.env_prefix, call.folder):
+        said = words(call.client_tool, tree, check.now, True)
+        return Verdict(Denial(tree.top, None, said, certain=False, loss=unknown))
     if not check.is_question and not is_news(call, tree):
         return None
-    return Verdict(None, words(call.client_tool, tree, check.now, False))
+    verdict = Verdict(None, words(call.client_tool, tree, check.now, False))
+    verdict.noted = [Notice(tree.top, unknown, verdict.notice)]
+    return verdict
 
 
 def stale_trees(rows: "Any") -> "list[Any]":

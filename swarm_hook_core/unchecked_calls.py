@@ -34,11 +34,17 @@ def beside_locks(
         if faults.describe(second) != faults.describe(error):
             faults.record(config.runtime_name, "pre_tool_use", faults.describe(second))
         return None
+    from swarm_hook_core.traces.versions.locked import Kept
     from swarm_hook_core.watching import watch
 
-    watch.begin(config, call, locks, time.time())
+    watch.begin(config, call, locks, time.time(), Kept)
     faults.record(config.runtime_name, "pre_tool_use", faults.describe(error))
-    return Verdict(None, words, locks, failed=True)
+    from swarm_hook_core.denial import Notice, without_owner
+
+    verdict = Verdict(None, words, locks, failed=True)
+    unknown = without_owner("unchecked", "write", faults.describe(error))
+    verdict.noted = [Notice(locks[0].file, unknown, words)]
+    return verdict
 
 
 def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Any, list[Held]]":

@@ -115,16 +115,11 @@ def _told_in(text: str, instance_id: str) -> int:
 
 def _advance(path: str, instance_id: str, newest: int) -> int:
     """Note that all messages up to `newest` are told; return the number before. Of two hooks, one tells them."""
-    from swarm_hook_core.state import open_in_private, write_all
+    from swarm_hook_core.state import lock_alone, open_in_private, write_all
 
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)
     try:
-        try:
-            import fcntl
-        except ImportError:
-            pass  # Windows: two calls of one session at once may both tell it
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX)  # until it is closed
+        lock_alone(handle)  # Windows has none: two calls of one session at once may both tell it
         known = _told_in(os.read(handle, 512).decode("utf-8", "replace"), instance_id)
         if newest > known:
             os.lseek(handle, 0, os.SEEK_SET)

@@ -6,6 +6,7 @@ the packages. docs/dev/architecture.md explains the parts; a part that a package
 
   VERBS        verb -> the module with its function, in the order of the help page
   PLACES       verb of the package -> the verb of an earlier package that it stands behind on the help page
+  NOUNS        noun -> {its word -> verb}: `task claim` is the verb `claim`
   ALIASES      second name -> verb
   OTHER_WORDS  a word of other tools that people type -> the verb for the same purpose
   TOOLS        modules with MCP tools (their ``TOOLS``), in the order of the list
@@ -18,9 +19,10 @@ Hooks start commands that load this module, so it imports next to nothing.
 
 from __future__ import annotations
 
+import os
 import sys
 
-from swarm_hook_core.state import shares_locks
+from swarm_hook_core.state import shares_locks, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +45,20 @@ PUSH_BEGINS = "push begins"  # (folder): words about locks that are unknown here
 MACHINES = "machines"  # (store, scope): Machines (``answers.machines``), or None
 REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repository that is equal on all machines, or None
 LOGICAL_NEEDED = "logical needed"  # (tree): True if locks of this clone have to hold in all its work trees
+
+
+UNDOS = "swarm_mcp.changes.writing"  # the module with `recover`, for undos in this folder of the state folder
+
+
+def put_undos_right() -> list[str]:
+    """Complete or take back undos of killed processes. Return a line about each. Raises OSError.
+
+    Without any undo it costs a look for their folder.
+    """
+    if not os.path.isdir(os.path.join(state_dir(), "undos")):
+        return []
+    lines: list[str] = module_named(UNDOS).recover()
+    return lines
 
 
 def lists() -> Iterator[ModuleType]:
@@ -72,6 +88,15 @@ def verbs() -> list[str]:
 def table(part: str) -> dict[str, Any]:
     """Return a part that is a dictionary, such as ``"ALIASES"``, of all packages together."""
     return {name: value for one in lists() for name, value in getattr(one, part, {}).items()}
+
+
+def nouns() -> dict[str, dict[str, str]]:
+    """Return the words of each noun with their verbs, of all packages together: ``{"task": {"claim": "claim"}}``."""
+    found: dict[str, dict[str, str]] = {}
+    for one in lists():
+        for noun, words in getattr(one, "NOUNS", {}).items():
+            found.setdefault(noun, {}).update(words)
+    return found
 
 
 def names(part: str) -> list[str]:

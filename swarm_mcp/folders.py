@@ -8,6 +8,11 @@ from swarm_hook_core.paths import contains, git_root, translated
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 
+MOST_KNOWN = 500
+# Files by the folders of a session and their names: sessions ask for the same ones again and again. Neither the disk
+# nor the environment has a say in these.
+_files: dict[tuple[str, str, str], str] = {}
+
 
 def here() -> str:
     """Return this process's folder, or its former path if it has been deleted."""
@@ -41,12 +46,19 @@ def current_scope(explicit: str = "") -> str:
 def file_of(instance: Session, path: str) -> str:
     """The file that `path` means for a session: relative to its file_root, moved there from its root."""
     directory, root, file_root = instance.directory, instance.root, instance.file_root
+    known = _files.get((directory, file_root, path))
+    if known:
+        return known
     text = path.strip()
-    if not os.path.isabs(os.path.expanduser(text)):
-        return clean(text, file_root or directory)
-    absolute = clean(text)
-    if file_root in ("", directory):
-        return absolute  # it stands for no other folder; that need not be asked of the disk
+    is_relative, base = not os.path.isabs(os.path.expanduser(text)), file_root or directory
+    absolute = clean(text, base if is_relative else "")
+    if is_relative or file_root in ("", directory):
+        # It stands for no other folder; that need not be asked of the disk.
+        if base.startswith("/") and not text.startswith("~"):
+            if len(_files) >= MOST_KNOWN:
+                _files.clear()
+            _files[directory, file_root, path] = absolute
+        return absolute
     moved = translated(absolute, directory, root, file_root)
     if moved != absolute:
         return moved

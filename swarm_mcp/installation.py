@@ -6,15 +6,62 @@ import os
 import sys
 from pathlib import Path
 
-from swarm_hook_core.state import data_dir
+from swarm_hook_core.first_look import CONTRACT
+from swarm_hook_core.state import data_dir, read_private, state_dir, write_private
 from swarm_mcp.folders import plugin_folder
 
+FIRST_LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "swarm_check")
+FIRST_LOOK_NOTE = "first-look"  # in the state folder
+NOTE_BYTES = 8192
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
 
 
 def interpreter() -> str:
     """Return the real interpreter behind this process: no shim, no virtual environment to look up first."""
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+
+
+def first_look() -> str:
+    """Return the program in front of the check (``swarm_hook_core.first_look``); empty where it cannot serve.
+
+    A platform's wheel has it. It is not used if it cannot be run here, or is of another contract.
+    """
+    program = FIRST_LOOK
+    if not os.access(program, os.X_OK) or first_look_contract(program) != str(CONTRACT):
+        return ""
+    return program
+
+
+def first_look_contract(program: str) -> str:
+    """Return the number that the program answers, or the reason why it does not."""
+    import subprocess
+
+    try:
+        done = subprocess.run([program, "--contract"], capture_output=True, timeout=5, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout.decode("ascii", "replace").strip()
+
+
+def leave_first_look() -> None:
+    """Write the program's path into the state folder, for plugins from a repository (``integrations/hook.sh``)."""
+    path = os.path.join(state_dir(), FIRST_LOOK_NOTE)
+    try:
+        if os.path.lexists(FIRST_LOOK):
+            if read_private(path, NOTE_BYTES).decode("utf-8", "surrogateescape") == f"{FIRST_LOOK}\n":
+                return
+        elif not os.path.lexists(path):
+            return
+    except OSError:  # it was never written
+        pass
+    program = first_look()
+    try:
+        if program:
+            write_private(path, f"{program}\n")
+        elif os.path.lexists(path):
+            os.remove(path)
+    except OSError:
+        return  # those plugins start Python
 
 
 def coordinator_command() -> list[str]:
@@ -28,21 +75,54 @@ def coordinator_command() -> list[str]:
             folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
             if folder not in folders:
                 folders.append(folder)
-    code = f"import os, sys; sys.path[:0] = {folders!r}; from swarm_mcp.cli.main import main; os._exit(main())"
+    code = (
+        f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.start import begin; begin();"
+        " from swarm_mcp.cli.main import main; import os; os._exit(main())"
+    )
     return [interpreter(), "-I", "-S", "-c", code]
 
 
 def extra_command(extra: str) -> str:
-    """Return the command that adds the optional part `extra` of our package to this installation, by its installer."""
+    """Return the command that adds the optional part `extra` of our package to this installation, by its installer.
+
+    Installers of tools leave a file of their own in the environment: uv, pipx. Any other one is pip's.
+    """
     import shlex
 
-    spec = shlex.quote(f"{_installed_from()}[{extra}]")
-    prefix = Path(sys.prefix)
-    if (prefix / "uv-receipt.toml").is_file():
-        return f"uv tool install --force {spec}"
-    if (prefix / "pipx_metadata.json").is_file():
-        return f"pipx install --force {spec}"
-    return f"{shlex.quote(sys.executable)} -m pip install {spec}"
+    source, prefix = _installed_from(), Path(sys.prefix)
+    needed = [shlex.quote(one) for one in _needed_by(extra)]
+    if (prefix / "uv-receipt.toml").is_file() and needed:
+        return f"uv tool install --with {' --with '.join(needed)} {shlex.quote(source)}"
+    if (prefix / "pipx_metadata.json").is_file() and needed:
+        return f"pipx inject {shlex.quote(_pipx_name(prefix))} {' '.join(needed)}"
+    return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(f'{source}[{extra}]')}"
+
+
+def _needed_by(extra: str) -> list[str]:
+    """Return the packages of an optional part, each as its installer takes it: ``textual>=1``."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    from swarm_hook_core import DISTRIBUTION
+
+    try:
+        found = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:  # a copy without its record
+        return []
+    parts = [(one.partition(";")[0].strip(), one.partition(";")[2].replace("'", '"')) for one in found]
+    return [name for name, condition in parts if f'extra == "{extra}"' in condition]
+
+
+def _pipx_name(prefix: Path) -> str:
+    """Return the name that pipx has for this environment."""
+    import json
+
+    from swarm_hook_core import DISTRIBUTION
+
+    try:
+        main = json.loads((prefix / "pipx_metadata.json").read_text())["main_package"]
+        return str(main["package"] + main.get("suffix", ""))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # another release's form
+        return DISTRIBUTION
 
 
 def _installed_from() -> str:

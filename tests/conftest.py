@@ -90,7 +90,7 @@ def home(
         "XDG_DATA_HOME": ".local/share",
         "XDG_CACHE_HOME": ".cache",
         "XDG_CONFIG_HOME": ".config",
-        "SWARM_STATE_DIR": "state",
+        "SWARM_STATE_DIR": "state/swarm-mcp",
         "SWARM_DB_PATH": "store/swarm.db",
         "CLAUDE_CONFIG_DIR": ".claude",
         "CODEX_HOME": ".codex",

@@ -101,7 +101,8 @@ export default {
 		}),
 
 		beforeTool: quietly(async (made) => {
-			const { permissionDecision, permissionDecisionReason: reason, additionalContext } = await hooks.run(call("PreToolUse", made));
+			const answer = await hooks.run({ ...call("PreToolUse", made), takes_input: true });
+			const { permissionDecision, permissionDecisionReason: reason, additionalContext, updatedInput } = answer;
 			if (permissionDecision === "deny" && reason) {
 				denied.add(made.toolCall.toolCallId);
 				return { skip: true, reason };
@@ -109,7 +110,9 @@ export default {
 			// Cline's server for the sessions of all terminals does not name the calling session to MCP servers.
 			const isOwn = made.toolCall.toolName.startsWith(OWN_TOOLS);
 			const input = isOwn ? { input: { ...made.input, _session: session } } : {};
-			return { ...input, ...told(additionalContext) };
+			// The hook has all commands of a call as one text. Cline asks its user afterwards.
+			const merged = updatedInput?.command ? { input: { ...made.input, commands: [updatedInput.command] } } : {};
+			return { ...input, ...merged, ...told(additionalContext) };
 		}),
 
 		afterTool: quietly(async (made) => {

@@ -1,7 +1,7 @@
 """Cline: the tools that write files, and the commands of one call of its shell tool."""
 
-from swarm_hook_core.change import EDIT
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys, server_and_tool
+from swarm_hook_core import EDIT
+from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, paths_under_keys, server_and_tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,4 +51,5 @@ RUNTIME = RuntimeConfig(
     write_tools={"editor", "apply_patch"},
     extract_changes=extract_changes,
     dialect=Dialect(tools={"run_commands": "Bash"}, mcp_tool=server_and_tool, amend=_amended),
+    merges=PLUGIN,
 )

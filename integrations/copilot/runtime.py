@@ -6,8 +6,8 @@ inputs; those in camelCase come in Copilot's words, without the event's name.
 
 import os
 
-from swarm_hook_core.change import EDIT, REPLACE
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core import EDIT, REPLACE
+from swarm_hook_core.config import BESIDE, Dialect, RuntimeConfig, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,5 +92,8 @@ RUNTIME = RuntimeConfig(
         # Both dialects take the flat form; only one of them takes Claude Code's, and that for a denial alone.
         denial=lambda event, reason: {"permissionDecision": "deny", "permissionDecisionReason": reason},
         words=lambda event, text, for_user: {"additionalContext": text},
+        replacement=lambda event, given, words: {"modifiedArgs": given, "additionalContext": words},
     ),
+    merges=BESIDE,
+    merge_versions=("1.0.102",),
 )

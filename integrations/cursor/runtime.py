@@ -5,7 +5,7 @@ It could not be run here. Payloads that others have published fill the gaps of t
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, changes_in_patch, paths_under_keys
 
 TYPE_CHECKING = False

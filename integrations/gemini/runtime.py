@@ -1,6 +1,6 @@
 """Gemini CLI: the tools that write files, where it finds their paths, and its words for payloads and answers."""
 
-from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
+from swarm_hook_core.config import BESIDE, Dialect, RuntimeConfig, in_own_folder, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,5 +46,10 @@ RUNTIME = RuntimeConfig(
         # At a start Gemini puts the words before the first prompt: a prompt such as /swarm would no longer be a
         # command.
         unheard=lambda event, source: event in ("SessionStart", "PreToolUse"),
+        replacement=lambda event, given, words: {
+            "hookSpecificOutput": {"hookEventName": "BeforeTool", "tool_input": given}
+        },
     ),
+    merges=BESIDE,
+    merge_versions=("0.61.0",),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 
 TYPE_CHECKING = False

@@ -1,6 +1,6 @@
 """OpenCode: the tools that write files, and where they name them."""
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, paths_under_keys
 
 TYPE_CHECKING = False

@@ -1,7 +1,7 @@
 /**
  * MCP servers for pi: it has no MCP of its own. Their tools become pi's, as `mcp__<server>__<tool>`.
  *
- * The swarm's own server is in `mcp.json` beside this file. A run that `swarm-mcp run` or `dispatch` started names a
+ * The swarm's own server is in `mcp.json` beside this file. A run that `swarm-mcp worker run` or `dispatch` started names a
  * private file with more in SWARM_PI_SERVERS, in the same format, and its entries win.
  */
 import { readFileSync } from "node:fs";

@@ -1,9 +1,10 @@
 """A tool call before it is made, and the facts by which it is judged.
 
-    ToolCall ─▶ Check ─▶ rules.RULES ─▶ Verdict ─▶ rules.AFTERWARDS ─▶ words
+    ToolCall ─▶ Check ─▶ rules.RULES ─▶ Verdict ─▶ afterwards.AFTERWARDS ─▶ words
                   ├─ writes           Writes: the files that the call changes, from any reader
                   ├─ trail            uncommitted changes: the own ones, and the way to those of other sessions
-                  ├─ session, reader  the session that calls, and the store's locks
+                  ├─ session, glance  the session that calls, and the first look at the store
+                  ├─ reader           the store's locks
                   └─ peers, claimed   locks and claims of other sessions
 
 Each fact is found when a rule first asks for it, and kept: a call that meets no other session loads neither the shell
@@ -25,24 +26,15 @@ if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Held, LockReader, Peers, Session
-    from swarm_hook_core.lookup.sqlite import StoreReader
+    from swarm_hook_core.lookup.glance import StoreGlance
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.claimed import Claimed
     from swarm_hook_core.traces.merged_writes import Merge
+    from swarm_hook_core.traces.trail import Trail
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
-# Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
-_OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
-_OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
 PERSONS_CHANGES = "what a person has changed"
-# Parts of a shell command that may destroy a file; ``persons.glance`` looks closer at a text with one of them.
-DESTROYERS = (
-    "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl",
-    "wget", "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil",
-    "'w", '"w', "os.re", "-delete", "-exec", "-fprint",
-)  # fmt: skip
 
 
 class Writes:
@@ -89,11 +81,16 @@ class Writes:
 
     @property
     def changes(self) -> "list[tuple[str, str, str]]":
-        """``(folder, path as spelled, how)`` of the same files; `how` as in ``change``. Raises ValueError."""
+        """``(folder, path as spelled, how)`` of the same files; `how`: `EDIT`, .... Raises ValueError."""
         if self._changes is None:
-            from swarm_hook_core.targets import changes
+            call = self.call
+            if self.has_names:
+                found = self.config.changes_of(call.tool, call.input)
+                self._changes = [(call.folder, path, how) for path, how in found]
+            else:
+                from swarm_hook_core.targets import changes
 
-            self._changes = changes(self.config, self.call.tool, self.call.input, self.call.folder)
+                self._changes = changes(self.config, call.tool, call.input, call.folder)
         return self._changes
 
     @property
@@ -114,6 +111,23 @@ class Writes:
             self._effects = effects_of(self.call)
             self.is_read = True
         return self._effects
+
+
+class _LateReader:
+    """Stands for the reader of the locks, which is loaded with the first question to it."""
+
+    __slots__ = ("_glance", "_whole")
+
+    def __init__(self, glance: "StoreGlance | LockReader"):
+        self._glance = glance
+        self._whole: LockReader | None = None
+
+    def __getattr__(self, name: str) -> object:
+        if self._whole is None:
+            from swarm_hook_core.lookup.sqlite import whole
+
+            self._whole = whole(self._glance)
+        return getattr(self._whole, name)
 
 
 class Check:
@@ -137,6 +151,7 @@ class Check:
         self.is_part = core.is_within
         self.is_over = False
         self._session: Session | None = None
+        self._glance: StoreGlance | LockReader | None = None
         self._reader: LockReader | None = None
         self.claimed: Claimed | None = None
         self.shared_trees: list[Any] = []
@@ -162,7 +177,7 @@ class Check:
 
     def find_trail(self) -> "Trail | None":
         """Return a new Trail."""
-        from swarm_hook_core.traces import trail_of
+        from swarm_hook_core.traces.trail import trail_of
 
         return trail_of(self.config, self.call)
 
@@ -174,76 +189,41 @@ class Check:
         over locks.
         """
         if self._is_beside_others is None:
+            self._is_beside_others = False
+            if self.writes.has_names:
+                return False
+            from swarm_hook_core.check.company import has_company
+
             try:
-                self._is_beside_others = not self.writes.has_names and self._has_company()
+                self._is_beside_others = has_company(self)
             except Exception as error:
                 self.failed("traces", OTHERS_CHANGES, error)
-                self._is_beside_others = False
         return self._is_beside_others
-
-    def _may_destroy(self) -> bool:
-        """Return True if the call may destroy a person's uncommitted work, by a first look at its text."""
-        call = self.call
-        if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
-            return call.tool not in OPAQUE_TOOLS  # few clients; tools of servers are read in any case
-        text = call.input.get("command")
-        if not isinstance(text, str):
-            return True
-        if not any(mark in text for mark in DESTROYERS):
-            return False
-        from swarm_hook_core.persons.glance import may_destroy
-
-        return may_destroy(text, call.folder)
 
     def unnoted_trail(self) -> "Trail | None":
         """Return a Trail for a checkout that wants no traces: a person's work is kept there, and nothing is denied."""
         if not self.call.session_id or not local_store():
             return None
-        from swarm_hook_core.traces import OFF, Trail
+        from swarm_hook_core.traces import OFF
+        from swarm_hook_core.traces.trail import Trail
 
         return Trail(self.config, self.call, OFF)
-
-    def _has_company(self) -> bool:
-        trail = self.trail
-        if self._may_destroy() and local_store():
-            return True
-        if trail is not None and (trail.is_by_turn or not trail.is_alone() or trail.may_lead_elsewhere()):
-            return True
-        if trail is not None and self._shares_head():
-            return True
-        from swarm_hook_core.state import has_claims
-
-        if not has_claims():
-            return False
-        from swarm_hook_core.traces.claims import all_of_others
-
-        call = self.call
-        return bool(all_of_others(self.config.runtime_name, call.session_id, call.agent, time.time_ns()))
-
-    def _shares_head(self) -> bool:
-        """Return True if the call may use or move HEAD, and other sessions work in the same work tree."""
-        command = self.call.input.get("command") if isinstance(self.call.input, dict) else None
-        if not isinstance(command, str) or "git" not in command or not any(word in command for word in _OF_HEAD):
-            return False
-        from swarm_hook_core.traces import head
-
-        top = head.top_of(self.call.folder)
-        if self.neighbours and (top in self.neighbours or any(word in command for word in _OF_OTHER_TREES)):
-            return True
-        if top is not None and not self.is_question:  # it may move HEAD, and is not read
-            head.forget_note(self.config.runtime_name, self.call.session_id, top)
-        return False
 
     @property
     def neighbours(self) -> "dict[str, list[Held]]":
         """The other live sessions by the root of each (``head.neighbours``)."""
         if self._neighbours is None:
-            from swarm_hook_core.lookup.sqlite import StoreReader
             from swarm_hook_core.traces import head
 
             file, self._neighbours = local_store(), {}
             if file:
-                reader = self._reader or StoreReader(file, self.core.driver)
+                reader: LockReader
+                if self.is_joined:
+                    reader = self.reader
+                else:
+                    from swarm_hook_core.lookup.sqlite import StoreReader
+
+                    reader = StoreReader(file, self.core.driver)
                 self._neighbours = head.neighbours(reader, self.config.runtime_name, self.call.session_id, time.time())
         return self._neighbours
 
@@ -262,15 +242,16 @@ class Check:
         return self._peers
 
     def find_session(self) -> None:
-        """Find the session that makes the call, and the reader of the locks beside it.
+        """Find the session that makes the call, and a look at the store with the locks beside it.
 
-        Both stay None if they are out of reach. The reader stays None too if the call does not have to be read and no
-        other session has a lock: there are many shell calls, and few locks.
+        Both stay None if they are out of reach. The look at the store stays None too if the call does not have to be
+        read and no other session has a lock: there are many shell calls, and few locks.
         """
-        self._session, self._reader = self.session_and_reader()
+        self._session, self._glance = self.session_and_glance()
+        self._reader = None
         self.now = time.time()
-        if self.is_joined and self.reader.others_hold(self.session.instance_id):
-            self.session.mounts = self.reader.other_mounts(self.session.root)
+        if self._glance is not None and self._glance.others_hold(self.session.instance_id):
+            self.session.mounts = self._glance.other_mounts(self.session.root)
 
     @property
     def is_known(self) -> bool:
@@ -280,7 +261,7 @@ class Check:
     @property
     def is_joined(self) -> bool:
         """True if the session and a reader of locks were found: the rules about other sessions can be asked."""
-        return self._reader is not None
+        return self._glance is not None
 
     @property
     def session(self) -> "Session":
@@ -289,20 +270,34 @@ class Check:
         return self._session
 
     @property
-    def reader(self) -> "LockReader":
-        """The reader of the locks. Only once it is found."""
-        assert self._reader is not None
-        return self._reader
+    def glance(self) -> "StoreGlance | LockReader":
+        """The first look at the store. Only once it is found."""
+        assert self._glance is not None
+        return self._glance
 
-    def session_and_reader(self) -> "tuple[Session | None, LockReader | None]":
-        """Return the session and the reader for `find_session`."""
-        from swarm_hook_core.lookup.sqlite import StoreReader
+    @property
+    def reader(self) -> "LockReader":
+        """The reader of the locks. Only once `glance` is found; most checks ask it nothing."""
+        if self._reader is None:
+            late: Any = _LateReader(self.glance)
+            self._reader = late
+        reader: LockReader = self._reader
+        return reader
+
+    def meets_locks(self) -> bool:
+        """Return True if any other session has a lock or a claim at all."""
+        has_claims = self.claimed is not None and self.claimed.any()
+        return has_claims or self.glance.others_hold(self.session.instance_id)
+
+    def session_and_glance(self) -> "tuple[Session | None, StoreGlance | LockReader | None]":
+        """Return the session and the look at the store for `find_session`."""
+        from swarm_hook_core.lookup.glance import StoreGlance
 
         call, config, core = self.call, self.config, self.core
         file = local_store()
         needs_lock = not self.writes.has_names and not self.is_beside_others
         if file:
-            store = StoreReader(file, core.driver, waits=True)
+            store = StoreGlance(file, core.driver, waits=True)
             session = store.session(config.runtime_name, call.session_id)
             if needs_lock and not self._has_to_be_asked(store, session):
                 return session, None
@@ -313,16 +308,16 @@ class Check:
         from swarm_hook_core import sessions
 
         if store is None and needs_lock and not sessions.is_elsewhere(config, call.session_id):
-            session, reader = None, None
+            session, found = None, None
         else:
-            session, reader = sessions.join(config, call, store, core.coordinator, core.driver)
+            session, found = sessions.join(config, call, store, core.coordinator, core.driver)
         if session is None:
             from swarm_hook_core import fail_closed
 
             fail_closed.demand(config, call, "the store cannot be reached, or does not know this session")
-        return session, reader
+        return session, found
 
-    def _has_to_be_asked(self, store: "StoreReader", session: "Session | None") -> bool:
+    def _has_to_be_asked(self, store: "StoreGlance", session: "Session | None") -> bool:
         """Return True if others hold locks, locks may be unknown here, or the session has news or mail to hear."""
         if store.others_hold("") or self._may_miss_locks(store):
             return True
@@ -343,7 +338,7 @@ class Check:
         return unread_mail.is_due(self.config, self.call, session.instance_id, newest)
 
     @staticmethod
-    def _may_miss_locks(store: "StoreReader") -> bool:
+    def _may_miss_locks(store: "StoreGlance") -> bool:
         if not shares_locks():
             return False
         from swarm_hook_core.team import may_miss_locks
@@ -361,11 +356,12 @@ class Check:
         except (OSError, ValueError):
             return False  # no work tree
 
-    def look_again(self) -> None:
-        """Look for the session and the locks once more, since another session has come meanwhile."""
+    def look_again(self) -> bool:
+        """Look for the session and the locks once more, since another session has come. Return `is_joined`."""
         self._has_trail = None
         self._is_beside_others = True
         self.find_session()
+        return self.is_joined
 
     def end(self) -> None:
         """Let the call go ahead without a verdict: no further rule is asked."""

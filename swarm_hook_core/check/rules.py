@@ -1,9 +1,9 @@
 """The rules for a tool call, in order.
 
 `RULES` are asked from top to bottom, up to the first one that denies. Each is a function from a Check to a Verdict, or
-to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. The order matters:
+to None if it has nothing to say. ``afterwards`` follow once the verdict stands. The order matters:
 
-- Protections come first: they hold for a session that is alone, and without a store.
+- Protections come first: they hold for a session that is alone, without a store, and while swarm is switched off.
 - Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
   the first.
 - How fresh shared locks are is read before the locks. If they were fresh then, the locks found are all there are.
@@ -13,20 +13,19 @@ to None if it has nothing to say. `AFTERWARDS` follow once the verdict stands. T
 import os
 import time
 
-from swarm_hook_core.change import EDIT
+from swarm_hook_core import EDIT
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
-from swarm_hook_core.hooks import Verdict, joined
-from swarm_hook_core.state import absolute_setting, has_claims, is_watching, shares_locks
+from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.state import absolute_setting, has_claims, has_settings, is_watching, shares_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.lookup import Held, Peers, Session
-    from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.lookup import Held
+    from swarm_hook_core.shell.model import Effects, Write
+    from swarm_hook_core.traces.trail import Trail
 
 
 def judge(check: Check) -> "Verdict | None":
@@ -35,10 +34,12 @@ def judge(check: Check) -> "Verdict | None":
     Raises any fault of a rule that does not stand alone, and NotChecked (``fail_closed``).
     """
     verdict = ask(check)
-    # A denied attempt on a protection concerns no other session.
-    if verdict is not None and not (verdict.denial is not None and verdict.denial.deed):
-        for follow in AFTERWARDS:
-            follow(check, verdict)
+    if verdict is None or (verdict.denial is not None and verdict.denial.deed):
+        return verdict  # a denied attempt on a protection concerns no other session
+    from swarm_hook_core.check import afterwards
+
+    for follow in afterwards.AFTERWARDS:
+        follow(check, verdict)
     return verdict
 
 
@@ -107,6 +108,10 @@ def protections(check: Check) -> "Verdict | None":
             if not is_suspect and not check.is_beside_others:
                 return None
             changes, effects = [], writes.effects
+            if effects is None or not (effects.deeds or effects.writes or effects.trees):
+                return None
+            if not (is_suspect or effects.deeds or effects.trees) and not any(map(_writes_protected, effects.writes)):
+                return None
     except ValueError:  # the rule about locks raises it again
         return None
     from swarm_hook_core import protected
@@ -118,6 +123,16 @@ def protections(check: Check) -> "Verdict | None":
         return None
 
 
+def silent(check: Check) -> None:
+    """Let every call pass while a person has switched swarm off here (`swarm-mcp protect off --for`)."""
+    if not has_settings():
+        return
+    from swarm_hook_core.settings import is_silent
+
+    if is_silent(check.call.folder):
+        check.end()
+
+
 def alone(check: Check) -> "Verdict | None":
     """Let a shell call pass unread if no other session has a lock, a claim or a change in its reach.
 
@@ -126,9 +141,8 @@ def alone(check: Check) -> "Verdict | None":
     check.find_session()
     if check.is_joined:
         return None
-    if check.is_known and not _is_left_unread(check, check.trail):
-        check.look_again()
-        return _protections_again(check)
+    if check.is_known and not _is_left_unread(check, check.trail) and check.look_again():
+        return protections(check)  # the call has to be read after all
     check.end()
     return None
 
@@ -155,19 +169,24 @@ def claims(check: Check) -> None:
 
     check.claimed = Claimed(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
     if trail is not None:
-        check.claimed.claim(trail.claims_of(check.effects))
+        check.claimed.claim_files([target[1] for target in trail.targets_of(check.effects)])
 
 
 def shared_trees(check: Check) -> None:
     """Read how fresh the locks of other machines are here, if a clone on this machine shares its locks with them."""
     if shares_locks():
-        check.shared_trees = check.reader.shared_trees()
+        check.shared_trees = check.glance.shared_trees()
 
 
 def locks(check: Check) -> "Verdict | None":
     """Protect locked and claimed files from writes of other sessions, and of other agents of the session."""
+    has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
+    if not check.meets_locks():  # mostly; then no question is asked about any of the files
+        return None
+    from swarm_hook_core.collisions import denied_by_lock
+
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
-    if denial is not None or check.writes.has_names:
+    if denial is not None or has_names:
         return _denied(denial)
     return _beside_locks(check, with_kernel=True)
 
@@ -242,18 +261,24 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     neighbours = _neighbours(check, effects)
     if not neighbours and trail.note_alone(effects) and _is_left_alone(check, trail):
         return None
+    from swarm_hook_core.traces import unmet
+
+    if not neighbours and unmet.is_settled(trail, effects):
+        _leave(check, trail)
+        return None
     from swarm_hook_core.traces.verdict import judge as by_level
 
     denial, words = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
     _leave(check, trail)
     verdict = Verdict(denial, words)
-    verdict.owners = trail.owners
+    verdict.owners, verdict.noted = trail.owners, trail.noted
     return verdict
 
 
 RULES = (
     Rule(harmless),
     Rule(protections),
+    Rule(silent),
     Rule(alone),
     Rule(own_marks, part="watch"),
     Rule(claims, part="traces", unknown=OTHERS_CHANGES),
@@ -267,135 +292,24 @@ RULES = (
 )
 
 
-# ------------------------------------------------------------------------------------------------ afterwards
-
-
-def count(check: Check, verdict: Verdict) -> None:
-    """Count a denial. The third of one file within minutes is said in fewer words, and the holder is told."""
-    if verdict.denial is None:
-        return
-    from swarm_hook_core import storms
-
-    try:
-        storms.weigh(verdict.denial, check.session, check.call, check.peers, check.now)
-    except Exception as error:  # it is denied, though not counted
-        check.core.record_fault("pre_tool_use", error)
-
-
-def drop_plan(check: Check, verdict: Verdict) -> None:
-    """Drop the kernel's plan for a denied call."""
-    if verdict.denial is None or verdict.plan is None or check.is_part:
-        return
-    from swarm_hook_core.kernel import planning, plans
-
-    plans.drop(check.call.session_id, planning.name_of_call(check.config, check.call))
-    verdict.plan, verdict.entry = None, ""
-
-
-def drop_claims(check: Check, verdict: Verdict) -> None:
-    """Take back the claims of a call that is denied."""
-    if verdict.denial is not None and check.claimed is not None:
-        check.claimed.take_back()
-
-
-def merge(check: Check, verdict: Verdict) -> None:
-    """Put merged texts into the call's input, and tell its model."""
-    merges = check.merges
-    if verdict.denial is not None or not merges:
-        return
-    from swarm_hook_core.labels import token
-    from swarm_hook_core.traces import merged_writes
-
-    verdict.input = merged_writes.input_with(check.config, check.call, merges.values())
-    words = merged_writes.words(merges, token(check.session.label, "identity"))
-    verdict.notice = joined(words, verdict.notice)
-
-
-def watch_command(check: Check, verdict: Verdict) -> None:
-    """Have locked files compared after a command that may write them unseen."""
-    if verdict.denial is not None or not verdict.watched or check.is_part:
-        return
-    from swarm_hook_core.watching import watch
-
-    watch.begin(check.config, check.call, verdict.watched, check.now)
-
-
-def watch_edit(check: Check, verdict: Verdict) -> None:
-    """Have locked files around an edit compared at the next hook: another plugin may run a formatter after it."""
-    if verdict.denial is not None or not check.writes.has_names or check.is_part or not check.peers.any():
-        return
-    from swarm_hook_core.watching import edits, watch
-
-    core = check.core
-    breaches = edits.begin(check.config, check.call, check.session, check.peers, check.now)
-    if breaches:
-        words = watch.report(check.config, check.call, breaches, core.registrar.command, core.driver)
-        verdict.notice = joined(words, verdict.notice)
-
-
-def tell_news(check: Check, verdict: Verdict) -> None:
-    """Tell the session of its locks and its mail; renew its leases if it is time."""
-    if not check.peers.own_id:
-        return
-    words = joined(_news_of_locks(check), check.core.mail_for(check.call, check.peers.reader, check.session))
-    if words and verdict.denial is not None:
-        verdict.denial.reason += "\n" + words  # a client that is denied a call is told nothing else
-    elif words:
-        verdict.notice = joined(words, verdict.notice)
-
-
-def shorten(check: Check, verdict: Verdict) -> None:
-    """Say a denial in few words to a client that has no room for more."""
-    if verdict.denial is not None:
-        check.core.shorten(verdict.denial, check.call, check.session)
-
-
-AFTERWARDS = (count, drop_plan, drop_claims, merge, watch_command, watch_edit, tell_news, shorten)
-
-
 # ------------------------------------------------------------------------------------------------ parts of rules
-
-
-def _protections_again(check: Check) -> "Verdict | None":
-    """Ask about protections once more, since the call has to be read after all."""
-    if check.is_joined:
-        return protections(check)
-    check.end()
-    return None
 
 
 def _denied(denial: "Denial | None") -> "Verdict | None":
     return Verdict(denial) if denial is not None else None
 
 
-def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: float) -> "Denial | None":
-    """Return the Denial of a call that names a file under a lock of another session, or None.
-
-    Raises ValueError if the input of a write tool cannot be read.
-    """
-    targets = writes.named
-    # Mostly no other session has a lock at all. Then no question is asked about any of the files.
-    if not targets or (writes.has_names and not peers.any()):
-        return None
-    from swarm_hook_core.collisions import first_collision
-
-    collision = first_collision(session, targets, peers)
-    if collision is None:
-        return None
-    from swarm_hook_core.denial import of_lock
-
-    return of_lock(collision, session, writes.call, peers, now)
-
-
 def _beside_locks(check: Check, with_kernel: bool) -> "Verdict | None":
     """Return the Verdict on the effects of a call beside the locks in its reach, or None."""
     from swarm_hook_core import opaque_calls
 
+    if not check.meets_locks():
+        return None
     call, session, peers = check.call, check.session, check.peers
-    if not peers.any() or not opaque_calls.concerns(call, session, peers):
+    if not opaque_calls.concerns(call, session, peers):
         return None
     effects = check.writes.effects
-    if effects is None:
+    if effects is None or not (effects.size or effects.runs):
         return None
     return opaque_calls.judge(check.config, session, call, effects, peers, check.now, with_kernel)
 
@@ -419,10 +333,14 @@ def _is_left_alone(check: Check, trail: "Trail") -> bool:
     """
     _leave(check, trail)
     try:
-        return not trail.has_company()
+        if not trail.has_company():
+            return True
+        trail.withdraw()
     except Exception as error:  # a folder that cannot be listed
         check.core.record_fault("traces", error)
         return True
+    _leave(check, trail)
+    return False
 
 
 def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held]]":
@@ -439,20 +357,6 @@ def _leave(check: Check, trail: "Trail") -> None:
         check.core.record_fault("traces", error)
 
 
-def _news_of_locks(check: Check) -> str:
-    peers, call = check.peers, check.call
-    try:
-        leases, has_news = peers.reader.leases_and_news(peers.own_id)
-        if not leases and not has_news:
-            return ""
-        from swarm_hook_core import lease_renewal
-
-        return lease_renewal.renew(check.config, call.session_id, leases, has_news, check.core.coordinator)
-    except Exception as error:  # the next call renews them
-        check.core.record_fault("pre_tool_use", error)
-        return ""
-
-
 # Names and words of a call that may concern a protection. Few calls have one, and only they load ``protected``.
 _SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.json", "_marketplaces.json",
              "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip
@@ -467,6 +371,12 @@ def _may_be_protected(path: str) -> bool:
     if "swarm" in path or "/.git/" in path or path.endswith(_SETTINGS):
         return True
     return any(path.startswith(os.path.realpath(place)) for place in _chosen_places())
+
+
+def _writes_protected(write: "Write") -> bool:
+    """Return True if a write of a command may be of such a file, by its path with and without links."""
+    path = os.path.join(write.folder, write.path)
+    return "\0" not in path and any(map(_may_be_protected, (path, os.path.realpath(path))))
 
 
 def _speaks_of_protection(text: str) -> bool:

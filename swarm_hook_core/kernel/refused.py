@@ -35,7 +35,7 @@ def words_after(core: HookCore, call: ToolCall) -> str:
         output = _text_of(call.response)
         words = ""
         if _is_by_us(plan, output):
-            words = _words(core, plan, output)
+            words = _words(core, call, plan, output)
         return "\n".join(filter(None, (plan.words, words)))
     except Exception as error:
         core.record_fault("kernel", error)
@@ -72,7 +72,9 @@ def _text_of(response: object, levels: int = 4) -> str:
     return ""
 
 
-def _words(core: HookCore, plan: Plan, output: str) -> str:
+def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:
+    """Return the words about the refused files, and have the refusal recorded."""
+    from swarm_hook_core.denial import Denial, Loss
     from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
@@ -96,11 +98,15 @@ def _words(core: HookCore, plan: Plan, output: str) -> str:
         what = named(locks, identity, plan.instance)
     else:
         what = _named(paths[:NAMED])
-    return (
+    said = (
         f"swarm: the kernel kept this command from writing files that other sessions have locked: {what}{more}. Its"
         " other effects are done. Do not write these files another way: work on something else, message the holder, or"
         " wait in line for the lock, and then run it again."
     )
+    if locks:
+        denial = Denial(locks[0].file, None, said, loss=Loss("kernel", locks[0], "write"))
+        core.note_denial(call, denial)
+    return said
 
 
 def _named(paths: list[str]) -> str:

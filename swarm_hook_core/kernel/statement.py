@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.client_release import client_version
 from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
 from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
 
 SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
-VERSION_SECONDS = 1.0
 
 
 def may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
@@ -68,32 +68,3 @@ def _shell() -> str:
         return os.path.basename(pwd.getpwuid(os.getuid()).pw_shell)
     except KeyError:
         return os.path.basename(os.environ.get("SHELL", ""))  # a user without an account entry
-
-
-def client_version(config: RuntimeConfig) -> str:
-    """Return the release of the client that started this hook, or ""; asked once for each program file."""
-    from swarm_hook_core.process import client_process
-    from swarm_hook_core.state import read_private, write_private
-
-    pid, _ = client_process(config.client_marks)
-    program = ""
-    if os.path.isdir("/proc/self"):
-        program = f"/proc/{pid}/exe"
-    try:
-        state = os.stat(program)
-    except OSError:
-        return ""  # the client has ended, or is not visible
-    mark = f"{state.st_dev} {state.st_ino} {state.st_mtime_ns}"
-    known = os.path.join(kernel_dir(), f"{config.runtime_name}-version")
-    try:
-        noted, _, version = read_private(known, 1000).decode().partition("\n")
-        if noted == mark:
-            return version
-    except (OSError, ValueError):
-        pass  # not asked yet
-    from swarm_hook_core.spawn import run
-
-    output = run([os.readlink(program), "--version"], VERSION_SECONDS).stdout.split()
-    version = next((word for word in output if word[:1].isdigit()), "")
-    write_private(known, f"{mark}\n{version}")
-    return version

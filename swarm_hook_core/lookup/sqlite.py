@@ -1,20 +1,14 @@
-"""Reading the coordinator's store inside the hook process, read-only, through indexes.
+"""All that a check may ask the coordinator's store, read-only, through indexes. ``glance`` is the first look."""
 
-The interpreter's own ``_sqlite3`` serves: it only reads here, and a reader neither writes nor
-checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite.
-"""
-
-import _thread
 import os
-import sys
 
-from swarm_hook_core.lookup import AUTO, BATCH, GLOB, REQUESTS, Held, LockReader, Session, ascii_lower, plain, storable
+from swarm_hook_core.lookup import BATCH, GLOB, REQUESTS
+from swarm_hook_core.lookup.glance import MOST_ROOTS, UNREAD, StoreGlance
+from swarm_hook_core.lookup.locks import Held, LockReader, ascii_lower, plain, storable
 
 TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
 if TYPE_CHECKING:
     from typing import Any
-
-    from swarm_hook_core.lookup.waiting import Wait
 
 # Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
@@ -27,14 +21,7 @@ EARLIER_EVIDENCE = EVIDENCE.replace("s.other_clients", "NULL AS other_clients")
 # program or an earlier release has made.
 DETAILS = "c.mode, c.agent, c.pattern, c.base, c.fence, c.expected_end, c.ttl, c.renewed, c.booted, c.wall_until"
 NO_DETAILS = DETAILS.replace("c.", "NULL AS ")
-# Messages that a session has not read, but for those that its next hook tells whole.
-UNREAD = (
-    "FROM messages m WHERE m.scope = (SELECT scope FROM instances WHERE id = ?) AND m.recipient = ? AND m.read = 0"
-    " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id)"
-)
-BUSY_SECONDS = 0.12  # for a store that another process has locked; a check may ask again: see ``waiting``
 ALIAS_LIMIT = 64
-MOST_ROOTS = 200  # folders of sessions that are compared with one's own folder, which may have another path there
 NAMES_IN_FOLDER = 5000  # that are locked in one folder, before its files are asked about one by one
 
 # Stored by another spelling than its key, or without one; the schema has an index on the files of these.
@@ -43,149 +30,23 @@ SPELLED = "c.path_key IS NOT c.file"
 NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 
 
-class without_functools:
-    """Stands in for ``functools`` while SQLite's C module loads, which wants one name of it.
+class StoreReader(StoreGlance, LockReader):
+    """All answers of the store's file. `opened`: the first look at it, with whose connection the reader goes on."""
 
-    Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that later imports get the
-    real module. A hook is a process of one thread, and so is a command. Beside another thread, which could import
-    ``functools`` at the same moment, nothing is put into ``sys.modules``, and the import takes its time.
-    """
-
-    def __enter__(self) -> "Any":
-        self.installed: Any = None
-        if "functools" in sys.modules or _thread._count():
-            return
-        try:
-            # The C module under `functools` is in no stubs: it is CPython's own, hence the handler.
-            from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
-        except ImportError:  # not CPython
-            return
-
-        class StandIn:
-            @staticmethod
-            def lru_cache(size: int) -> "Any":
-                return lambda function: _lru_cache_wrapper(function, size, False, tuple)
-
-        # `sys.modules` takes any object; type checkers want modules there.
-        self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
-
-    def __exit__(self, *_exception: object) -> None:
-        if self.installed is not None and sys.modules.get("functools") is self.installed:
-            del sys.modules["functools"]
-
-
-def sqlite_driver() -> "Any":
-    """Return the C module under the interpreter's ``sqlite3``."""
-    with without_functools():
-        import _sqlite3
-    return _sqlite3
-
-
-def is_busy(error: BaseException) -> bool:
-    """Return True if the store only asks to be tried again. Python before 3.11 has just the words to tell that by."""
-    text = str(error)
-    return "locked" in text or text == "locking protocol"
-
-
-def as_text(raw: bytes) -> str:
-    """Return text as stored; bytes that are not UTF-8 survive as surrogates instead of failing the query."""
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
-    """Return a read-only connection to `path`, also from a sandbox that cannot write its folder.
-
-    A write-ahead log needs its index file or leave and room to create it. Where that cannot be had and
-    no log is pending, the file itself is complete and can be read as it stands.
-    """
-    uri = "file:" + path.replace("%", "%25").replace("?", "%3f").replace("#", "%23") + "?mode=ro"
-    # The garbage collector, which may run in any thread, has to be able to close it.
-    options = {"uri": True, "timeout": busy_seconds, "isolation_level": None, "check_same_thread": False}
-    connection = driver.connect(uri, **options)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    except driver.OperationalError as error:
-        connection.close()
-        if is_busy(error):
-            raise
-        if _pending(path + "-journal"):
-            # A writer died in the middle of a commit. Opening the file to write takes that back.
-            _roll_back(driver, uri, busy_seconds)
-        elif _pending(path + "-wal"):
-            raise
+    def __init__(self, path: str, driver: "Any" = None, waits: bool = False, opened: "StoreGlance | None" = None):
+        self._opened = opened
+        if opened is None:
+            StoreGlance.__init__(self, path, driver, waits)
         else:
-            uri += "&immutable=1"
-        connection = driver.connect(uri, **options)
-    connection.text_factory = as_text
-    return connection
-
-
-def _pending(log: str) -> bool:
-    try:
-        return os.path.getsize(log) > 0
-    except OSError:  # there is no such file
-        return False
-
-
-def _roll_back(driver: "Any", uri: str, busy_seconds: float) -> None:
-    connection = driver.connect(uri.replace("?mode=ro", "?mode=rw"), uri=True, timeout=busy_seconds)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    finally:
-        connection.close()
-
-
-class StoreReader(LockReader):
-    """The answers of the store's file, by `driver` (default: the interpreter's). Raises the driver's errors.
-
-    Missing tables and columns count as empty: another program made the file, or it is only being made. A reader that
-    `waits` has a busy store's answers later, if they decide on a write; others do without them sooner.
-    """
-
-    def __init__(self, path: str, driver: "Any" = None, waits: bool = False):
-        self.driver = driver or sqlite_driver()
-        self.path = path
-        self._waits = waits
-        self._wait: Wait | None = None
-        self.connection = self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))
-        self.connection.row_factory = self.driver.Row
+            self.__dict__.update(opened.__dict__)
         self._details = DETAILS
         self._evidence = EVIDENCE
 
-    def close(self) -> None:
-        """Let go of the file now, not when the garbage collector comes by."""
-        self.connection.close()
-        del self.connection
-
     def __del__(self) -> None:
-        try:
-            self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
-        except (AttributeError, TypeError):
-            return  # it was never opened, or the interpreter is going down
+        if self._opened is None:
+            StoreGlance.__del__(self)
 
     # ----------------------------------------------------------------------------------------- sessions
-
-    def session(self, runtime: str, session_id: str) -> "Session | None":
-        found = self._rows_if_known(
-            "SELECT i.id, i.label, i.directory, i.root, i.file_root FROM swarm_sessions s"
-            " JOIN instances i ON i.id = s.instance_id WHERE s.runtime = ? AND s.session_id = ?",
-            (runtime, session_id),
-        )
-        self.is_ours = self.is_ours and found is not None
-        if found:
-            return Session(*found[0])
-        return None
-
-    def other_mounts(self, root: str) -> "list[Any]":
-        rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
-        others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
-        if not root or not others:
-            return []
-        try:
-            own = os.stat(root)
-        except (OSError, ValueError):  # the folder has gone
-            return []
-        return [other for other in others if _is_folder(other, own)]
 
     def holder(self, runtime: str, session_id: str) -> "tuple[str, str, Any] | None":
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
@@ -227,37 +88,12 @@ class StoreReader(LockReader):
             return text
         return ""
 
-    def has_news(self, instance_id: str) -> bool:
-        return bool(self._rows_if_known("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance_id,)))
-
-    def newest_mail(self, instance_id: str) -> int:
-        found = self._rows_if_known(f"SELECT m.id {UNREAD} ORDER BY m.id DESC LIMIT 1", (instance_id, instance_id))
-        if found:
-            return int(found[0][0])
-        return 0
-
     def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
         sql = (
             f"SELECT m.sender, (SELECT label FROM instances WHERE id = m.sender), m.content {UNREAD}"
             f" AND m.id > ? ORDER BY m.id LIMIT {limit}"
         )
         return [tuple(row) for row in self._rows_if_known(sql, (instance_id, instance_id, after)) or ()]
-
-    def shared_trees(self) -> "list[Any]":
-        sql = (
-            "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at FROM swarm_team_trees t"
-            " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"
-        )
-        return [tuple(row) for row in self._rows_if_known(sql) or ()]
-
-    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
-        sql = (
-            "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
-            f" AND mode IS NOT '{AUTO}' AND instance_id = ?"  # no sign of life renews those
-        )
-        leases = self._rows_if_known(sql, (instance_id,)) or []
-        sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"
-        return leases, bool(self._rows_if_known(sql, (instance_id,)))
 
     def holds_as(self, instance_id: str, agent: str) -> bool:
         sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent = ? LIMIT 1"
@@ -282,15 +118,6 @@ class StoreReader(LockReader):
         return count(rows, path)
 
     # -------------------------------------------------------------------------------- locks on these paths
-
-    def others_hold(self, own_id: str) -> bool:
-        # Two steps into an index, however many locks there are. A lock of one of this session's agents keeps the others
-        # out.
-        any_lock = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id"
-        if any(self._rows_if_known(f"{any_lock} {other} ? LIMIT 1", (own_id,)) for other in ("<", ">")):
-            return True
-        sql = f"{any_lock} = ? AND agent IS NOT NULL LIMIT 1"
-        return bool(own_id and self._rows_if_known(sql, (own_id,)))
 
     def locks_on(self, keys: list[str]) -> list[Held]:
         found: list[Held] = []
@@ -466,34 +293,6 @@ class StoreReader(LockReader):
 
     # ------------------------------------------------------------------------------------------- the file
 
-    def _ask(self, sql: str, values: "Any" = ()) -> "list[Any]":
-        rows: list[Any] = self._insist(lambda: self.connection.execute(sql, values).fetchall())
-        return rows
-
-    def _insist(self, question: "Any") -> "Any":
-        """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
-        while True:
-            try:
-                return question()
-            except self.driver.OperationalError as error:
-                if not self._waits or not is_busy(error):
-                    raise
-                if self._wait is None:
-                    from swarm_hook_core.lookup.waiting import Wait
-
-                    self._wait = Wait(self.path)
-                if not self._wait.goes_on():
-                    raise
-
-    def _rows_if_known(self, sql: str, values: "Any" = ()) -> "list[Any] | None":
-        """Return the rows of a query; None in a file that has no such table or column."""
-        try:
-            return self._ask(sql, values)
-        except self.driver.OperationalError as error:
-            if "no such" not in str(error):
-                raise
-        return None
-
     def _locks(self, condition: str, values: "list[Any]", limit: int = -1) -> "list[Any]":
         try:
             return self._select(condition, values, limit)
@@ -521,6 +320,13 @@ class StoreReader(LockReader):
         return self._select(condition, values, limit, more)
 
 
+def whole(found: "StoreGlance | LockReader") -> LockReader:
+    """Return a reader with all answers, on the connection of a first look."""
+    if isinstance(found, LockReader):
+        return found
+    return StoreReader(found.path, found.driver, found.waits, found)
+
+
 def _held(row: "Any", *names: str, repository: "Any" = None) -> Held:
     """Return the Held of a row of ``StoreReader._select``, found by the keys `names`."""
     file = row["file"]
@@ -531,14 +337,6 @@ def _held(row: "Any", *names: str, repository: "Any" = None) -> Held:
         lease=(row["ttl"], row["renewed"], row["booted"], row["wall_until"]),
         evidence=row, path_key=row["path_key"], repository=repository,
     )  # fmt: skip
-
-
-def _is_folder(path: str, found: "Any") -> bool:
-    """Return True if the folder at `path` is the one that `found`, a result of `os.stat`, describes."""
-    try:
-        return os.path.samestat(os.stat(path), found)
-    except (OSError, ValueError):  # the folder has gone
-        return False
 
 
 def _storable(texts: list[str]) -> list[str]:

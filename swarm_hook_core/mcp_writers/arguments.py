@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE
+from swarm_hook_core import EDIT, REMOVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def quoted(text: str) -> str:
 
 
 def patched(text: str) -> list[tuple[str, str]]:
-    """Return ``[(path, how)]`` of a patch, Codex's envelope or a unified diff; `how`: see ``change``."""
+    """Return ``[(path, how)]`` of a patch, Codex's envelope or a unified diff; `how`: `EDIT`, ...."""
     if "*** Begin Patch" in text:
         from swarm_hook_core.patch import patch_changes
 

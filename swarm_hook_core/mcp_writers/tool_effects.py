@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers.arguments import (
     ARCHIVES,
     CELLS,

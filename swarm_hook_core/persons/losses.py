@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.change import EDIT, REMOVE
+from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
 TYPE_CHECKING = False
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from swarm_hook_core.shell.model import Effects, GitCall, Tree
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 2.0  # for all of git's answers about one call; commands of this kind are rare, and slow themselves
 MOST_CALLS = 50  # git commands of one call
@@ -27,7 +27,7 @@ class Loss:
     """One file with uncommitted content that goes.
 
     path       absolute, links resolved but for a link that goes itself
-    how        the call's effect on it (``change``)
+    how        the call's effect on it (`EDIT`, ...)
     by         the part of the command that does it; "" for a tool
     words      git's words, for a git command; else empty
     is_certain False if the call may leave the file alone

@@ -1,8 +1,9 @@
 """The author of a file's uncommitted content: a person, or the session that makes the call.
 
 The file's last change (ctime) is compared with the calls in the session's journal. A change during one of them is the
-session's: its own write, or a build's. Any other change is a person's, or of a session that has ended. A file that the
-session has written may hold older lines of a person: those of the version before its first write (``versions``).
+session's: its own write, or a build's. Any other change is a person's, or of a session that has ended; also one that an
+editor has reported as a save. A file that the session has written may hold older lines of a person: those of the
+version before its first write (``versions``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from bisect import bisect_right
 
 from swarm_hook_core.traces import escaped, journal
 from swarm_hook_core.traces.unread import looks_only
+from swarm_hook_core.traces.versions.by_persons import saves_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ class Authors:
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
         self._calls: dict[str, _Calls] = {}  # by place
+        self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
+        self._saved: dict[str, set[int]] = {}  # path -> times of change by saves of a person
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
 
     def of(self, loss: Loss) -> Author:
@@ -56,7 +60,7 @@ class Authors:
             changed_ns = os.lstat(path).st_ctime_ns
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
-        if not self._is_during_call(path, changed_ns):
+        if not self._is_by_call(path, changed_ns):
             return Author(PERSON)
         if not self._has_written(path):
             return Author(BUILT)
@@ -67,7 +71,7 @@ class Authors:
         """Return True if journals and versions prove that all of the file is the session's own; git is not asked."""
         try:
             changed_ns = os.lstat(path).st_ctime_ns
-            if not self._has_written(path) or not self._is_during_call(path, changed_ns):
+            if not self._has_written(path) or not self._is_by_call(path, changed_ns):
                 return False
             return not self._texts_of_others(path)
         except OSError:
@@ -109,13 +113,32 @@ class Authors:
 
     def _was_own(self, path: str, at_ns: int) -> bool:
         """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
-        own = self._meetings.journals.own(os.path.dirname(path))
-        for entry in journal.newest_first(own, path, ("wrote", "is")):
-            if entry.at_ns == at_ns:
+        changed = self._changes_of(path).get(at_ns, "")  # empty: an old entry, dropped by now
+        return changed.isdigit() and self._is_by_call(path, int(changed))
+
+    def _changes_of(self, path: str) -> dict[int, str]:
+        """Return ``{time of an entry: time of the file's change noted there}`` of the session's entries on the file.
+
+        They are parsed once: a file may have thousands, and as many versions.
+        """
+        if path not in self._changes:
+            own = self._meetings.journals.own(os.path.dirname(path))
+            found: dict[int, str] = {}
+            for entry in journal.newest_first(own, path, ("wrote", "before", "is")):
                 words = entry.text.split(" ")
-                changed = words[3 if entry.kind == "is" and len(words) > 3 else 0]  # a Snapshot, or a ``state_of``
-                return changed.isdigit() and self._is_during_call(path, int(changed))
-        return False  # an old entry, dropped by now
+                place = 3 if entry.kind == "is" and len(words) > 3 else 0  # a Snapshot, or a ``state_of``
+                found.setdefault(entry.at_ns, words[place])
+            self._changes[path] = found
+        return self._changes[path]
+
+    def _is_by_call(self, path: str, changed_ns: int) -> bool:
+        """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
+        return self._is_during_call(path, changed_ns) and changed_ns not in self._saves(path)
+
+    def _saves(self, path: str) -> set[int]:
+        if path not in self._saved:
+            self._saved[path] = saves_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
+        return self._saved[path]
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""

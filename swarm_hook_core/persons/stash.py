@@ -12,7 +12,7 @@ from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.persons import wording
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
-from swarm_hook_core.traces import NOTICE, OFF, stash_entries
+from swarm_hook_core.traces import NOTICE, OFF, keeping, stash_entries
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import Head, Note
 
@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.persons.owners import Authors
     from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.stash_entries import StashEntry
+    from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 1.0  # for all of git's answers about the stash
 MOST_FILES = 100  # files of one call with their contents kept
@@ -139,7 +139,7 @@ def _keep(entries: list[StashEntry], repository: Repository, trail: Trail) -> No
         for name in _files(repository, entry)[: max(0, left)]:
             left -= 1
             try:
-                trail.keep_lost_text(os.path.join(repository.top, name), _content(repository, entry, name))
+                keeping.lost_text(trail, os.path.join(repository.top, name), _content(repository, entry, name))
             except (NoAnswer, Refused, OSError, ValueError):
                 continue  # a file that the entry removes, or no room: the others can be kept all the same
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.denial import Denial, without_owner
+from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
 from swarm_hook_core.persons.owners import BUILT, OWN, PERSON, Author, Authors
-from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, journal
+from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, journal, keeping
 from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.trail import Trail
 
 MOST_FILES = 500  # files of one call with an author looked up, and with contents kept
 MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it
@@ -56,7 +56,8 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     elif stash is not None and stash.denial is not None:
         return stash
     elif theirs and trail.level == NOTICE:
-        verdict = Verdict(None, _notice(trail, theirs))
+        deed = _deed(theirs[0][0])
+        verdict = _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.folder))
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if verdict is None:
         verdict = _along(trail, meetings, authors, losses, is_noted)
@@ -74,7 +75,11 @@ def _stash(meetings: Meetings, authors: Authors, effects: Effects | None, now: f
     denial, words = stash.judge(meetings, authors, effects, now)
     if denial is None and not words:
         return None
-    return Verdict(denial, words)
+    verdict = Verdict(denial, words)
+    if denial is None:
+        by = effects.git[0].by
+        verdict.noted = [Notice(meetings.trail.call.folder, without_owner("person", "take out", by), words)]
+    return verdict
 
 
 class Looks:
@@ -138,7 +143,11 @@ def _denial(
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    text = wording.denial(call, parts, deed, _way(call, first, known), call.folder)
+    text = wording.denial(call, parts, deed, _way(trail, first, known), call.folder)
+    if trail.unmerged:
+        from swarm_hook_core.traces import merged_writes
+
+        text += merged_writes.way(trail.unmerged)
     denial = Denial(first.path, None, text, loss=lost)
     denial.short = wording.shortly(parts, deed, call.folder)
     denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
@@ -159,7 +168,7 @@ def _along(trail: Trail, meetings: Meetings, authors: Authors, losses: Losses, i
     parts, first, call = _parts(theirs), theirs[0][0], trail.call
     deed = _deed_of_git(first.words)
     if trail.level == NOTICE:
-        return Verdict(None, wording.along_notice(parts, deed, call.folder))
+        return _told(theirs, deed, wording.along_notice(parts, deed, call.folder))
     if not trail.is_asked:
         try:
             trail.leave()
@@ -168,7 +177,7 @@ def _along(trail: Trail, meetings: Meetings, authors: Authors, losses: Losses, i
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
     return Verdict(
-        Denial(first.path, None, wording.along(call, parts, deed, _way(call, first, own), call.folder), loss=lost)
+        Denial(first.path, None, wording.along(call, parts, deed, _way(trail, first, own), call.folder), loss=lost)
     )
 
 
@@ -177,8 +186,12 @@ def _was_told(meetings: Meetings, path: str) -> bool:
     return journal.newest(meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,)) is not None
 
 
-def _notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> str:
-    return wording.notice(_parts(theirs), _deed(theirs[0][0]), trail.call.folder)
+def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
+    """Return the Verdict that lets the call go ahead, with these words for its model."""
+    first, verdict = theirs[0][0], Verdict(None, words)
+    lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
+    verdict.noted = [Notice(first.path, lost, words)]
+    return verdict
 
 
 def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
@@ -192,17 +205,23 @@ def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
     return [(loss, found.get(loss.path)) for loss, _author in theirs]
 
 
-def _way(call: ToolCall, first: Loss, known: list[tuple[Loss, Author]]) -> str:
-    """Return the sentence with a command of the same kind for the session's own files."""
+def _way(trail: Trail, first: Loss, known: list[tuple[Loss, Author]]) -> str:
+    """Return the sentence with a command for the session's own changes alone."""
+    call = trail.call
     if not first.words:
         return ""
     from swarm_hook_core.traces import narrow_forms
+    from swarm_hook_core.traces.shared_files import Patience, SharedFiles
 
     own = [loss for loss, author in known if author.who != PERSON and loss.words == first.words]
     is_here = top_of(first.path) == top_of(os.path.join(call.folder, "x"))
     changed = [loss.path for loss in own if is_here and not loss.is_new]
     new = [loss.path for loss in own if is_here and loss.is_new]
-    return narrow_forms.way(first.words, changed, new, call.folder)
+    shared = None
+    if is_here and narrow_forms.can_be_undone(first.words):
+        mixed = [loss.path for loss, author in known if author.lines and loss.words == first.words]
+        shared = SharedFiles(mixed, trail.own_name, Patience())
+    return narrow_forms.way(first.words, changed, new, call.folder, shared)
 
 
 def _deed(loss: Loss) -> str:
@@ -235,5 +254,5 @@ def _keep(trail: Trail, losses: list[Loss], free: list[Loss]) -> None:
             size = os.lstat(path).st_size
         except (OSError, ValueError):
             continue  # gone
-        if size <= left and trail.keep_lost(path):
+        if size <= left and keeping.lost(trail, path):
             left -= size

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.change import REPLACE
+from swarm_hook_core import REPLACE
 from swarm_hook_core.untrusted_text import command, named, quoted
 from swarm_hook_core.wording import duration
 

@@ -2,7 +2,8 @@
 
 import os
 
-from swarm_hook_core.change import EDIT
+from swarm_hook_core import EDIT
+from swarm_hook_core.paths import own_path
 from swarm_hook_core.protected import guard
 from swarm_hook_core.state import config_dir, config_path, data_dir, state_dir, store_path
 
@@ -54,8 +55,7 @@ class Matter:
 def matter_of(path: str, how: str = EDIT, given: object = None) -> "Matter | None":
     """Return the Matter of a write to absolute `path`, or None. `given`: the call's input."""
     path = os.path.normpath(path)
-    for real in dict.fromkeys((os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)),
-                               os.path.realpath(path))):  # fmt: skip
+    for real in dict.fromkeys((own_path(path), os.path.realpath(path))):
         found = of_swarm(real) or _of_client(real) or _of_guard(real, how, given)
         if found is not None:
             found.path = path

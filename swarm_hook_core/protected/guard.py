@@ -2,7 +2,7 @@
 
 import os
 
-from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE
 
 LARGEST = 1024 * 1024  # bytes of a configuration that are read
 MARK = b"# swarm guard, written by"  # in the guard's hooks

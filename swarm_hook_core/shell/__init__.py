@@ -2,7 +2,7 @@
 
     command ── parser ──▶ statements ── walk, words ── programs, git ──▶ Effects ── collision ──▶ Verdict
 
-- `plain` recognises the simplest commands that write nothing; for those nothing else is loaded.
+- `plain` recognises everyday commands; for those nothing else is loaded.
 - `parser` reads the text into the statements of `syntax`.
 - `walk` goes through the statements as a shell would: folders, variables, pipes, loops. `words` expands words.
 - `programs` knows each program's arguments and the files it writes.
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.budget import Budget
     from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.shell.plain import Plain
 
 
 def effects_of(
@@ -35,15 +36,11 @@ def effects_of(
     import os
 
     from swarm_hook_core.shell import plain
+
+    found = plain.look(command)
+    if found is not None and (folder is not None or not found.added):
+        return _effects_of_plain(found, folder or "/", budget)
     from swarm_hook_core.shell.model import Effects
-
-    shown = plain.shown(command)
-    if shown is not None:
-        from swarm_hook_core.shell.model import Read
-
-        effects = Effects(budget)
-        effects.reads += [Read(folder or "/", path, spans) for path, spans in shown]
-        return effects
     from swarm_hook_core.shell.walk import Walk
 
     if environment is None:
@@ -56,4 +53,18 @@ def effects_of(
     finally:
         if collects:
             gc.enable()
+    return effects
+
+
+def _effects_of_plain(found: "Plain", folder: str, budget: "Budget | None") -> "Effects":
+    """Return the Effects of a plain command in absolute `folder`."""
+    import os
+
+    from swarm_hook_core.shell.model import Effects, Read, Write
+
+    effects = Effects(budget)
+    effects.reads += [Read(folder, path, spans) for path, spans in found.shown]
+    effects.writes += [Write(folder, path, by) for path, by in found.added]
+    effects.texts = dict.fromkeys((os.path.normpath(os.path.join(folder, path)) for path, _by in found.added), None)
+    effects.runs = found.runs
     return effects

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT
+from swarm_hook_core import EDIT
 from swarm_hook_core.shell.model import Guess, Read, Stream, Tree, absolute, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds

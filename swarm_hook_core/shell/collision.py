@@ -6,7 +6,6 @@ import os
 import time
 
 from swarm_hook_core.collisions import all_keys, first_collision
-from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
@@ -44,6 +43,8 @@ def judge(
     identity = token(session.label, "identity")
     certain, possible = _certain(session, effects, peers, effects.budget.part())
     if certain:
+        from swarm_hook_core.denial import Denial
+
         path, lock, by, within = certain
         queue = peers.waiting_for(path)
         words = reason(tool, path, lock, identity, now, by, within, session.instance_id, queue)
@@ -73,10 +74,19 @@ def judge(
     if near:
         locks = list(near.values())
         if strict:
+            from swarm_hook_core.denial import Denial
+
             first = locks[0]
             words = _strictly(tool, why, first, identity, session.instance_id)
             return Verdict(Denial(first.file, first, words, certain=False))
-        return Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
+        verdict = Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
+        by, also = "", [one.file for one in locks[1:]]
+        if why.startswith("`"):
+            by = why[1:].partition("`")[0]
+        from swarm_hook_core.denial import Loss, Notice
+
+        verdict.noted = [Notice(locks[0].file, Loss("possible", locks[0], "write", by, also=also), verdict.notice)]
+        return verdict
     if effects.runs:
         return Verdict(None, "", _around(session, cwd, peers))
     return Verdict(None, "", ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_device, is_known, joined
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare

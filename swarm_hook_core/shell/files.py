@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT
+from swarm_hook_core import EDIT
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_device, is_known
 

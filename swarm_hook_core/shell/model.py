@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.change import EDIT, REPLACE
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:

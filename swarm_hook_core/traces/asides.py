@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import OFF, Trail, journal, journal_name, level, place_of
+from swarm_hook_core.traces import OFF, journal, journal_name, level, place_of
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.traces.journal import Entry
-
-LONGEST_SECONDS = 120  # longest commit; after that it keeps other sessions out no longer
 
 
 def open_in(data: bytes, now: float) -> list[Entry]:
@@ -25,7 +24,7 @@ def open_in(data: bytes, now: float) -> list[Entry]:
         return []
     found = []
     for entry in journal.newest_of(data, "aside"):
-        if entry.at_ns / 1e9 < now - LONGEST_SECONDS:
+        if entry.at_ns / 1e9 < now - journal.ASIDE_SECONDS:
             break
         last = journal.newest(data, entry.key, ("aside", "back"))
         if last is not None and last.kind == "aside":

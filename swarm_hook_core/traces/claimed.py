@@ -1,7 +1,7 @@
 """Claims for one call: it makes its own, and finds those of others as locks.
 
 claimed = Claimed(runtime, call, reader, now_ns)
-claimed.claim([(key, file), ...])     first: from then on other sessions are kept out
+claimed.claim_files(paths)            first: from then on other sessions are kept out
 claimed.on(keys), claimed.under(...)  then, beside the store's locks
 claimed.take_back()                   after a denial
 """
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.claims import Claim
 
+MOST_CLAIMS = 100  # files of one call that get a claim
 NOTE = "editing it in this turn"
 
 
@@ -37,6 +38,12 @@ class Claimed:
         self._met: list[Claim] = []
         self._others: list[Claim] | None = None  # all claims of others, read once and before the store
         self._holders: dict[tuple[str, str], tuple[str, str, Any] | None] = {}
+
+    def claim_files(self, paths: list[str]) -> None:
+        """Claim the first `MOST_CLAIMS` of these files, as `claim` does."""
+        from swarm_hook_core.paths import key_of
+
+        self.claim([(key_of(path), path) for path in paths[:MOST_CLAIMS]])
 
     def claim(self, targets: list[tuple[str, str]]) -> None:
         """Claim these files, pairs of key and absolute path, for the session of this call. Raises OSError.

@@ -22,6 +22,7 @@ from swarm_hook_core.state import (
     claims_dir,
     clear_place,
     has_claims,
+    lock_alone,
     open_in_private,
     open_private,
     state_dir,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from this age on others may be about to replace the claim
-_PATIENCE, _PAUSE = 0.5, 0.002  # seconds to wait for another process that changes claims
 _LEFTOVER_SECONDS = 60
 _LONGEST = 65536
 _TRIES = 5
@@ -334,21 +334,14 @@ class _Alone:
 
     def __enter__(self) -> None:
         self._handle = -1
+        if os.name != "posix":
+            return  # Windows opens no folder
+        self._handle = os.open(state_dir(), os.O_RDONLY | os.O_CLOEXEC)
         try:
-            import fcntl
-        except ImportError:
-            return  # Windows: without file locks
-        end = time.monotonic() + _PATIENCE
-        self._handle = os.open(state_dir(), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        while True:
-            try:
-                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except OSError:
-                if time.monotonic() > end:
-                    os.close(self._handle)
-                    raise
-            time.sleep(_PAUSE)
+            lock_alone(self._handle)
+        except OSError:
+            os.close(self._handle)
+            raise
 
     def __exit__(self, *_exception: object) -> None:
         if self._handle >= 0:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE
+from swarm_hook_core import REMOVE
 from swarm_hook_core.traces import keys_of
+from swarm_hook_core.traces.elsewhere import places_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.shell.model import Effects, GitCall
     from swarm_hook_core.shell.options import Options
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.verdict import Met
 
 MOST = 50  # folders, and git commands, of one call
@@ -49,7 +50,7 @@ def places_of(effects: Effects | None) -> dict[str, str]:
 def note(trail: Trail, kind: str, places: dict[str, str], at_ns: int = 0) -> None:
     """Add to `trail` that the call clears (`kind` ``clears``) or spares these `places`, a result of `places_of`."""
     for path, deed in places.items():
-        inside = trail.places_with(path) if deed == REMOVE else ()  # git commands leave nested repositories alone
+        inside = places_with(trail, path) if deed == REMOVE else ()  # git commands leave nested repositories alone
         for place in {trail.place_of(path), *inside}:
             for key in keys_of(path):
                 trail.note_at(key, kind, deed, at_ns, place)

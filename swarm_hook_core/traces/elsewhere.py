@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.traces.trail import Trail
 
 MARKS = ("..", "~", "$", "`")  # parts of names that are not literal, or that lead out of the folder
 PATTERN = "*?[{"
@@ -59,6 +60,12 @@ def could_lead(call: ToolCall, places: dict[str, list[str]]) -> bool:
     if any(_is_in(top, folder) for top in folders for folder in own):
         return True
     return _names_one(shell_text(call.tool, call.input).translate(_QUOTES).lower(), own, folders)
+
+
+def places_with(trail: Trail, root: str) -> dict[str, list[str]]:
+    """Return ``{place: folders in it}`` at and below absolute `root`, nested repositories included."""
+    own, inside = trail.place_of(root), below(trail.places_of_others(), root)
+    return {**inside, own: [root, *inside.get(own, ())]}
 
 
 def below(places: dict[str, list[str]], root: str) -> dict[str, list[str]]:

@@ -12,8 +12,9 @@ import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal_name, seen, traces_dir, trail_of, version_path
+from swarm_hook_core.traces import journal_name, seen, traces_dir, version_path
 from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.trail import trail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, AnyStr
 
 
 def equal_parts(
@@ -35,10 +35,11 @@ def equal_parts(
     return [part for part in found if part[2]]
 
 
-def split_lines(data: bytes) -> list[bytes]:
-    """Return the lines with their ends. A lone CR is part of a line, as for git."""
-    parts = [part + b"\n" for part in data.split(b"\n")]
-    last = parts.pop()[:-1]
+def split_lines(text: AnyStr) -> list[AnyStr]:
+    """Return the lines with their ends. Only a newline ends a line: a lone CR is part of it, as for git."""
+    newline: AnyStr = "\n" if isinstance(text, str) else b"\n"
+    lines = [line + newline for line in text.split(newline)]
+    last = lines.pop()[:-1]
     if last:
-        parts.append(last)
-    return parts
+        lines.append(last)
+    return lines

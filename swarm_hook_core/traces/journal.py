@@ -18,13 +18,16 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     is       the file after the session's own write, which is over: see ``seen``
     over     all earlier calls of this agent are over; `key` is a folder
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
-    wont     it was denied
+    wont     it was denied. With `text` ``wrote``: the write noted at the same time is withdrawn, `read` skips it
     clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
              See ``clearing``
     spares   it was denied
     aside    a commit that was let pass, during which a hook puts changes aside; `key` is the top of the work tree,
              `text` the hook manager's name. See ``asides``
     back     it is over
+    before   an unparsed command, ``ran`` with the same time, may redirect into the file; `text`: the file's state
+    kept     the content of each file with a version of this session is known as it was before the command of this time;
+             `key` is its folder. See ``versions.own_files``
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
     moved    a command that moves HEAD was let pass; `key` is the top of the work tree, `text` its deed. See ``head``
     runs     a parsed command that may write files that it does not name; `key` is its folder
@@ -44,7 +47,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import NotOrdinary, open_private, read_all
+from swarm_hook_core.state import NotOrdinary, lock_alone, open_private, read_all
 from swarm_hook_core.traces import escaped
 
 TYPE_CHECKING = False
@@ -52,10 +55,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
 DAY_SECONDS = 86400  # traces older than that are ignored
+ASIDE_SECONDS = 120  # longest commit with hooks (``asides``); after that it keeps other sessions out no longer
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 HEAD = 16 * 1024  # bytes at the beginning that hold the first line
 LARGEST = 16 << 20  # bytes read of one file, its newest; sessions' own journals are much smaller
 TAIL = 64 * 1024  # bytes at the end of a journal that `newest_below` searches
+WITHDRAWN = b"\0wrote\n"  # the end of an entry ``wont`` that withdraws a write
 
 
 class Entry:
@@ -71,8 +76,8 @@ class Entry:
         self.kind = kind
         self.agent = agent if agent != "-" else ""
         self.tool = tool
-        self.key = _unescaped(key)
-        self.text = _unescaped(rest[0]) if rest else ""
+        self.key = unescaped(key)
+        self.text = unescaped(rest[0]) if rest else ""
 
 
 def read(path: str) -> bytes:
@@ -87,17 +92,32 @@ def read(path: str) -> bytes:
             parts.append(_read(file, LARGEST))
         except FileNotFoundError:
             continue  # never rotated, or removed just now
-    return parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining a single part would copy it
+    data = parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining a single part would copy it
+    return _without_withdrawn(data) if WITHDRAWN in data else data
+
+
+def _without_withdrawn(data: bytes) -> bytes:
+    """Return `data` with blanks in place of withdrawn writes. Other entries keep their places (``settled``)."""
+    lines = data.split(b"\n")
+    withdrawn = set()
+    for line in lines:
+        head, _, rest = line.partition(b"\0")
+        if b" wont " in head and (rest + b"\n").endswith(WITHDRAWN):
+            withdrawn.add((head.partition(b" ")[0], rest.partition(b"\0")[0]))
+    for number, line in enumerate(lines):
+        head, _, rest = line.partition(b"\0")
+        is_withdrawn = (head.partition(b" ")[0], rest.partition(b"\0")[0]) in withdrawn
+        if is_withdrawn and (b" wrote " in head or (rest + b"\n").endswith(WITHDRAWN)):
+            lines[number] = b" " * len(line)
+    return b"\n".join(lines)
 
 
 def rotate(path: str, handle: int) -> None:
     """Rename the journal at `path`, open as `handle`, to ``.1``, unless another call of the session did so just now."""
     try:
-        import fcntl
-    except ImportError:
-        pass  # Windows: two calls at once may rename it twice
-    else:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # until the file is closed
+        lock_alone(handle)  # Windows has none: two calls at once may rename it twice
+    except OSError:
+        return  # another call of the session is at it, or was stopped there: a later one comes by again
     try:
         is_there = os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:
@@ -257,7 +277,7 @@ def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) ->
     return list(found.values())
 
 
-def _unescaped(data: bytes) -> str:
+def unescaped(data: bytes) -> str:
     if b"\\" in data:
         parts = [part.replace(b"\\n", b"\n").replace(b"\\0", b"\0") for part in data.split(b"\\\\")]
         data = b"\\".join(parts)

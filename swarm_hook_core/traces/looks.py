@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.shell.model import Read
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.trail import Trail
 
 LONGEST = 4 * 1024 * 1024  # bytes of a file: the lines of a larger one are not counted
 MOST_PARTS = 40  # parts of one file that are combined

@@ -14,9 +14,9 @@ from swarm_hook_core.traces import journal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Session
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.trail import Trail
 
 AGAIN_SECONDS = 600  # after this time a session is told again of the same other session and file
 

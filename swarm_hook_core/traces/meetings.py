@@ -13,7 +13,7 @@ import os
 import time
 
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import journal, keys_of, seen
+from swarm_hook_core.traces import journal, keys_of, seen, unmet
 from swarm_hook_core.traces.others import Journals
 
 TYPE_CHECKING = False
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.budget import Budget
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.committed import Committed
     from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.others import OthersJournal, Trace
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.transcript import Transcript
     from swarm_hook_core.traces.unread import Reading
 
@@ -104,13 +104,17 @@ class Meetings:
     def note_own_files(self, folder: str) -> None:
         """Collect in the trail the states that the session's last writes have left, if not noted before."""
         own = self.journals.own(folder)
-        seen.note_what_was_left(own, self.trail)
-        if seen.has_open_command(own, self.trail.call.agent):
-            self.trail.note_at(folder, "over")
+        unmet.note_own(self.trail, own, folder)
         if b" aside " in own:
             from swarm_hook_core.traces import asides
 
             asides.note_end(own, self.trail, self._now)
+
+    def settle(self, folder: str) -> None:
+        """Note the commands of others that were parsed for this call, in the place of `folder`. Raises OSError."""
+        place = self.trail.place_of(folder)
+        for theirs in self.journals.of_others(place):
+            theirs.settle(place)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
         folder = os.path.dirname(resolved)
@@ -173,14 +177,16 @@ class Meetings:
 
         `waits`: wait until it is over, two seconds at most. The Trace names the file.
         """
-        from swarm_hook_core.traces import asides
-
         place = self.trail.place_of(os.path.dirname(resolved))
-        if not self.journals.has_changed_within(place, asides.LONGEST_SECONDS):
+        if not self.journals.has_changed_within(place, journal.ASIDE_SECONDS):
             return None
 
         def find() -> tuple[Trace, str] | None:
             for theirs in self.journals.of_others(place):
+                if b" aside " not in theirs.data:
+                    continue
+                from swarm_hook_core.traces import asides
+
                 for entry in asides.open_around(resolved, theirs.data, self._now):
                     if (trace := theirs.trace(resolved, entry)) is not None:
                         return trace, entry.text
@@ -214,8 +220,10 @@ class Meetings:
 
     def unseen_below(self, root: str, admits: Callable[[str], bool | None]) -> list[Trace]:
         """Return the fresh unseen Traces at and below absolute `root`, for paths that `admits(path)` accepts."""
+        from swarm_hook_core.traces.elsewhere import places_with
+
         root = self._real(root)
-        places = self.trail.places_with(root)
+        places = places_with(self.trail, root)
         coming = [trace for trace in self._pending_in(places, root) if admits(trace.path)]
         met = {trace.path for trace in coming}
         changed = []

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.config import RuntimeConfig
+    from swarm_hook_core.denial import Notice
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.trail import Trail
 
 RUNS = 3  # runs of lines of one file that are named
 
@@ -37,15 +38,17 @@ class Merge:
     """One merged text.
 
     path    the file, as the call names it: an absolute path
+    present the text of the file
     sent    the text that the model has sent
     text    the merged text
     trace   the newest unseen write of another session in the file; None if it is a person's work
     """
 
-    __slots__ = ("path", "sent", "text", "trace")
+    __slots__ = ("path", "present", "sent", "text", "trace")
 
-    def __init__(self, path: str, sent: str, text: str, trace: Trace | None):
+    def __init__(self, path: str, present: str, sent: str, text: str, trace: Trace | None):
         self.path = path
+        self.present = present
         self.sent = sent
         self.text = text
         self.trace = trace
@@ -64,11 +67,13 @@ def is_merged(
     if known is not None:
         known.trace = known.trace or trace
         return True
-    found = merge_of(trail, effects, path, resolved, meetings)
-    if found is None or not can_merge(trail.config, trail.call):
+    found = trail.unmerged.get(resolved) or merge_of(trail, effects, path, resolved, meetings)
+    if found is None:
         return False
-    found.trace = trace
-    if input_with(trail.config, trail.call, [*trail.merges.values(), found]) is None:
+    found.trace = found.trace or trace
+    is_taken = can_merge(trail.config, trail.call)
+    if not is_taken or input_with(trail.config, trail.call, [*trail.merges.values(), found]) is None:
+        trail.unmerged[resolved] = found  # for the denial
         return False
     trail.merges[resolved] = found
     return True
@@ -89,7 +94,7 @@ def merge_of(
     merged = merging.merge(base.text, present, new)
     if merged is None or not _is_utf8(merged):
         return None
-    return Merge(path, new, merged, None)
+    return Merge(path, present, new, merged, None)
 
 
 def can_merge(config: RuntimeConfig, call: ToolCall) -> bool:
@@ -104,7 +109,7 @@ def can_merge(config: RuntimeConfig, call: ToolCall) -> bool:
 
 
 def _release(config: RuntimeConfig) -> str:
-    from swarm_hook_core.kernel.statement import client_version
+    from swarm_hook_core.client_release import client_version
 
     try:
         return client_version(config)
@@ -141,16 +146,19 @@ def answered(config: RuntimeConfig, call: ToolCall, given: object, words: str) -
 
     A client that drops words there is told them at its session's next event.
     """
-    output: dict[str, Any] = {"hookEventName": "PreToolUse", "updatedInput": given}
-    if config.merges != ALLOWED:
-        return {"hookSpecificOutput": {**output, "additionalContext": words}}
+    drops = config.dialect.unheard
+    if config.merges != ALLOWED and not (drops is not None and drops("PreToolUse", "")):
+        return config.dialect.replacement("PreToolUse", given, words)
     from swarm_hook_core import faults, unheard
 
     try:
         unheard.keep(config, call, words)
     except OSError as error:  # the words are lost, the merge is not
         faults.record(config.runtime_name, "unheard", faults.describe(error))
-    return {"hookSpecificOutput": {**output, "permissionDecision": "allow"}}
+    if config.merges != ALLOWED:
+        return config.dialect.replacement("PreToolUse", given, "")
+    output = {"hookEventName": "PreToolUse", "updatedInput": given, "permissionDecision": "allow"}
+    return {"hookSpecificOutput": output}
 
 
 # ------------------------------------------------------------------------------------------------ notes and words
@@ -195,6 +203,38 @@ def words(merges: dict[str, Merge], identity: str) -> str:
             first = "" if is_whole else "the first "
             lines += [f"The file beside your text ({first}{len(diff)} lines of diff, quoted):", *diff]
     return "\n".join(lines)
+
+
+def notices(merges: dict[str, Merge], said: str) -> list[Notice]:
+    """Return the Notices to record about the merged texts of a call."""
+    from swarm_hook_core.denial import Loss, Notice, without_owner
+
+    found = []
+    for resolved, merge in merges.items():
+        loss = without_owner("merged-person", "merge")
+        if merge.trace is not None:
+            loss = Loss("merged", merge.trace.held, "merge", at=merge.trace.at_ns / 1e9)
+        found.append(Notice(resolved, loss, said))
+    return found
+
+
+def way(unmerged: dict[str, Merge]) -> str:
+    """Return the part of a denial about texts that could be merged (``Trail.unmerged``), or "": the diff to each."""
+    from swarm_hook_core.traces import changed_lines
+    from swarm_hook_core.untrusted_text import named
+
+    parts, room = [], changed_lines.MOST_LINES
+    for resolved, merge in unmerged.items():
+        diff, is_whole = changed_lines.shown(merge.present, merge.text, room)
+        room -= len(diff)
+        if diff:
+            first = "" if is_whole else "the first "
+            parts.append(
+                f"\nYour text of {named(resolved)} and that change merge without conflict: make yours by an edit, which"
+                f" passes. From the present file to the merged text ({first}{len(diff)} lines of diff, quoted):"
+            )
+            parts += diff
+    return "\n".join(parts)
 
 
 def _lines(merge: Merge) -> str:

@@ -6,7 +6,7 @@ one has all lines of the other: of two additions at one place, the session itsel
 
 from __future__ import annotations
 
-from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def merge(base: str, present: str, new: str) -> str | None:
     """
     if "\0" in base or "\0" in present or "\0" in new:
         return None
-    old = lines_of(base)
-    theirs, own = _changes(old, lines_of(present)), _changes(old, lines_of(new))
+    old = split_lines(base)
+    theirs, own = _changes(old, split_lines(present)), _changes(old, split_lines(new))
     if theirs is None or own is None:
         return None
     merged = _united(theirs, own)
@@ -34,13 +34,6 @@ def merge(base: str, present: str, new: str) -> str | None:
         found += [*old[at:first], *lines]
         at = end
     return "".join([*found, *old[at:]])
-
-
-def lines_of(text: str) -> list[str]:
-    """Return the lines of `text` with their ends. Only a newline ends a line."""
-    lines = [f"{line}\n" for line in text.split("\n")]
-    last = lines.pop()[:-1]
-    return [*lines, last] if last else lines
 
 
 def _changes(old: list[str], new: list[str]) -> list[Change] | None:

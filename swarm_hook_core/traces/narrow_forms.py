@@ -7,6 +7,10 @@ import os
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.table import options_of
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.shared_files import SharedFiles
+
 MOST_NAMED = 8  # files that a command names
 
 # Forms that name the session's own files. verb -> (for tracked files, if some file is untracked); None: the verb does
@@ -26,17 +30,48 @@ _FORMS = {
 }
 
 
-def way(words: list[str], changed: list[str], new: list[str], folder: str) -> str:
+# Verbs with an effect on the session's own changes that `swarm-mcp undo` has as well, in files shared with others too.
+_UNDONE = {
+    **dict.fromkeys(
+        ("checkout", "restore", "reset", "checkout-index", "read-tree"),
+        "Your own changes alone, in shared files too: `swarm-mcp undo {options}{files}`, or the tool undo.",
+    ),
+    "stash": "To put your own changes alone aside, in shared files too: `swarm-mcp undo {options}{files}`, or the tool"
+    " undo; its answer says how to bring them back.",
+}
+_UNSURE = "Lines that may be another's stay."
+
+
+def can_be_undone(words: list[str]) -> bool:
+    """Return True if ``git <words>`` does to the session's own changes what `swarm-mcp undo` does."""
+    if words[0] not in _UNDONE:
+        return False
+    options = options_of(words)
+    if words[0] == "restore":
+        return options.value("-s", "--source") in (None, "HEAD")
+    if words[0] == "checkout" and "--" in words:
+        before = [word for word in words[1 : words.index("--")] if word[:1] != "-"]
+        return before in ([], ["HEAD"])
+    return True
+
+
+def way(words: list[str], changed: list[str], new: list[str], folder: str, shared: SharedFiles | None = None) -> str:
     """Return a sentence with the command to run instead of ``git <words>``, or "".
 
-    `changed`, `new`: the session's own files in question (absolute), tracked and untracked. They are named relative to
-    `folder`, or absolute if that is empty.
+    `changed`, `new`: files in question (absolute) with changes of this session alone, tracked and untracked. They are
+    named relative to `folder`, or absolute if that is empty. `shared`: those with others' changes too, of a command
+    that `can_be_undone`.
     """
     refusing = _refusing(words)
     if refusing:
         return f"`{refusing}` leaves them alone: git refuses where it would touch them."
     if words[0] == "worktree":
         return "Name the work trees that are your own, one by one."
+    if shared is not None and shared.files:
+        form, options = _UNDONE[words[0]], ""
+        if shared.is_unsure:
+            form, options = f"{form} {_UNSURE}", "--partial "
+        return form.format(files=_named([*shared.files, *changed], folder), options=options)
     own = _narrow(words, changed, new, folder)
     if own:
         return f"For your own files alone: `{own}`."

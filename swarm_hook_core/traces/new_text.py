@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REPLACE
+from swarm_hook_core import REPLACE
 from swarm_hook_core.config import SHELL_TOOLS
 
 TYPE_CHECKING = False

@@ -16,8 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.trail import Trail
 
 MOST = 50  # files, the newest
 FILES = 8  # files named in one line

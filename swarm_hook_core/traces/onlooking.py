@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from swarm_hook_core import faults
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
-from swarm_hook_core.traces import Trail
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

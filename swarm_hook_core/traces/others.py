@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.lookup import Held
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import AGENTS, NO_FILE, escaped, journal, others_in, seen, state_of
@@ -16,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.lookup import Held, LockReader
     from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.siblings import Siblings
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.unread import Reading, UnreadCommands
 
 PENDING_SECONDS = 5  # longest check of a call; a hook that was killed adds no further entry
@@ -126,6 +125,13 @@ class OthersJournal:
     def has_commands(self) -> bool:
         """Return True if the journal holds unparsed commands."""
         return self._unread() is not None
+
+    def settle(self, place: str) -> None:
+        """Note the commands that were parsed for this call (``settled``). Raises OSError."""
+        if self._commands is not None and self._commands.has_parsed and not self.kin:
+            from swarm_hook_core.traces import settled
+
+            settled.note(os.path.join(place, self.name), self._commands)
 
     def writes_below(self, root: str) -> list[Entry]:
         """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
@@ -253,6 +259,8 @@ class OthersJournal:
             self._purpose = ""  # the session knows its own purpose
         if self._purpose is None:
             self._purpose = self._reader.purpose_of(instance_id)
+        from swarm_hook_core.lookup.locks import Held
+
         held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
         held.kin = self.kin
         return Trace(path, held, entry.at_ns, entry.tool, is_pending, entry.kind == "will", self.name)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.traces import Owner
+    from swarm_hook_core.traces.trail import Owner
 
 MOST = 20  # files of one call
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core.traces import NO_FILE, escaped, journal, state_of
+from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.trail import Trail
 
 KNOWN = ("wrote", "saw")
 NO_ID = "-"  # for calls of a client without ids
@@ -78,8 +78,8 @@ def is_own(own: bytes, path: str, keys: Collection[str], since_ns: int) -> bool:
 
 def has_met(own: bytes, keys: Collection[str], entry: Entry) -> bool:
     """Return True if the session was told of `entry`, or has written the file with these `keys` since."""
-    last = _newest(own, keys, ("wrote", "met"))
-    return last is not None and last.at_ns >= entry.at_ns
+    met = (one for key in keys for one in journal.newest_first(own, key, ("wrote", "met")) if one.tool != UNDO)
+    return any(one.at_ns >= entry.at_ns for one in met)
 
 
 def wrote_alike(own: bytes, keys: Collection[str], entry: Entry) -> bool:
@@ -201,11 +201,11 @@ def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bo
 def last_known(own: bytes, keys: Collection[str], state: str) -> Entry | None:
     """Return the session's newest look or write of the file with these `keys`, now in this `state`, or None.
 
-    Writes that were never made are skipped: they change no knowledge.
+    Writes that were never made are skipped, and undos: they show the session nothing of others' lines in the file.
     """
     known = []
     for key in keys:
-        entries = journal.newest_first(own, key, KNOWN)
+        entries = (entry for entry in journal.newest_first(own, key, KNOWN) if entry.tool != UNDO)
         known.append(next((entry for entry in entries if entry.kind != "wrote" or entry.text != state), None))
     return max(filter(None, known), key=lambda entry: entry.at_ns, default=None)
 

@@ -17,13 +17,13 @@ import os
 import time
 
 from swarm_hook_core.lookup import SOME_AGENT
-from swarm_hook_core.state import open_in_private, open_private, read_all, write_all
+from swarm_hook_core.state import lock_alone, open_in_private, open_private, read_all, write_all
 from swarm_hook_core.traces import AGENTS, first_line, line
 from swarm_hook_core.traces import entry as new_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.trail import Trail
 
 SILENT_NS = 600 * 10**9  # an agent without an entry for so long counts as ended
 LARGEST = 256 * 1024  # bytes of the file
@@ -163,15 +163,10 @@ def _append(path: str, data: bytes, first: bytes) -> None:
 
     A lock keeps an agent that begins from writing into a file that another process removes. Raises OSError.
     """
-    try:
-        import fcntl
-    except ImportError:  # Windows: without file locks
-        fcntl = None  # type: ignore[assignment]
     for _ in range(_TRIES):
         handle = open_in_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
-            if fcntl is not None:
-                fcntl.flock(handle, fcntl.LOCK_EX)
+            lock_alone(handle)
             if not _is_there(path, handle):
                 continue  # removed meanwhile
             if not os.fstat(handle).st_size:

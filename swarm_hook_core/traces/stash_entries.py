@@ -7,7 +7,7 @@ if that was shortly before. Where two sessions come into question, or no session
 
 from __future__ import annotations
 
-from swarm_hook_core.denial import Denial, Loss
+from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from swarm_hook_core.shell.model import GitCall
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.sweeps import Sweeps
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.unread import Reading
 
 WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
@@ -118,13 +118,15 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
     first, more = (at, held, made), len(theirs) - 1
     from swarm_hook_core.traces import sweep_wording
 
+    loss = Loss("stash", held, sweep_wording.TAKES.get(verb, "take out"), git_call.by, made)
     if sweeps.level != NOTICE and verb != "apply" and not git_call.in_doubt:
         text = sweep_wording.stash_denial(
             sweeps.call.client_tool, git_call.by, verb, first, more, own, sweeps.identity, sweeps.now,
         )  # fmt: skip
-        loss = Loss("stash", held, sweep_wording.TAKES[verb], git_call.by, made)
         return Denial(git_call.folder, None, text, loss=loss), ""
-    return None, sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
+    line = sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
+    sweeps.meetings.trail.noted.append(Notice(git_call.folder, loss, line))
+    return None, line
 
 
 def meant(words: list[str], verb: str, made: int) -> list[int]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.denial import Denial, Loss
+from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
-from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, journal_name, stash_entries
+from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, stash_entries
 from swarm_hook_core.traces.clearing import SECONDS, deed_of
 from swarm_hook_core.wording import way_past_hooks
 
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Session
     from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.shared_files import Patience
+    from swarm_hook_core.traces.trail import Trail
 
 MOST_CALLS = 50  # git commands of one call
 
@@ -74,6 +75,7 @@ class Sweeps:
         self.put_aside: dict[str, str] = {}
         self._has_begun = writes_too  # True if the files may differ by now from those on disk
         self._end = time.monotonic() + SECONDS
+        self._patience: Patience | None = None
         self._fresh: dict[str, list[Trace]] = {}  # file or folder -> others' fresh traces at and below it
         self._near: list[Trace] = []  # traces that the present command may affect
         self._words: list[str] = []  # the present command, aliases expanded
@@ -113,7 +115,7 @@ class Sweeps:
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
             return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
-        taken = [trace for trace in taken if not went_on_with(self.meetings, trace) or has_lines_of_others(trace)]
+        taken = [trace for trace in taken if not went_on_with(self.meetings, trace) or self._has_lines_of(trace)]
         if not taken:
             return None, ""
         always = self.level == TURN and not all(went_on_with(self.meetings, trace) for trace in taken)
@@ -152,6 +154,17 @@ class Sweeps:
         if theirs and self.level == TURN:
             return self._outcome(git_call, self._words, theirs, deed, True, is_late=True)
         return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
+
+    def _has_lines_of(self, trace: Trace) -> bool:
+        return has_lines_of_others(trace, self.patience())
+
+    def patience(self) -> Patience:
+        """Return the time for the lines of all files of the call."""
+        if self._patience is None:
+            from swarm_hook_core.traces.shared_files import Patience
+
+            self._patience = Patience()
+        return self._patience
 
     def left(self) -> float:
         """Return the seconds left for questions to git."""
@@ -211,25 +224,33 @@ class Sweeps:
             way = sweep_wording.LATE
         else:
             way = self._way(git_call, words, {trace.path for trace in traces})
+        first, also = traces[0], [trace.path for trace in traces[1:]]
+        loss = Loss("sweep", first.held, deed, git_call.by, first.at_ns / 1e9, also)
         if denies and not git_call.in_doubt:
             text = sweep_wording.denial(
                 self.call.client_tool, git_call.by, deed, traces, way, self.identity, self.now, is_once
             )
-            first, also = traces[0], [trace.path for trace in traces[1:]]
-            loss = Loss("sweep", first.held, deed, git_call.by, first.at_ns / 1e9, also)
             return Denial(first.path, None, text, loss=loss), ""
         may = git_call.in_doubt
-        return None, sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)
+        line = sweep_wording.line(git_call.by, deed, traces, way, self.identity, self.now, may)
+        self._trail.noted.append(Notice(first.path, loss, line))
+        return None, line
 
     def _way(self, git_call: GitCall, words: list[str], theirs: Collection[str]) -> str:
         """Return the advice for the model: a narrower command."""
         from swarm_hook_core.traces import narrow_forms
+        from swarm_hook_core.traces.shared_files import SharedFiles
 
         top = tree_of(git_call)
         is_here = top == work_tree(self.call.folder)  # elsewhere the files' relative names would be wrong
-        own = []
+        own: list[str] = []
         if top and is_here:
-            own = [path for path in self.meetings.own_below(top) if path not in theirs]
+            own = self.meetings.own_below(top)
+        shared = None
+        if narrow_forms.can_be_undone(words):
+            both = [path for path in own if path in theirs]
+            shared = SharedFiles(both, self._trail.own_name, self.patience())
+        own = [path for path in own if path not in theirs]
         try:
             lost, taken = uncommitted.swept(git_call, own, self.left()) if own else ([], [])
         except NoAnswer:
@@ -237,7 +258,7 @@ class Sweeps:
         own = [*lost, *taken]
         changed, new = uncommitted.changes(top, own, self.left()) if own else ([], [])
         folder = git_call.folder if git_call.folder == self.call.folder else ""
-        return narrow_forms.way(words, changed, new, folder)
+        return narrow_forms.way(words, changed, new, folder, shared)
 
 
 def went_on_with(meetings: Meetings, trace: Trace) -> bool:
@@ -247,18 +268,10 @@ def went_on_with(meetings: Meetings, trace: Trace) -> bool:
     return last is not None and last.at_ns > trace.at_ns
 
 
-def has_lines_of_others(trace: Trace) -> bool:
+def has_lines_of_others(trace: Trace, patience: Patience) -> bool:
     """Return True if the file of `trace` has uncommitted lines that are the other session's alone."""
-    from swarm_hook_core.traces.versions.lines import NoLines, changes_of
-
     if not trace.journal or trace.held.kin:
         return False  # on another machine, or the session itself
-    try:
-        changes = changes_of(trace.path)
-    except (NoLines, OSError):
-        return False  # its last writer counts
-    return any(
-        line.author is not None and journal_name(*line.author.session) == trace.journal
-        for change in changes
-        for line in (*change.removed, *change.added)
-    )
+    from swarm_hook_core.traces.shared_files import has_lines_of
+
+    return has_lines_of(trace.path, trace.journal, patience)  # in a file without lines its last writer counts

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.change import REMOVE
+from swarm_hook_core import REMOVE
 from swarm_hook_core.paths import keys_for
 from swarm_hook_core.traces import journal
 
@@ -58,7 +58,12 @@ class Reading:
         # set at the first command: parsing has a part of its own, whatever the call's own check took
         self._until: float | None = None
         self._read: dict[tuple[str, str], Effects] = {}  # (command, its folder) -> its Effects
+        self._in_time: set[tuple[str, str]] = set()  # those that were parsed to their end
         self.real = real
+
+    def has_time_after(self, entry: Entry) -> bool:
+        """Return True if there was time left after the Entry's command was parsed: nothing of it was left out."""
+        return (entry.text, entry.key) in self._in_time
 
     def effects_of(self, entry: Entry) -> Effects | None:
         """Return the Effects of an Entry's command; None if no time is left."""
@@ -77,6 +82,8 @@ class Reading:
             return None
         made: Effects = effects_of(entry.text, entry.key, budget=self._budget)
         self._read[entry.text, entry.key] = made
+        if time.thread_time() <= self._budget.end:
+            self._in_time.add((entry.text, entry.key))
         return made
 
     def written_by(self, entry: Entry) -> tuple[list[tuple[str, str]], list[Tree]]:
@@ -115,7 +122,7 @@ class UnreadCommands:
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
             self._lines = [raw for raw in reversed(lines) if not looks_only(raw)]
-            self._wide = [raw for raw in self._lines if any(mark in raw for mark in _STAND_FOR_MANY)]
+            self._wide = [raw for raw in self._lines if is_wide(raw)]
         names = {os.path.basename(key).encode("utf-8", "surrogatepass") for key in keys}
         named = [raw for raw in self._lines if any(name in raw for name in names)]
         found = []
@@ -124,6 +131,24 @@ class UnreadCommands:
             if entry is not None and (not written.isdisjoint(keys) or any(_is_in(tree, keys) for tree in trees)):
                 found.append(entry)
         return found
+
+    @property
+    def has_parsed(self) -> bool:
+        """Return True if a command was parsed that may write files not named."""
+        return any(raw in self._read for raw in self._wide)
+
+    def known_writes(self, raw: bytes) -> AbstractSet[str] | None:
+        """Return the keys of the files that the command in a raw entry wrote; None if that is not known.
+
+        It is not known of a command that was not parsed to its end, or wrote whole folders. A command that is older
+        than the newest `MOST_COMMANDS` is never parsed, and writes nothing.
+        """
+        if raw not in self._read:
+            return None if raw in self._wide[:MOST_COMMANDS] or raw not in self._wide else frozenset()
+        entry, written, trees = self._read[raw]
+        if trees or (entry is not None and not self._reading.has_time_after(entry)):
+            return None
+        return written
 
     def lately_below(self, root: str) -> Iterator[tuple[str, Entry]]:
         """Yield ``(path, entry)`` of files at and below `root` written by the newest commands run there."""
@@ -179,6 +204,11 @@ class UnreadCommands:
 def _is_in(tree: Tree, keys: Collection[str]) -> bool:
     """Return True if the Tree certainly includes a file with one of these keys."""
     return any(key.startswith(tree.root.rstrip("/") + "/") and tree.admits(key) is True for key in keys)
+
+
+def is_wide(raw: bytes) -> bool:
+    """Return True if a raw entry is of a command that may write files which it does not name."""
+    return b" ran " in raw and not looks_only(raw) and any(mark in raw for mark in _STAND_FOR_MANY)
 
 
 def looks_only(raw: bytes) -> bool:

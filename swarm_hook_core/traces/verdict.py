@@ -8,21 +8,22 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.change import REMOVE, REPLACE
-from swarm_hook_core.denial import Denial, Loss
-from swarm_hook_core.traces import NOTICE, seen
+from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.traces import NOTICE, seen, unmet
 from swarm_hook_core.traces.meetings import Meetings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.lookup import Held, LockReader, Session
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces import Trail
     from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.wording import Changes
 
     Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
 
+_DEEDS = {REPLACE: "overwrite", REMOVE: "remove"}
 MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on other machines
 
 
@@ -69,8 +70,10 @@ class _Check:
 
     def verdict(self) -> tuple[Denial | None, str]:
         """Look at the others' traces in turn: commits with hooks, files, folders, git commands; note the outcome."""
-        self.meetings.note_own_files(self.call.folder)
-        self._note_first()
+        self.own_at_ns = self.trail.noted_ns
+        if not self.own_at_ns:
+            self.meetings.note_own_files(self.call.folder)
+            self._note_first()
         clearings = [
             clearing
             for _path, resolved, how, _by in self.targets
@@ -98,6 +101,7 @@ class _Check:
             return git_denial, ""
         self._note_overwritten()
         written = self._note_passed(met)
+        self._settle()
         elsewhere = self._written_elsewhere(written)
         words = [
             *self._met_words([*met, *swept], commit),
@@ -106,6 +110,7 @@ class _Check:
             elsewhere,
             git_words,
         ]
+        self.trail.noted += self._notices([*met, *swept], commit, clearings, words)
         return None, "\n".join(filter(None, words))
 
     # ------------------------------------------------------------------------------------------- what it meets
@@ -188,8 +193,14 @@ class _Check:
             from swarm_hook_core.traces.head.shared import Shared
 
             shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
-            return shared.verdict()
-        if self.trail.is_asked or not self._is_head_moved():
+            denial, words = shared.verdict()
+            if words:
+                from swarm_hook_core.denial import Notice, without_owner
+
+                by = self.effects.git[0].by if self.effects.git else ""
+                self.trail.noted.append(Notice(self.call.folder, without_owner("head", "change", by), words))
+            return denial, words
+        if self.trail.is_asked or not self.trail.is_head_moved():
             return None, ""
         from swarm_hook_core.traces import head
         from swarm_hook_core.traces.head import news
@@ -199,23 +210,12 @@ class _Check:
             return None, ""
         return None, news.beside(runtime, session_id, self.session, top, self.reader, self.now)
 
-    def _is_head_moved(self) -> bool:
-        """Return True if a session has moved HEAD lately in this repository. An edit pays for no more than this."""
-        from swarm_hook_core.state import state_dir
-
-        name = os.path.basename(self.trail.place_of(self.call.folder))
-        return os.path.exists(os.path.join(state_dir(), "heads", name, "moved"))
-
     # ------------------------------------------------------------------------------------------- entries
 
     def _note_first(self) -> None:
-        """Note the intended writes before looking at others' traces.
-
-        So, of two calls checked at the same moment, at least one sees the other's pending write.
-        """
+        """Note the intended writes, and the folders to be cleared, before looking at others' traces."""
         self.own_at_ns = time.time_ns()
-        for path in dict.fromkeys(target[1] for target in self.targets):
-            self.trail.note("will", path, at_ns=self.own_at_ns)
+        unmet.note_intended(self.trail, dict.fromkeys(target[1] for target in self.targets), self.own_at_ns)
         self._note_cleared("clears", self.own_at_ns)
         try:
             self.trail.leave()
@@ -272,13 +272,15 @@ class _Check:
         """Keep copies of files with others' changes that the call destroys knowingly, and have their owners told."""
         if self.trail.is_asked:
             return
+        from swarm_hook_core.traces import keeping
+
         for path, resolved, how, by in self.targets:
             if how not in (REPLACE, REMOVE):
                 continue
             trace = self.meetings.newest_write(path, resolved)
             if trace is None:
                 continue
-            kept = self.trail.keep_lost(resolved)
+            kept = keeping.lost(self.trail, resolved)
             if not trace.held.kin and self.meetings.is_theirs(trace) and not self._is_kept(path, resolved, how):
                 self.trail.owners.append((trace, how, by, kept, 0))
 
@@ -298,6 +300,15 @@ class _Check:
             looks.note(self.trail, self.meetings, self.effects.reads, set(written))
         return written
 
+    def _settle(self) -> None:
+        """Note the parsed commands of others, so that the program in front of the check need not ask again."""
+        if self.trail.is_asked or self.call.tool not in self.config.write_tools:
+            return
+        try:
+            self.meetings.settle(self.call.folder)
+        except OSError as error:  # a full disk: the next call parses them again
+            self._record(error)
+
     def _record(self, error: OSError) -> None:
         from swarm_hook_core import faults
 
@@ -307,6 +318,8 @@ class _Check:
 
     def _denial(self, lost: list[Met]) -> Denial:
         """Return the Denial of a call that would destroy others' changes."""
+        from swarm_hook_core import storms
+        from swarm_hook_core.denial import Denial, Loss
         from swarm_hook_core.traces import wording
 
         trace, how, by = lost[0]
@@ -316,8 +329,12 @@ class _Check:
         words = wording.would_lose(
             self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes
         )
+        if self.trail.unmerged and times < storms.MANY:
+            from swarm_hook_core.traces import merged_writes
+
+            words += merged_writes.way(self.trail.unmerged)
         why = "moment" if trace.is_pending else "uncommitted"
-        deed = "remove" if how == REMOVE else "overwrite"
+        deed = _DEEDS.get(how, "overwrite")
         denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
         denial.times = times
         denial.short = wording.would_lose_shortly(self.call, trace, how, self.identity)
@@ -351,6 +368,7 @@ class _Check:
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:
         """Return the Denial of a write during another session's commit with a hook `name` that puts changes aside."""
+        from swarm_hook_core.denial import Denial, Loss
         from swarm_hook_core.traces import wording
 
         words = wording.during_hooks(trace, name, self.identity)
@@ -369,6 +387,28 @@ class _Check:
             words.append("swarm: " + wording.during_hooks(*commit, self.identity))
         return words
 
+    def _notices(
+        self, met: list[Met], commit: tuple[Trace, str] | None, clearings: list[tuple[Trace, str, str]],
+        words: list[str],
+    ) -> list[Notice]:  # fmt: skip
+        """Return the Notices to record: one for the changes that the call meets, one for a write in progress."""
+        if not (met or commit or clearings):
+            return []
+        from swarm_hook_core.denial import Loss, Notice
+
+        found, said = [], next(filter(None, words), "")
+        if met:
+            trace, how, by = met[0]
+            deed, also = _DEEDS.get(how, "edit"), {one.path for one, _how, _by in met} - {trace.path}
+            loss = Loss("uncommitted", trace.held, deed, by, trace.at_ns / 1e9, sorted(also))
+            found.append(Notice(trace.path, loss, said))
+        at_work = [one[0] for one in clearings[:1]]
+        if commit:
+            at_work.append(commit[0])
+        for trace in at_work:
+            found.append(Notice(trace.path, Loss("moment", trace.held, "edit", at=trace.at_ns / 1e9), said))
+        return found
+
     def _cleared_words(self, clearings: list[tuple[Trace, str, str]]) -> str:
         if not clearings:
             return ""
@@ -383,7 +423,13 @@ class _Check:
             return ""
         from swarm_hook_core.traces import machines
 
-        return machines.words(far, self.session, self.meetings, self.trail, self.now)
+        words = machines.words(far, self.session, self.meetings, self.trail, self.now)
+        if words:
+            from swarm_hook_core.denial import Loss, Notice
+
+            loss = Loss("elsewhere", far[0].held, "edit", at=far[0].at_ns / 1e9)
+            self.trail.noted.append(Notice(far[0].path, loss, words))
+        return words
 
 
 def _is_folder(path: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.change import REMOVE
+from swarm_hook_core import REMOVE
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.wording import duration, holder
 

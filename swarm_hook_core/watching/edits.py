@@ -12,12 +12,13 @@ import os
 import time
 
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.naming import HOLD, TERMINAL
+from swarm_hook_core.lookup import HOLD, TERMINAL
 from swarm_hook_core.state import edited_dir, name_of, write_private
 from swarm_hook_core.watching import records, watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from swarm_hook_core.config import RuntimeConfig
@@ -32,15 +33,20 @@ _NEXT_EDIT = "edit"
 _UNMARKED = (TERMINAL, HOLD)
 
 
-def begin(config: RuntimeConfig, call: ToolCall, session: Session, peers: Peers, now: float) -> list[Breach]:
-    """Note the locked files around an edit that goes ahead; return the breaches since this session's last one."""
+def begin(
+    config: RuntimeConfig, call: ToolCall, paths: list[str], session: Session, peers: Peers, store: Callable[[], Any]
+) -> list[Breach]:
+    """Note the locked files around an edit of `paths` that goes ahead; return the breaches since the session's last.
+
+    `store`: as for ``watch.begin``.
+    """
     try:
         if not call.session_id:
             return []
         breaches = _settled(config, call.session_id, _NEXT_EDIT)
         held = _near(call, session, peers)
         if held:
-            _note(config, call, held, now)
+            _note(config, call, paths, held, store())
         elif os.path.isdir(edited_dir()):
             _close()
         return breaches
@@ -86,24 +92,21 @@ def _is_marked(held: Held) -> bool:
     return runtime not in _UNMARKED and not (held.agent or "").startswith("hold:")
 
 
-def _note(config: RuntimeConfig, call: ToolCall, held: list[Held], now: float) -> None:
+def _note(config: RuntimeConfig, call: ToolCall, paths: list[str], held: list[Held], kept: Any) -> None:
     facts = {
         "runtime": config.runtime_name,
         "tool": call.client_tool or call.tool,
-        "command": _edit_of(config, call),
+        "command": _edit_of(call, paths),
         "id": call.id,
         "began": time.time_ns(),
         "edit": True,
-        "locks": watch.locks_as_they_are(held, now, MOST_FILES),
+        "locks": watch.locks_as_they_are(held, MOST_FILES, kept),
     }
     write_private(_path(call.session_id), dumps(facts))
 
 
-def _edit_of(config: RuntimeConfig, call: ToolCall) -> str:
+def _edit_of(call: ToolCall, paths: list[str]) -> str:
     """Return the edit in a few words: the tool and its first file."""
-    from swarm_hook_core.targets import absolute_paths
-
-    paths = absolute_paths(config, call.tool, call.input, call.folder)
     name = ""
     if paths:
         name = os.path.relpath(paths[0], call.folder)

@@ -14,19 +14,18 @@ import os
 import time
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
-from swarm_hook_core.state import is_watching
+from swarm_hook_core.state import is_watching, state_dir
 from swarm_hook_core.watching import records, watched_files
-from swarm_hook_core.watching.snapshot import Snapshot, difference, full, glance, parse
+from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, difference, full, glance, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import SessionEvent, ToolCall
     from swarm_hook_core.lookup import Held
-    from swarm_hook_core.watching.kept import Kept
     from swarm_hook_core.watching.records import Record
 
 FILES_AT_ONCE = 400
@@ -74,10 +73,13 @@ class Breach:
             setattr(self, name, facts[name])
 
 
-def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float) -> None:
-    """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``)."""
+def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
+    """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``).
+
+    `store`: opens the store of their contents (``traces.versions.locked.Kept``).
+    """
     try:
-        _begin(config, call, held, now)
+        _begin(config, call, held, now, store)
     except Exception as error:
         _fault(config, error)
 
@@ -141,7 +143,7 @@ def report(
 # ------------------------------------------------------------------------------------------------- beforehand
 
 
-def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float) -> None:
+def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
     session_id = call.session_id
     if not session_id or not held:
         return
@@ -149,7 +151,7 @@ def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: flo
     for name in names[: max(0, len(names) - records.RECORDS_AT_ONCE + 1)]:
         records.drop(os.path.join(records.folder_of(session_id), name))
     now_ns = time.time_ns()
-    locks = locks_as_they_are(held, now, FILES_AT_ONCE)
+    locks = locks_as_they_are(held, FILES_AT_ONCE, store())
     facts = {
         "runtime": config.runtime_name,
         "tool": call.tool,
@@ -163,17 +165,15 @@ def _begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: flo
     records.sweep(now)
 
 
-def locks_as_they_are(held: Sequence[Held], now: float, most: int) -> list[dict[str, Any]]:
-    """Return the facts of the locks `held` and of at most `most` of their files; keep the contents."""
-    from swarm_hook_core.watching.kept import Kept
-
-    keeper = _Keeper(Kept(now))
+def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[str, Any]]:
+    """Return the facts of the locks `held` and of at most `most` of their files; keep the contents in `kept`."""
+    keeper = _Keeper(kept)
     locks = []
     for one, place, key, paths, complete in watched_files.files_of(held, most):
         entries = []
         for path in paths:
             path_key = watched_files.key_of_file(place, key, path)
-            entries.append([path, path_key, *keeper.look_at(path, path_key)])
+            entries.append([path, path_key, *keeper.look_at(path)])
         facts: dict[str, Any] = {
             "file": one.file,
             "key": key,
@@ -193,14 +193,12 @@ def locks_as_they_are(held: Sequence[Held], now: float, most: int) -> list[dict[
 class _Keeper:
     """Looks at files and keeps their contents within the time limit of one call; the first file in any case."""
 
-    def __init__(self, kept: Kept):
+    def __init__(self, kept: Any):
         self.kept = kept
         self.end: float | None = None
 
-    def look_at(self, path: str, key: str) -> list[str]:
-        """Return ``[str(snapshot), name of the kept version or "", reason for no version or ""]``."""
-        from swarm_hook_core.watching.kept import FILE_BYTES, NotKept
-
+    def look_at(self, path: str) -> list[str]:
+        """Return ``[str(snapshot), path of the kept copy or "", reason for no copy or ""]``."""
         seen = glance(path)
         why = ""
         if seen.is_link:
@@ -209,24 +207,22 @@ class _Keeper:
             return [str(seen), "", "there was no such file"]
         if not seen.is_plain:
             return [str(seen), "", "it was no plain file"]
-        version = self.kept.version_of(key, seen)
-        if version is None:
-            if seen.size > FILE_BYTES:
-                why = f"it was larger than {FILE_BYTES // 1024} KiB"
-            elif self.end is not None and time.monotonic() > self.end:
-                why = "there was no time to keep it"
-            else:
-                self.end = self.end or time.monotonic() + KEEPING_SECONDS
-                try:
-                    version = self.kept.keep(key, path)
-                except (NotKept, OSError) as error:
-                    why = f"it could not be kept: {error}"
-        if version is None:
+        try:
+            copy = self.kept.copy_of(path, seen)
+            if copy is None:
+                if seen.size > HASHED_BYTES:
+                    why = f"it was larger than {HASHED_BYTES // 1024} KiB"
+                elif self.end is not None and time.monotonic() > self.end:
+                    why = "there was no time to keep it"
+                else:
+                    self.end = self.end or time.monotonic() + KEEPING_SECONDS
+                    seen, copy = self.kept.keep(path)
+        except OSError as error:
+            why = f"it could not be kept: {error}"
+        if why or copy is None:
             return [str(seen), "", why]
-        if version.seen.mtime_ns != seen.mtime_ns & ((1 << 64) - 1):
-            seen = glance(path)  # written between the two looks
-        seen.digest = version.seen.digest
-        return [str(seen), version.name, ""]
+        seen.digest = copy.digest
+        return [str(seen), copy.path, ""]
 
 
 def _command_of(tool_input: object) -> str:
@@ -269,9 +265,7 @@ def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, back
 
 def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
     """Return the changes since these facts were noted; bring the facts up to date."""
-    from swarm_hook_core.watching.kept import folder
-
-    breaches, kept_in = [], folder()
+    breaches = []
     for lock in facts["locks"]:
         known = {entry[0] for entry in lock["entries"]}
         place, new = watched_files.new_files(lock, known)
@@ -293,15 +287,14 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
                 entry[2:] = [str(present), "", "its holder wrote it while the command ran"]
                 continue
             lock["entries"].remove(entry)  # reported once for each call
-            place = ""
             if kept:
-                place = os.path.join(kept_in, kept)
-            if place and not os.path.isfile(place):
-                place, why = "", "it had to make room for others"
+                kept = os.path.join(state_dir(), "kept", kept)  # earlier releases noted its name alone
+                if not os.path.isfile(kept):
+                    kept, why = "", "it had to make room for others"
             breaches.append(
                 Breach(
                     file=path, key=key, lock=lock["file"], holder=lock["holder"], agent=agent, label=lock["label"],
-                    note=lock["note"], kind=kind, kept=place, why=why, at=at_ns / 1e9, tool=facts["tool"],
+                    note=lock["note"], kind=kind, kept=kept, why=why, at=at_ns / 1e9, tool=facts["tool"],
                     command=facts["command"], ended=ends, edit=is_edit,
                 )
             )  # fmt: skip

@@ -18,6 +18,13 @@ VERBS = {
     "work": "swarm_mcp.agents.commands.workers",
 }
 PLACES = {"work": "hook"}
+NOUNS = {
+    "task": {"show": "task"},
+    "worker": {
+        "dispatch": "dispatch", "run": "run", "runs": "runs", "logs": "logs", "cancel": "cancel", "pause": "pause",
+        "resume": "resume", "merge": "merge", "harness": "harness", "roles": "roles", "loop": "loop",
+    },
+}  # fmt: skip
 OTHER_WORDS = {
     "ps": "runs", "kill": "cancel", "stop": "cancel", "abort": "cancel", "start": "dispatch", "spawn": "dispatch",
     "work-on": "dispatch",

@@ -13,5 +13,6 @@ folder, empty for all. Texts of sessions are unescaped; commands and views escap
   checkout_history  past events with tasks and uncommitted changes, counted
   machines     the machines that share a checkout, and the age of the knowledge about each
   work         tasks, messages and workers
-  explained, refusal_words  the words for an obstacle to a write
+  incidents    refusals and notices as one model, and incident_words: their words on every screen
+  explained    the words for the end of a lock
 """

@@ -22,8 +22,8 @@ _OF_THE_ACTOR = (
 )  # fmt: skip
 _ENDS = ("lapsed", "transferred", "stolen", "reclaimed", "turn_ended")  # reasons of a release that are its name
 _WORDS = {
-    "lock_released": "released", "lock_denied": "denied", "write_denied": "denied", "lock_breached": "altered",
-    "restored": "restored",
+    "lock_released": "released", "lock_denied": "denied", "write_denied": "denied", "write_noticed": "noticed",
+    "lock_breached": "altered", "restored": "restored",
     "lock_deadlock": "deadlock", "lock_renewed": "renewed", "lock_stolen": "stolen", "lock_requested": "requested",
     "lock_transferred": "transferred",
 }  # fmt: skip
@@ -54,16 +54,16 @@ def event_shown(known: Acquaintance, row: Event, payload: dict[str, Any], how: s
         label = known.label_of(actor)
     else:
         label = None
-    shown = {"id": row.id, "at": row.created_at, "what": _what(row, payload), "rule": how}
+    shown = {"id": row.id, "at": row.created_at, "what": what_of(row.type, payload), "rule": how}
     shown.update(file=plain(row.subject or ""), instance_id=actor if meets else None, label=label)
     if not meets:
         shown["hidden"] = True
     return {**shown, "details": _details(known, payload, meets)}
 
 
-def _what(row: Event, payload: dict[str, Any]) -> str:
-    """The event in a word."""
-    kind = row.type.partition(".")[2]
+def what_of(type: str, payload: dict[str, Any]) -> str:
+    """Return an event of this `type` in a word."""
+    kind = type.partition(".")[2]
     if kind == "lock_acquired":
         was = payload.get("was")
         if was is None:

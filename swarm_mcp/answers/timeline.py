@@ -5,7 +5,8 @@ Events are kept for about a day.
 
 from __future__ import annotations
 
-from swarm_mcp.answers.lock_events import event_shown, learn_labels
+from swarm_hook_core.lookup import plain
+from swarm_mcp.answers.lock_events import event_shown, learn_labels, what_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import onlooker
@@ -21,11 +22,17 @@ else:
 MOST = 500  # events of one answer
 KINDS = (
     "acquired", "released", "denied", "requested", "transferred", "lapsed", "stolen", "reclaimed", "deadlock",
-    "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered",
+    "altered", "restored", "renewed", "turn ended", "joined", "left", "attempted", "lowered", "noticed",
 )  # fmt: skip
+# kinds that are refusals or notices (``incidents``)
+DENIED, DEADLOCK, ALTERED, NOTICED = "denied", "deadlock", "altered", "noticed"
 # an agent's attempt at an action for persons; a lowered protection of the sessions there
 ATTEMPTED, LOWERED = "attempted", "lowered"
 TASK = "task"  # a task was created, claimed, ended ...: only where it is asked for
+_TYPES = {
+    DENIED: ("context.lock_denied", "context.write_denied"), NOTICED: ("context.write_noticed",),
+    DEADLOCK: ("context.lock_deadlock",), ALTERED: ("context.lock_breached",), ATTEMPTED: ("protection.attempted",),
+}  # fmt: skip
 _OF_SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "left"}
 
 
@@ -77,7 +84,7 @@ def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
     happenings = [
         _of_task(store, row, payload, people)
         if row.type.startswith("task.")
-        else _of_protection(row, payload, people, known.may_meet(row.actor))
+        else _of_protection(row, payload if known.may_meet(row.actor) else {}, people)
         if row.type.startswith("protection.")
         else _happening(row, event_shown(known, row, payload), people)
         for row, payload in found
@@ -87,40 +94,22 @@ def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
 
 def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:
     """Return the newest refusals since then, newest first, refused actions for persons (`ATTEMPTED`) included."""
-    return newest(store, scope, people, since, limit, "denied")
+    return newest(store, scope, people, since, limit, DENIED, DEADLOCK, ATTEMPTED)
 
 
-class Refused(NamedTuple):
-    """The `last` of the refusals of one file to one session because of one other, and how many `times` there were."""
-
-    last: Happening
-    times: int
-
-
-def refused_files(store: Store, scope: str, people: People, since: int, limit: int) -> list[Refused]:
-    """Return the refusals since then by session, file and obstacle, the last one first."""
-    found: dict[tuple[Any, ...], list[Happening]] = {}
-    for one in refusals(store, scope, people, since, MOST):
-        found.setdefault((one.instance_id, one.file, one.other, one.details.get("reason")), []).append(one)
-    return [Refused(some[0], len(some)) for some in list(found.values())[:limit]]
-
-
-def newest(store: Store, scope: str, people: People, since: int, limit: int, what: str) -> list[Happening]:
-    """The newest happenings of one kind since then, newest first: ``denied`` or ``deadlock``, or those ``waited`` for.
+def newest(store: Store, scope: str, people: People, since: int, limit: int, *kinds: str) -> list[Happening]:
+    """Return the newest happenings of these `kinds` since then, newest first; ``waited``: locks that were waited for.
 
     They are looked for among the newest `MOST` of all.
     """
     rows = store.activity.timeline(scope, since, store.now(), MOST)
-    if what == "waited":
-        rows = [row for row in rows if row.type == "context.lock_acquired" and payload_of(row).get("waited")]
-    else:
-        kinds = [
-            f"context.lock_{what}",
-            f"context.write_{what}",
-            *(["protection.attempted"] if what == "denied" else []),
-        ]
-        rows = [row for row in rows if row.type in kinds]
+    wanted = {one for kind in kinds for one in _TYPES.get(kind, ())}
+    rows = [row for row in rows if row.type in wanted or ("waited" in kinds and _was_waited_for(row))]
     return _told(store, rows[:limit], people)
+
+
+def _was_waited_for(row: Event) -> bool:
+    return row.type == "context.lock_acquired" and bool(payload_of(row).get("waited"))
 
 
 def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happening:
@@ -132,8 +121,12 @@ def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happeni
         people.learn(other, details["holder_label"])
     waited = details.get("waited")
     note = next((details[name] for name in ("why", "note", "content") if isinstance(details.get(name), str)), "")
+    if who:
+        name = people.called(who)
+    else:
+        name = "another identity" if shown.get("hidden") else "a person"
     return Happening(
-        shown["id"], scope, shown["at"], shown["what"], who, people.called(who) if who else "another identity",
+        shown["id"], scope, shown["at"], shown["what"], who, name,
         shown["file"], other, people.called(other) if other else "",
         waited if isinstance(waited, (int, float)) else 0.0, note, details,
     )  # fmt: skip
@@ -159,21 +152,38 @@ def _of_task(store: Store, row: Event, payload: dict[str, Any], people: People) 
     )
 
 
-def _of_protection(row: Event, payload: dict[str, Any], people: People, meets: bool) -> Happening:
+def of_feed(event: dict[str, Any], people: People) -> Happening | None:
+    """Return the happening of an event of ``store.activity.Feed``; only for locks and protections."""
+    payload, group = event["payload"] or {}, event["type"].partition(".")[0]
+    if group == "protection":
+        row = {
+            "id": event["id"],
+            "created_at": event["at"],
+            "scope": "",
+            "type": event["type"],
+            "actor": event["actor"],
+        }
+        return _of_protection(Event(row), payload, people)
+    if group != "context":
+        return None
+    shown = {"id": event["id"], "at": event["at"], "what": what_of(event["type"], payload), "details": payload}
+    shown.update(file=plain(event["subject"] or ""), instance_id=event["actor"], label=event["actor_label"])
+    return happening({**shown, "hidden": event["actor"] is None}, people)
+
+
+def _of_protection(row: Event, payload: dict[str, Any], people: People) -> Happening:
     """Return an attempt at an action for persons, or a lowered protection, in words as the note."""
     what, who = row.type.partition(".")[2], row.actor or ""
     if what == ATTEMPTED:
         nobody = "an agent's shell"
     else:
         nobody = "a person or a program"
-    path, deed = (str(payload.get(name) or "") if meets else "" for name in ("path", "deed"))
+    path, deed = (str(payload.get(name) or "") for name in ("path", "deed"))
     if who:
         name = people.called(who)
     else:
         name = nobody
-    return Happening(
-        row.id, row.scope, row.created_at, what, who, name, path, "", "", 0.0, deed, payload if meets else {}
-    )
+    return Happening(row.id, row.scope, row.created_at, what, who, name, path, "", "", 0.0, deed, payload)
 
 
 def _happening(row: Event, shown: dict[str, Any], people: People) -> Happening:

@@ -11,7 +11,7 @@ from swarm_mcp.domain.message import Message, task_and_text
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
-from swarm_mcp.errors import UsageError
+from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.store import Store
 
 TASKS, MESSAGES, WORKERS = 50, 50, 50
@@ -90,7 +90,7 @@ def task_row(task: Task, people: People) -> TaskRow:
 
 
 def find_task(store: Store, viewer: Session, reference: str) -> Task:
-    """Return the task with this id, or the only visible one whose id begins so. Raises UsageError."""
+    """Return the task with this id, or the only visible one whose id begins so. Raises SwarmError."""
     exact = store.tasks.seen(viewer, reference)
     if exact:
         return exact
@@ -98,7 +98,7 @@ def find_task(store: Store, viewer: Session, reference: str) -> Task:
     if len(rows) == 1:
         return rows[0]
     if not rows:
-        raise UsageError(f"no task of this scope has {reference[:60]!r} for its id; swarm-mcp tasks lists them")
+        raise SwarmError(f"no task of this scope has {reference[:60]!r} for its id; swarm-mcp task list lists them")
     names = ", ".join(short(row.id) for row in rows[:MOST_NAMED])
     raise UsageError(f"{reference[:60]!r} is how several ids begin: {names}")
 
@@ -121,6 +121,12 @@ def messages(
     found = list(islice(walk, limit + 1))
     rows = [message_row(row, people) for _, row in found[:limit]]
     return Messages(rows, found[limit - 1][0] if len(found) > limit else "")
+
+
+def unread(store: Store, scope: str, people: People, limit: int) -> list[MessageRow]:
+    """Return the newest messages of a scope that their recipients have not read."""
+    walk = store.messages.walk(scope, viewer=people.viewer, unread=True)
+    return [message_row(row, people) for _, row in islice(walk, limit)]
 
 
 def message_row(message: Message, people: People) -> MessageRow:

@@ -8,6 +8,10 @@ VERBS = {
     "commit": "swarm_mcp.changes.commands.commit",
     "undo": "swarm_mcp.changes.commands.undo",
 }
+OTHER_WORDS = {
+    "annotate": "blame", "praise": "blame", "authors": "blame", "owner": "blame", "owners": "blame", "changes": "diff",
+    "dirty": "diff", "rollback": "undo", "discard": "undo", "rewind": "undo", "checkin": "commit", "ci": "commit",
+}  # fmt: skip
 PLACES = {"diff": "steal"}
 TOOLS = ("swarm_mcp.changes.tools.commit", "swarm_mcp.changes.tools.undo")
 CHECKS = {"undo": "swarm_mcp.changes.undo_check:findings"}

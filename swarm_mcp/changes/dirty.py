@@ -12,6 +12,7 @@ import stat
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_mcp.changes.objects import blobs, sizes
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
@@ -155,7 +156,7 @@ def _learn(repository: Repository, files: list[DirtyFile]) -> None:
     for one in files:
         one.reason = _reason(one)
     plain = [one for one in files if not one.reason]
-    filters = _filters(repository, plain)
+    filters = filters_of(repository, plain)
     for one in plain:
         one.reason = filters.get(one.name, "")
     plain = [one for one in plain if not one.reason]
@@ -183,7 +184,7 @@ def _size(path: str) -> int:
         return 0  # gone just now
 
 
-def _filters(repository: Repository, files: list[DirtyFile]) -> dict[str, str]:
+def filters_of(repository: Repository, files: list[DirtyFile]) -> dict[str, str]:
     """Return ``{name: reason}`` of files that git changes on their way into the repository, line ends aside."""
     if not files:
         return {}
@@ -204,26 +205,17 @@ def _read_heads(repository: Repository, files: list[DirtyFile]) -> None:
     """Read the committed contents, those up to 1 MiB."""
     if not files:
         return
-    asked = "".join(f"{one.old_id}\n" for one in files)
-    sizes = [line.rpartition(" ")[2] for line in repository.ask("cat-file", "--batch-check", stdin=asked).split("\n")]
     small = []
-    for one, size in zip(files, sizes):
-        if size.isdigit() and int(size) <= LIMIT_BYTES:
-            small.append(one)
-        else:  # large, or missing in a partial clone
+    for one, size in zip(files, sizes(repository, [one.old_id for one in files])):
+        if size is None:
+            one.reason = "not in this clone"
+        elif size > LIMIT_BYTES:
             one.reason = f"larger than {LIMIT_BYTES // 1024} KiB in the last commit"
-            if not size.isdigit():
-                one.reason = "not in this clone"
-    if not small:
-        return
-    asked = "".join(f"{one.old_id}\n" for one in small)
-    data = repository.ask("cat-file", "--batch", stdin=asked).encode("utf-8", "surrogateescape")
-    at = 0
+        else:
+            small.append(one)
+    heads = blobs(repository, [one.old_id for one in small])
     for one in small:
-        begin = data.index(b"\n", at) + 1
-        size_here = int(data[at:begin].split()[-1])
-        one.head = data[begin : begin + size_here]
-        at = begin + size_here + 1
+        one.head = heads[one.old_id] or b""
 
 
 def _find_line_ends(repository: Repository, files: list[DirtyFile]) -> None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from itertools import islice
 
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
+from swarm_hook_core.traces.versions.acts import Author
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import known_shortly
 from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.errors import UnknownInstance
+from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.sessions.acting import session_named, surrounding_session, viewer_identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from swarm_hook_core.traces.versions.steps import Author
     from swarm_mcp.domain.session import Session as Row
     from swarm_mcp.domain.task import Task
     from swarm_mcp.sessions.acting import Given
@@ -98,27 +98,9 @@ class Owners:
         return max(found, key=lambda one: one[0])[1]
 
     def chosen(self, reference: str, scope: str, authors: Iterable[Author]) -> Session:
-        """Return the session that `reference` names: one of the scope, or one that has ended, among `authors`.
-
-        Raises UnknownInstance.
-        """
-        try:
-            row = session_named(self._store, scope, reference)
-        except UnknownInstance as error:
-            matches = dict.fromkeys(one.session for one in authors if self._is_called(one, reference.strip()))
-            if len(matches) == 1:
-                return next(iter(matches))
-            if matches:
-                several = ", ".join(dict.fromkeys(self.name(one) for one in authors if one.session in matches))
-                raise UnknownInstance(f"{reference[:60]!r} is the name of several: {several}") from None
-            raise error
-        return (row.runtime or "", row.session_id or row.id)
-
-    def _is_called(self, author: Author, reference: str) -> bool:
-        if author.is_person or not reference or self.name(author) == UNNAMED:
-            return False
-        name = session_name(*author.session)
-        return author.session_id.startswith(reference) or reference in (name, name.rpartition(" ")[2])
+        """Return the session that `reference` names: see `session_called`. Raises UnknownInstance."""
+        by_session = {one.session: self.name(Author(*one.session)) for one in authors if not one.is_person}
+        return session_called(self._store, scope, reference, by_session)
 
     def _named(self, author: Author) -> str:
         if author.is_person:
@@ -141,6 +123,33 @@ class Owners:
         events = self._store.activity.timeline(row.scope, now - 2 * DAY, now + 1, MOST_EVENTS, ("task",))
         claims = {one.subject: one.created_at for one in events[::-1] if one.type == "task.claimed"}
         return [(claims.get(task.id, task.created_at), task) for task in tasks]
+
+
+def session_called(store: Store, scope: str, reference: str, ended: Mapping[Session, str]) -> Session:
+    """Return the session that `reference` names: one of the scope, by `session_named`, or one that has ended.
+
+    `ended`: further sessions with the names that the reader knows. One of them is meant by its client's id, the
+    beginning of that id, its name, or the number in its name. Raises UnknownInstance; UsageError for no word.
+    """
+    word = reference.strip()
+    if not word:
+        raise UsageError("--session wants a session: its name, its id, the beginning of it, or part of its label")
+    try:
+        row = session_named(store, scope, reference)
+    except UnknownInstance as error:
+        matches = {one: name for one, name in ended.items() if name != UNNAMED and _is_called(one, name, word)}
+        if len(matches) == 1:
+            return next(iter(matches))
+        if matches:
+            several = ", ".join(dict.fromkeys(matches.values()))
+            raise UnknownInstance(f"{reference[:60]!r} is the name of several: {several}") from None
+        raise error
+    return (row.runtime or "", row.session_id or row.id)
+
+
+def _is_called(session: Session, name: str, word: str) -> bool:
+    own = session_name(*session)
+    return session[1].startswith(word) or word in (name, own, own.rpartition(" ")[2])
 
 
 def session_in_words(store: Store, session: Session, reader: Row | None) -> str:

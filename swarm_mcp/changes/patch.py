@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from swarm_hook_core.traces.versions.steps import Author
+    from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.uncommitted import ChangedFile
 
     Naming = Callable[[Sequence[Author]], str]  # all possible authors of one piece -> words for a heading
@@ -59,12 +59,18 @@ def patch_of(one: ChangedFile, pieces: Sequence[Piece], naming: Naming, with_who
         new_mode = old_mode
     elif new_mode == NONE and not (is_all and with_whole):
         new_mode = old_mode  # others removed the other lines: the file stays
-    head = _header(file.name, old_mode, new_mode, file.old_id, result)
+    head = header(file.name, old_mode, new_mode, file.old_id, result)
     if not pieces:
         return head
-    sides = (_side("a/", file.name, old_mode), _side("b/", file.name, new_mode))
-    head += f"--- {sides[0]}\n+++ {sides[1]}\n".encode("utf-8", "surrogateescape")
-    return head + b"".join(_hunks(rows, naming))
+    return head + _sides(file.name, old_mode, new_mode) + b"".join(_hunks(rows, naming))
+
+
+def hunks_of_link(name: str, old_mode: str, new_mode: str, old: bytes, new: bytes) -> bytes:
+    """Return what follows the header of a symbolic link: its target is one line without an end."""
+    removed = [Row(REMOVED, old, None)] * bool(old_mode)
+    added = [Row(ADDED, new, None)] * bool(new_mode)
+    ranges = f"@@ -{_range(0, len(removed))} +{_range(0, len(added))} @@\n".encode()
+    return _sides(name, old_mode, new_mode) + ranges + b"".join(row.shown() for row in (*removed, *added))
 
 
 def result_of(one: ChangedFile, pieces: Sequence[Piece]) -> bytes:
@@ -88,7 +94,8 @@ def _octal(sign: str) -> str:
 # ------------------------------------------------------------------------------------------- header
 
 
-def _header(name: str, old_mode: str, new_mode: str, old_id: str, result: bytes) -> bytes:
+def header(name: str, old_mode: str, new_mode: str, old_id: str, result: bytes) -> bytes:
+    """Return the first lines of a file's patch. `NONE` is the mode of a missing file; `result`: the new content."""
     words = [f"diff --git {quoted_name('a/' + name)} {quoted_name('b/' + name)}"]
     new_id = object_id(result, old_id)
     nothing = "0" * len(new_id)
@@ -103,6 +110,11 @@ def _header(name: str, old_mode: str, new_mode: str, old_id: str, result: bytes)
     else:
         words.append(f"index {old_id}..{new_id} {old_mode}")
     return ("\n".join(words) + "\n").encode("utf-8", "surrogateescape")
+
+
+def _sides(name: str, old_mode: str, new_mode: str) -> bytes:
+    sides = (_side("a/", name, old_mode), _side("b/", name, new_mode))
+    return f"--- {sides[0]}\n+++ {sides[1]}\n".encode("utf-8", "surrogateescape")
 
 
 def _side(prefix: str, name: str, mode: str) -> str:

@@ -11,8 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from swarm_hook_core.traces.versions.acts import Author
     from swarm_hook_core.traces.versions.lines import Fold, Line
-    from swarm_hook_core.traces.versions.steps import Author
 
     Authors = tuple[Author, ...]
     Session = tuple[str, str]

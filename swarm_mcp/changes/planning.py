@@ -10,57 +10,51 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.repository import tree_over
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository, committed_text
 from swarm_hook_core.traces import place_of, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.steps import Author, History, Moment, Step
+from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.steps import History, Moment, Step
 from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.snapshot import read
-from swarm_mcp.changes.records import FileUndo, Record, finished
+from swarm_mcp.changes import whole_files
+from swarm_mcp.changes.last_commit import last_commits
+from swarm_mcp.changes.problems import DELETED_TOO, NOT_KEPT, TOO_EARLY, Problem
+from swarm_mcp.changes.records import FileUndo, Record, mode_of, undone_files
 from swarm_mcp.changes.weave import Element, Weave
-from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-SECONDS = 5.0  # for git's answer about one file
+    from swarm_mcp.changes.last_commit import LastCommit
+
 BINARY = 8000  # bytes that are searched for NUL, as git does
 WRITE_BY_OWNER = 0o200
-NOT_KEPT = "what was there before is not kept (over 1 MiB, a link, or older than 7 days)"
-TOO_EARLY = "no content is kept from the time that you name, only from before"
-DELETED_TOO = "the file itself was made by the session"
-
-
-class Problem:
-    """A part of a file that cannot be taken back.
-
-    lines    in the present file, counted from 1; may be empty
-    authors  the others who have these lines, or may have made the change
-    reason   further words, or ""
-    """
-
-    __slots__ = ("path", "lines", "authors", "reason")
-
-    def __init__(self, path: str, lines: list[int], authors: Iterable[Author] = (), reason: str = ""):
-        self.path = path
-        self.lines = lines
-        self.authors = list(authors)
-        self.reason = reason
 
 
 class Plan:
-    """The files to write, and the problems."""
+    """The files to write, and the problems. `undone`: path -> earlier undos of the file, read once."""
 
     def __init__(self) -> None:
         self.files: list[FileUndo] = []
         self.problems: list[Problem] = []
+        self.undone = undone_files()
 
-    def add(self, path: str, session: tuple[str, str], is_chosen: Callable[[Step], bool], since_ns: int) -> None:
-        """Add the undo of the file at `path`. Raises OSError."""
-        woven = _Woven(path)
+    def add(
+        self,
+        path: str,
+        commit: LastCommit,
+        session: tuple[str, str],
+        is_chosen: Callable[[Step], bool],
+        since_ns: int,
+    ) -> None:
+        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError."""
+        woven = _Woven(path, commit, self.undone.get(path, ()))
         if not woven.is_readable:
+            self.add_whole(path, session, since_ns, woven.committed_at)
+            return
+        unknown = woven.unknown(session, since_ns)
+        if unknown and self.add_whole(path, session, since_ns, woven.committed_at):
             return
         steps, unsure = set(), set()
         for number, step in enumerate(woven.steps):
@@ -71,9 +65,33 @@ class Plan:
             elif not step.is_undo and any(_is_late(author, session, since_ns) for author in step.authors):
                 unsure.add(number)
         one, problems = woven.without(steps, unsure)
-        problems += woven.unknown(session, since_ns)
         self.problems += problems
         if (one.after, one.mode_after) != (one.before, one.mode_before):
+            self.files.append(one)
+
+    def add_whole(self, path: str, session: tuple[str, str], since_ns: int, committed_at: int) -> bool:
+        """Add the undo of a file without versions, or the reason against it. Return False for a reason."""
+        try:
+            settled_ns = max([committed_at * 10**9, *(undo.at_ns for undo in self.undone.get(path, ()))])
+            one = whole_files.undo_of(path, session, since_ns, settled_ns)
+        except whole_files.NoSuchUndo as error:
+            self.problems.append(error.problem)
+            return False
+        if one is not None:
+            self.files.append(one)
+        return True
+
+    def add_back(self, record: Record, file: FileUndo) -> None:
+        """Add the undo of an undo of a file without versions, or the reason against it. Raises OSError."""
+        try:
+            one = whole_files.back_of(record.with_contents(file))
+        except FileNotFoundError:
+            self.problems.append(Problem(file.path, [], (), NOT_KEPT))
+            return
+        except whole_files.NoSuchUndo as error:
+            self.problems.append(error.problem)
+            return
+        if one is not None:
             self.files.append(one)
 
 
@@ -88,39 +106,36 @@ def plan_session(session: tuple[str, str], folder: str, only: list[str], since_n
         is_own = not step.is_undo and all(author.session == session for author in step.authors)
         return is_own and (not since_ns or step.before.at_ns >= since_ns)
 
-    plan = Plan()
-    for path in files_of(*session, folder) if session[1] else ():
-        if not only or any((path + "/").startswith(one.rstrip("/") + "/") for one in only):
-            plan.add(path, session, is_chosen, since_ns)
+    plan, paths = Plan(), []
+    if session[1]:
+        paths = [path for path in files_of(*session, folder) if _is_among(path, only)]
+    for path, commit in last_commits(paths).items():
+        plan.add(path, commit, session, is_chosen, since_ns)
     return plan
 
 
 def plan_undo_of(record: Record, only: list[str]) -> Plan:
     """Return the plan to take an undo back. Raises OSError."""
-    plan = Plan()
-    for file in record.files:
-        if only and not any((file.path + "/").startswith(one.rstrip("/") + "/") for one in only):
-            continue
+    plan, files = Plan(), [file for file in record.files if _is_among(file.path, only)]
+    commits = last_commits(file.path for file in files if not file.is_whole)
+    for file in files:
         at_ns = file.at_ns
-        if file.is_link:  # no version has a link's target
-            plan.files += _link_back(file)
+        if file.is_whole:
+            plan.add_back(record, file)
             continue
-        plan.add(file.path, ("", ""), lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns, at_ns)  # type: ignore[misc]
+        plan.add(
+            file.path,
+            commits[file.path],
+            ("", ""),
+            lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns,  # type: ignore[misc]
+            at_ns,
+        )
     return plan
 
 
-def _link_back(file: FileUndo) -> list[FileUndo]:
-    """Return the undo of an undo that has removed a symbolic link, or brought it back; empty if it is done already."""
-    one = FileUndo(file.path)
-    one.is_link, one.target, one.state = True, file.target, state_of(file.path)
-    if os.path.islink(file.path) and os.readlink(file.path) == file.target and file.after is not None:
-        one.before = os.fsencode(file.target)
-        one.mode_before = stat.S_IMODE(os.lstat(file.path).st_mode)
-        return [one]
-    if not os.path.lexists(file.path) and file.before is not None:
-        one.after = os.fsencode(file.target)
-        return [one]
-    return []
+def _is_among(path: str, only: list[str]) -> bool:
+    """Return True if `path` is one of these files, or below one of these folders; `only` may be empty."""
+    return not only or any((path + "/").startswith(one.rstrip("/") + "/") for one in only)
 
 
 def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
@@ -130,26 +145,27 @@ def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
 class _Woven:
     """One file with its steps since the last commit that had all of it."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo]):
         self.path = path
+        self._undone = undone
         self.undo = FileUndo(path)
-        self.is_readable = self._look()
+        self.head, self.committed_at = commit.content, commit.at
+        self.is_readable = self._look() and not commit.is_large
         if not self.is_readable:
             return
         present = self._found
         history = History(path, self.undo.before or b"", present)
         self.acts = history.acts
-        self.head, committed_at = _committed(path)
-        first = self._first(history.moments, committed_at)
+        first = self._first(history.moments, self.committed_at)
         self.moments: list[Moment] = history.moments[first:]
         self.is_whole = first > 0 or self._is_head(self.moments[0])
         contents = [moment.content() for moment in self.moments]
         self.steps = history.steps()[first:]
-        self.is_binary = any(b"\0" in content[:BINARY] for content in contents) or self.undo.is_link
+        self.is_binary = any(b"\0" in content[:BINARY] for content in contents)
         self.weave = self._weave(contents)
 
     def _look(self) -> bool:
-        """Read the present file. Return False if it can have no undo: a folder, a pipe, or too large."""
+        """Read the present file. Return False if it has no versions: a link, a folder, a pipe, or too large."""
         one = self.undo
         one.state = state_of(self.path)
         self._found = None
@@ -157,14 +173,10 @@ class _Woven:
             self._found = found = os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return True  # a missing file: an undo may bring it back
-        one.mode_before = one.mode_after = stat.S_IMODE(found.st_mode)
-        if stat.S_ISLNK(found.st_mode):
-            one.target, one.is_link = os.readlink(self.path), True
-            one.before = os.fsencode(one.target)
-        elif stat.S_ISREG(found.st_mode) and found.st_size <= LIMIT_BYTES:
-            one.before = read(self.path, LIMIT_BYTES)[1]
-        else:
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
             return False
+        one.mode_before = one.mode_after = mode_of(found)
+        one.before = read(self.path, LIMIT_BYTES)[1]
         return True
 
     def _first(self, moments: list[Moment], committed_at: int) -> int:
@@ -187,7 +199,7 @@ class _Woven:
     def _weave(self, contents: list[bytes]) -> Weave:
         weave = Weave(contents[0], self.is_binary)
         numbers = {step.before.at_ns: number for number, step in enumerate(self.steps)}
-        taken = {one.at_ns: one.taken for record in finished() for one in record.files if one.path == self.path}
+        taken = {one.at_ns: one.taken for one in self._undone}
         for number, (step, content) in enumerate(zip(self.steps, contents[1:])):
             if step.is_undo:
                 times = taken.get(step.before.at_ns, ())
@@ -234,13 +246,12 @@ class _Woven:
         one.taken = sorted(self.steps[number].before.at_ns for number in steps)
         return one, problems
 
-    def unknown(self, session: tuple[str, str], since_ns: int) -> list[Problem]:
-        """Return a Problem if the session has written the file before its first known content."""
+    def unknown(self, session: tuple[str, str], since_ns: int) -> bool:
+        """Return True if the session has written the file before its first known content."""
         if self.is_whole or not session[1]:
-            return []
+            return False
         first = self.moments[0].at_ns
-        early = [act for act in self.acts if act.author.session == session and since_ns <= act.at_ns < first]
-        return [Problem(self.path, [], (), NOT_KEPT)] if early else []
+        return any(act.author.session == session and since_ns <= act.at_ns < first for act in self.acts)
 
     def _authors_of(self, step: int) -> tuple[Author, ...]:
         return self.steps[step].authors if step >= 0 else ()
@@ -263,23 +274,6 @@ class _Woven:
         if not modes or modes[-1] == now & 0o177 | 0o400:
             return now
         return now & ~0o177 | modes[-1]
-
-
-def _committed(path: str) -> tuple[bytes | None, int]:
-    """Return the file's content in the last commit (None: it has none), and that commit's time in Unix seconds."""
-    try:
-        text = committed_text(path, SECONDS)
-    except Refused:
-        return None, 0  # no such file there, no commit or no repository
-    except NoAnswer as error:
-        raise SwarmError(f"git does not answer about {path}: {error}") from None
-    tree = tree_over(os.path.dirname(path))
-    top = tree.top if tree is not None else os.sep
-    try:
-        at = Repository(top, SECONDS).ask("log", "-1", "--format=%ct", "HEAD", "--", path).strip()
-    except (Refused, NoAnswer) as error:
-        raise SwarmError(f"git does not answer about {path}: {error}") from None
-    return text.encode("utf-8", "surrogateescape"), int(at) if at.isdigit() else 0
 
 
 def _unified(content: bytes) -> bytes:

@@ -1,56 +1,89 @@
 """The undos that were made, so that each can be undone, and those that are being made.
 
 <state>/undos/<id>.json       an undo that is over
+<state>/undos/<id>.<number>.before, .after     its contents of files without versions
 <state>/undos/<id>/           one that is being made: `PLAN`, and each file's contents before and after it
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import stat
 import time
 
-from swarm_hook_core.state import make_private, state_dir, write_private
+from swarm_hook_core.state import make_private, write_private
+from swarm_hook_core.traces.undo_records import FILE, RECORD, checked, file_of, record_of, undos_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 PLAN = "plan.json"
+LINK = stat.S_IFLNK  # in place of permissions, which a symbolic link has none of
+PARTS = ("before", "after")
 AGE_SECONDS = 7 * 86400  # as long as contents are kept
+
+
+def mode_of(found: os.stat_result) -> int:
+    """Return a file's permissions, `LINK` for a symbolic link, -1 for a folder or a device."""
+    if stat.S_ISLNK(found.st_mode):
+        return LINK
+    if stat.S_ISREG(found.st_mode):
+        return stat.S_IMODE(found.st_mode)
+    return -1
+
+
+def with_run_right(mode: int, is_program: bool) -> int:
+    """Return the permissions `mode`, with the right to run the file for all who may read it, or for nobody."""
+    if is_program:
+        return mode & ~0o111 | (mode & 0o444) >> 2
+    return mode & ~0o111
 
 
 class FileUndo:
     """The undo of one file.
 
     before, after            contents, None for a missing file; of a symbolic link its target
-    mode_before, mode_after  permissions
-    is_link                  True if there was a symbolic link before, or is one after
+    mode_before, mode_after  permissions; `LINK` for a symbolic link, 0 for a missing file
+    is_whole                 True for a file without versions: the record keeps its contents
     state                    the file's state before (``state_of``)
     at_ns                    time of the version that was kept before it, 0 until then
     taken                    times of the versions before the steps that it takes back
-    target                   of the symbolic link
     """
 
-    __slots__ = ("path", "before", "after", "mode_before", "mode_after", "is_link", "state", "at_ns", "taken", "target")
+    __slots__ = tuple(FILE)
 
     def __init__(self, path: str):
         self.path = path
         self.before: bytes | None = None
         self.after: bytes | None = None
         self.mode_before = self.mode_after = 0
-        self.is_link = False
+        self.is_whole = False
         self.state = ""
         self.at_ns = 0
         self.taken: list[int] = []
-        self.target = ""
+
+    def is_now(self, content: bytes | None, mode: int) -> bool:
+        """Return True if the file has this content and these permissions now. Raises OSError."""
+        try:
+            found = os.lstat(self.path)
+            if content is None or mode_of(found) != mode or found.st_size != len(content):
+                return False
+            if mode == LINK:
+                return os.fsencode(os.readlink(self.path)) == content
+            with open(self.path, "rb") as file:
+                return file.read() == content
+        except (FileNotFoundError, NotADirectoryError):
+            return content is None  # a missing file
 
     def described(self) -> dict[str, Any]:
         """Return all but the contents."""
-        contents = ("before", "after")
-        found = {name: getattr(self, name) for name in self.__slots__ if name not in contents}
-        return {**found, **{name: getattr(self, name) is not None for name in contents}}
+        found = {name: getattr(self, name) for name in FILE if name not in PARTS}
+        return file_of(**found, **{name: getattr(self, name) is not None for name in PARTS})
 
 
 class Record:
@@ -75,8 +108,10 @@ class Record:
         return os.path.join(undos_dir(), self.id)
 
     def described(self) -> dict[str, Any]:
-        facts = {name: value for name, value in vars(self).items() if name != "files"}
-        return {**facts, "files": [one.described() for one in self.files]}
+        """Return the record as it is stored."""
+        facts = {name: getattr(self, name) for name in RECORD}
+        facts.update(whose=list(self.whose), by=list(self.by))
+        return record_of([one.described() for one in self.files], **facts)
 
     def begin(self) -> None:
         """Write down the plan with all contents. Nothing counts before the plan itself is there. Raises OSError."""
@@ -84,18 +119,29 @@ class Record:
 
         self.pid, self.started = os.getpid(), start_time(os.getpid())
         make_private(self.folder)
-        for number, one in enumerate(self.files):
-            for name in ("before", "after"):
-                data = getattr(one, name)
-                if data is not None:
-                    _write(os.path.join(self.folder, f"{number}.{name}"), data)
+        for number in range(len(self.files)):
+            self._write_contents(os.path.join(self.folder, ""), number)
         self.save()
+
+    def with_contents(self, file: FileUndo) -> FileUndo:
+        """Return a file without versions of an undo that is over, with its contents read. Raises OSError."""
+        _read_contents(file, self.folder + ".", self.files.index(file))
+        return file
+
+    def _write_contents(self, start: str, number: int) -> None:
+        for part in PARTS:
+            data = getattr(self.files[number], part)
+            if data is not None:
+                _write(f"{start}{number}.{part}", data)
 
     def save(self) -> None:
         write_private(os.path.join(self.folder, PLAN), json.dumps(self.described()))
 
     def finish(self) -> None:
         """Note that the undo is over. Raises OSError."""
+        for number, one in enumerate(self.files):
+            if one.is_whole:
+                self._write_contents(self.folder + ".", number)
         write_private(self.folder + ".json", json.dumps(self.described()))
         self.forget()
 
@@ -106,43 +152,88 @@ class Record:
         shutil.rmtree(self.folder, ignore_errors=True)  # without its plan it means nothing
 
 
-def undos_dir() -> str:
-    """Return the folder of all undos. It need not exist."""
-    return os.path.join(state_dir(), "undos")
-
-
 def finished() -> list[Record]:
     """Return the undos that are over, the newest first."""
     found = [_read(os.path.join(undos_dir(), name)) for name in _names() if name.endswith(".json")]
     return sorted(filter(None, found), key=lambda one: -one.at)
 
 
-def unfinished() -> list[Record]:
-    """Return the undos whose process has ended in the middle of them, with all contents."""
-    from swarm_hook_core.process import start_time
-
-    found = []
-    for name in _names():
-        folder = os.path.join(undos_dir(), name)
-        record = _read(os.path.join(folder, PLAN))
-        if record is None:
-            continue
-        if record.pid != os.getpid() and start_time(record.pid) == record.started:
-            continue  # it is being made
-        for number, one in enumerate(record.files):
-            for part in ("before", "after"):
-                if getattr(one, part) is not None:
-                    setattr(one, part, _content(os.path.join(folder, f"{number}.{part}")))
-        found.append(record)
+def undone_files() -> dict[str, list[FileUndo]]:
+    """Return ``{path: the undos of the file that are over}``, the newest first."""
+    found: dict[str, list[FileUndo]] = {}
+    for record in finished():
+        for one in record.files:
+            found.setdefault(one.path, []).append(one)
     return found
 
 
+def any_unfinished() -> bool:
+    """Return True if an undo is being made, or was interrupted."""
+    return any("." not in name for name in _names())
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[bool]:
+    """Give True to one process at a time, and False to others meanwhile. Raises OSError."""
+    try:
+        import fcntl
+    except ImportError:
+        yield True  # Windows
+        return
+    handle = os.open(undos_dir(), os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False  # another process is at it
+            return
+        yield True
+    finally:
+        os.close(handle)
+
+
+def unfinished() -> list[Record]:
+    """Return the undos whose process has ended in the middle of them, with all contents."""
+    return [record for _folder, record in _interrupted() if record is not None]
+
+
+def unreadable() -> list[str]:
+    """Return the folders of interrupted undos that no program of this release can put right."""
+    return [folder for folder, record in _interrupted() if record is None]
+
+
+def _interrupted() -> Iterator[tuple[str, Record | None]]:
+    """Yield ``(folder, undo)`` of the undos whose process has ended; no undo if its plan or contents cannot be read."""
+    from swarm_hook_core.process import start_time
+
+    place = undos_dir()
+    for name in _names():
+        folder = os.path.join(place, name)
+        if "." in name or not os.path.lexists(os.path.join(folder, PLAN)):
+            continue  # it is over, or has not begun
+        record = _read(os.path.join(folder, PLAN))
+        if record is not None and record.pid != os.getpid() and start_time(record.pid) == record.started:
+            continue  # it is being made
+        try:
+            for number, one in enumerate(record.files if record is not None else ()):
+                _read_contents(one, os.path.join(folder, ""), number)
+        except OSError:
+            record = None  # of another release, whose contents lie elsewhere; or damaged
+        if os.path.lexists(os.path.join(folder, PLAN)):  # else another process has put it right
+            yield folder, record
+
+
 def prune(now: float) -> None:
-    """Forget undos that are too old to be undone. Raises OSError."""
+    """Forget undos that are too old to be undone, and plans that no release has put right since. Raises OSError."""
     for name in _names():
         path = os.path.join(undos_dir(), name)
-        if name.endswith(".json") and os.lstat(path).st_mtime < now - AGE_SECONDS:
-            os.remove(path)
+        with contextlib.suppress(FileNotFoundError):  # another process has pruned it
+            if os.lstat(path).st_mtime >= now - AGE_SECONDS:
+                continue
+            if "." in name:
+                os.remove(path)
+            else:
+                shutil.rmtree(path)
 
 
 def _names() -> list[str]:
@@ -153,26 +244,46 @@ def _names() -> list[str]:
 
 
 def _read(path: str) -> Record | None:
+    """Return the undo in this file, None if the file is missing, unreadable, or not of a form known here."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            value = json.load(file)
+            return _record_of(json.load(file))
     except (OSError, ValueError, RecursionError):
         return None  # no plan yet, or another program's file
-    record = Record(value["id"], tuple(value["whose"]), tuple(value["by"]), value["undoes"])
-    record.at, record.pid, record.started = value["at"], value["pid"], value["started"]
-    for facts in value["files"]:
-        one = FileUndo(facts["path"])
-        for name, fact in facts.items():
-            setattr(one, name, fact)
-        for name in ("before", "after"):
-            setattr(one, name, b"" if facts[name] else None)
+    except (KeyError, TypeError, AttributeError):
+        return None  # of another release, with other facts
+
+
+def _record_of(value: dict[str, Any]) -> Record:
+    """Return the undo with these facts. Those of other releases are passed over, missing ones have their defaults.
+
+    Raises KeyError, TypeError, ValueError, AttributeError for a form that is not known.
+    """
+    facts = {name: checked(value[name], default) for name, default in RECORD.items() if name != "at"}
+    record = Record(facts["id"], _pair(facts["whose"]), _pair(facts["by"]), facts["undoes"])
+    record.at, record.pid, record.started = value["at"] + 0.0, facts["pid"], facts["started"]
+    for given in value["files"]:
+        one = FileUndo(checked(given["path"], ""))
+        for name, default in FILE.items():
+            if name in PARTS:
+                setattr(one, name, b"" if given[name] else None)
+            else:
+                setattr(one, name, checked(given.get(name, default), default))
+        one.taken = [checked(at_ns, 0) for at_ns in one.taken]
         record.files.append(one)
     return record
 
 
-def _content(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+def _pair(value: list[str]) -> tuple[str, str]:
+    runtime, session_id = value
+    return checked(runtime, ""), checked(session_id, "")
+
+
+def _read_contents(file: FileUndo, start: str, number: int) -> None:
+    for part in PARTS:
+        if getattr(file, part) is not None:
+            with open(f"{start}{number}.{part}", "rb") as source:
+                setattr(file, part, source.read())
 
 
 def _write(path: str, data: bytes) -> None:

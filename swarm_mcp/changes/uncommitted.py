@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import NamedTuple
 
+from swarm_hook_core.paths import own_path
+from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
-from swarm_hook_core.traces.versions.steps import PERSON, History
+from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.changes.dirty import NONE, DirtyFile, dirty_files
 from swarm_mcp.changes.pieces import Piece, as_stored, joined, pieces_of, with_end
 
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from swarm_hook_core.traces.versions.steps import Author
+    from swarm_hook_core.traces.versions.acts import Author
 
     Session = tuple[str, str]
 
@@ -116,8 +117,7 @@ def owned_lines(file: DirtyFile) -> list[OwnedLine]:
 
 def _writers(path: str) -> tuple[Author, ...]:
     """Return all sessions that may have written the file at `path`, a link itself included."""
-    real = os.path.join(os.path.realpath(os.path.dirname(path.rstrip("/"))), os.path.basename(path.rstrip("/")))
     try:
-        return History(real, b"", None).writers()
+        return History(own_path(path.rstrip("/")), b"", None).writers()
     except OSError:
         return ()  # its folder cannot be read

@@ -18,12 +18,12 @@ from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.answers.views import known_shortly
 from swarm_mcp.changes import records
-from swarm_mcp.changes.owners import A_PERSON, session_in_words
-from swarm_mcp.changes.planning import Plan, Problem, plan_session, plan_undo_of, sessions_at_work
-from swarm_mcp.changes.records import FileUndo, Record
-from swarm_mcp.changes.writing import recover, write
+from swarm_mcp.changes.owners import A_PERSON, session_called, session_in_words
+from swarm_mcp.changes.planning import Plan, plan_session, plan_undo_of, sessions_at_work
+from swarm_mcp.changes.problems import Problem
+from swarm_mcp.changes.records import LINK, FileUndo, Record
+from swarm_mcp.changes.writing import ChangedMeanwhile, recover, write
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.folders import current_scope, here
@@ -34,21 +34,26 @@ from swarm_mcp.store.sessions import Registration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
-    from swarm_hook_core.traces.versions.steps import Author
+    from swarm_hook_core.traces.versions.acts import Author
 
+PATIENCE, PAUSE = 3.0, 0.1  # seconds: for writes and undos of others at this moment, and between two attempts
 LISTED = 20  # problems in one message
 NOTE = "undoing a session's changes"
 
 
 class NotUndone(Refused):
-    """Parts of the files cannot be taken back; nothing was changed. `lines` names them, for people."""
+    """Parts of the files cannot be taken back; nothing was changed. `lines` names them, for people.
 
-    def __init__(self, reason: str, *lines: str):
+    `is_passing`: only writes and undos of others are in the way, which end in a moment.
+    """
+
+    def __init__(self, reason: str, *lines: str, is_passing: bool = False):
         super().__init__("\n".join([reason, *lines]))
         self.lines = [reason, *lines]
+        self.is_passing = is_passing
 
 
 class Undoing:
@@ -58,6 +63,7 @@ class Undoing:
         self.store = store
         self.session = session
         self.folder = os.path.realpath(folder)
+        self._scope = folder
         self.messages = recover()
         records.prune(time.time())
 
@@ -74,23 +80,10 @@ class Undoing:
         raise SwarmError(f"{len(found)} sessions have uncommitted work here; say with --session which one: {names}")
 
     def session_called(self, word: str) -> tuple[str, str]:
-        """Return the session with work here that `word` names: also one that has ended. Raises SwarmError."""
+        """Return the session that `word` names, also one that has ended with work here. Raises UnknownInstance."""
         owners = {journal.owner_of(data) for data in journals_of(place_of(self.folder)).values()}
-        found = sorted(one for one in owners if one[1] and self._is_called(one, word))
-        if len(found) == 1:
-            return found[0]
-        names = ", ".join(self.name_of(one) for one in found or sorted(one for one in owners if one[1]))
-        if found:
-            raise SwarmError(f"{word[:60]!r} names several sessions: {names}")
-        if names:
-            names = f"; there are {names}"
-        raise SwarmError(f"no session with work here is called {word[:60]!r}{names}")
-
-    def _is_called(self, owner: tuple[str, str], word: str) -> bool:
-        row = self._row(owner)
-        if row is not None and (row.id.startswith(word) or word in known_shortly(row) or word in (row.label or "")):
-            return True
-        return owner[1].startswith(word) or f"{owner[0]} {owner[1]}".startswith(word)
+        ended = {one: self.name_of(one) for one in sorted(owners) if one[1]}
+        return session_called(self.store, self._scope, word, ended)
 
     def name_of(self, owner: tuple[str, str]) -> str:
         """Return the name of a session by its client's id."""
@@ -136,13 +129,15 @@ class Undoing:
 
     def _checked(self, plan: Plan, whose: tuple[str, str], is_partial: bool) -> Plan:
         problems = [(problem.path, self.words_for(problem, whose)) for problem in _joined(plan.problems)]
-        pending = [(one.path, words) for one in plan.files if (words := self._pending(one.path, whose))]
+        pending = [(one.path, words) for one in plan.files if (words := self._pending(one.path, whose, plan))]
         if (problems or pending) and not is_partial:
             lines = [f"- {named(os.path.relpath(path, self.folder))}{words}" for path, words in [*problems, *pending]]
             if len(lines) > LISTED:
                 lines = [*lines[:LISTED], f"- and {len(lines) - LISTED} more"]
             advice = "Name the FILEs to undo without these, or --partial to undo all but these lines."
-            raise NotUndone("nothing was undone: these parts cannot be taken back alone:", *lines, advice)
+            raise NotUndone(
+                "nothing was undone: these parts cannot be taken back alone:", *lines, advice, is_passing=not problems
+            )
         plan.files = [one for one in plan.files if one.path not in dict(pending)]
         return plan
 
@@ -163,12 +158,10 @@ class Undoing:
             where = ":"
         return f"{where} {', '.join(filter(None, [who, problem.reason]))}"
 
-    def _pending(self, path: str, whose: tuple[str, str]) -> str:
+    def _pending(self, path: str, whose: tuple[str, str], plan: Plan) -> str:
         """Return words about a write of another session that was let pass and is not made yet, or ""."""
         now, state = time.time(), state_of(path)
-        undone_ns = max(
-            (file.at_ns for one in records.finished() for file in one.files if file.path == path), default=0
-        )
+        undone_ns = max((undo.at_ns for undo in plan.undone.get(path, ())), default=0)
         own = ""
         if self.session is not None:
             own = journal_name(self.session.runtime or "", self.session.session_id or "")
@@ -183,6 +176,26 @@ class Undoing:
         return ""
 
     # ------------------------------------------------------------------------------------------ doing
+
+    def run(
+        self, planned: Callable[[], Plan], whose: tuple[str, str], undoes: str, is_dry: bool
+    ) -> tuple[Plan, Record | None]:
+        """Make a plan and carry it out: anew if a file changes between the two. Raises as `do`.
+
+        A write or an undo of others that ends in a moment is waited for. No Record if there is nothing to undo, or if
+        `is_dry`.
+        """
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                plan = planned()
+                if is_dry or not plan.files:
+                    return plan, None
+                return plan, self.do(plan, whose, undoes)
+            except (ChangedMeanwhile, NotUndone) as error:
+                if time.monotonic() > end or (isinstance(error, NotUndone) and not error.is_passing):
+                    raise
+            time.sleep(PAUSE)
 
     def do(self, plan: Plan, whose: tuple[str, str], undoes: str = "") -> Record:
         """Write the files of `plan`, all or none. Raises Refused, ChangedMeanwhile, SwarmError."""
@@ -237,7 +250,8 @@ class Undoing:
                 except LockRefused as refusal:
                     active = refusal.active
                     if owner is None or active.get("instance_id") != owner.id or self.session is not None:
-                        raise NotUndone(f"nothing was undone: {_locked(active)}") from None
+                        is_undo = NOTE in (active.get("content"), active.get("note"))
+                        raise NotUndone(f"nothing was undone: {_locked(active)}", is_passing=is_undo) from None
                     # The session whose work is taken back holds the file itself.
                     some = [file for file in some if file != active.get("file")]
 
@@ -301,7 +315,7 @@ def patch_of(files: list[FileUndo], folder: str) -> str:
         new = f"b/{name}" if one.after is not None else os.devnull
         if one.mode_before != one.mode_after and one.before is not None and one.after is not None:
             parts.append(f"old mode {one.mode_before:o}\nnew mode {one.mode_after:o}\n")
-        if b"\0" in before + after or one.is_link:
+        if b"\0" in before + after or LINK in (one.mode_before, one.mode_after):
             parts.append(f"Binary files {old} and {new} differ\n")
             continue
         texts = (_lines(before), _lines(after))

@@ -3,5 +3,3 @@
 Hooks call ``register`` and ``deregister``, so their start-up counts: neither this package nor those
 two verbs import ``argparse``, ``json`` or anything that pulls in ``re``.
 """
-
-from __future__ import annotations

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
 LARGEST = 10**12
-# The groups of the help page. Each verb belongs to one; the last group is only in `help --all`.
-START, LOCKS, CHANGES, TOGETHER = "Start here", "Locks", "Uncommitted work", "Working together"
-WORKERS, SETUP, INTERNAL = "Workers", "Setup", "For hooks and programs"
-GROUPS = (START, LOCKS, CHANGES, TOGETHER, WORKERS, SETUP, INTERNAL)
+# The groups of the help page. Each verb belongs to one; those in BEHIND are only in `help --all`.
+START, LOCKS, CHANGES, SCREENS = "Start here", "Locks", "Uncommitted work", "On a screen"
+SETUP, SUBJECTS, SESSIONS, MORE_LOCKS = "Setup", "By subject", "Sessions", "More about locks"
+TASK, MSG, WORKER = "Tasks", "Messages", "Workers"  # verbs of a noun
+MORE_SETUP, INTERNAL = "More about the setup", "For hooks and programs"
+FRONT = (START, LOCKS, CHANGES, SCREENS, SETUP, SUBJECTS)
+BEHIND = (TASK, MSG, WORKER, MORE_LOCKS, SESSIONS, MORE_SETUP, INTERNAL)
+GROUPS = (*FRONT, *BEHIND)
 # The sources of completion for a word or a value; a tuple of words is one as well.
 FILES, FOLDERS, INSTANCES, TASKS, KEYS = "files", "folders", "instances", "tasks", "keys"
 Source = str | tuple[str, ...]

@@ -6,10 +6,11 @@ import time
 
 from swarm_hook_core.naming import agent_name
 from swarm_mcp.answers.checkout_history import CHANGED, checkout_history
+from swarm_mcp.answers.incident_words import sentence
+from swarm_mcp.answers.incidents import LEVELS, NOTICE, REFUSED, incident_of, keys_of
 from swarm_mcp.answers.paging import page
-from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import printed
-from swarm_mcp.answers.timeline import ATTEMPTED, LOWERED, TASK
+from swarm_mcp.answers.timeline import ALTERED, ATTEMPTED, DENIED, LOWERED, NOTICED, TASK
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.output import say, say_row, show
 from swarm_mcp.cli.reader import Reader
@@ -31,16 +32,17 @@ MOST = 1000  # events of one answer
 UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": DAY}
 LONGEST = 120  # characters of a note in a line
 STYLES = {
-    "acquired": "held", "denied": "bad", "altered": "bad", "deadlock": "bad", "stolen": "bad", "lapsed": "bad",
+    "acquired": "held", "stolen": "bad", "lapsed": "bad",
     "released": "good", "restored": "good", "transferred": "good", "joined": "good", "left": "faint", CHANGED: "busy",
-    ATTEMPTED: "bad", LOWERED: "bad",
+    LOWERED: "bad", REFUSED: "bad", NOTICE: "busy",
 }  # fmt: skip
 # The totals of the first line in words, singular and plural. Other kinds of event are counted by their own name.
 _COUNTED = {
     "joined": ("session joined", "sessions joined"), "left": ("left", "left"),
     "acquired": ("lock taken", "locks taken"),
-    "denied": ("refusal", "refusals"), CHANGED: ("file changed", "files changed"),
-    TASK: ("change to a task", "changes to tasks"), "altered": ("altered under a lock", "altered under a lock"),
+    DENIED: ("refusal", "refusals"), CHANGED: ("file changed", "files changed"),
+    TASK: ("change to a task", "changes to tasks"), ALTERED: ("altered under a lock", "altered under a lock"),
+    NOTICED: ("notice", "notices"),
     ATTEMPTED: ("attempt at an action reserved for people", "attempts at actions reserved for people"),
     LOWERED: ("protection lowered", "times protection was lowered"),
 }  # fmt: skip
@@ -73,7 +75,10 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
         since = since or reader.now - DAY
         found = checkout_history(store, scope, reader.people, since, limit)
     if args.json:
-        rows = [{name: value for name, value in one._asdict().items() if name != "scope"} for one in found.happenings]
+        rows = [
+            {**{name: value for name, value in one._asdict().items() if name != "scope"}, **keys_of(incident_of(one))}
+            for one in found.happenings
+        ]
         fits = page((("", row) for row in reversed(rows)), dict, lambda: 0, measure=printed).rows
         before = found.before + len(rows) - len(fits)
         answer: dict[str, Any] = {"scope": scope, "since": since, "counts": found.counts}
@@ -88,7 +93,7 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
     if found.before:
         more = "more than " * found.is_cut
         say(f"{more}{found.before} before these: swarm-mcp log --limit {min(found.before + limit, MOST)}")
-    told = [(one.what, reader.when(one.at), _told(one, reader)) for one in found.happenings]
+    told = [(LEVELS.get(one.what, one.what), reader.when(one.at), _told(one, reader)) for one in found.happenings]
     longest = max(len(at) for _what, at, _words in told)
     for what, at, words in told:
         say_row(((f"{at:<{longest}}", "faint"), (f"{what:<8}", STYLES.get(what, "name")), (words, "")))
@@ -110,25 +115,18 @@ def _told(one: Happening, reader: Reader) -> str:
         return one.name
     if one.what == TASK:
         return f"{short(details['task'])} {details['change']} by {one.name}{note}"
-    if one.what == ATTEMPTED:
-        if one.note:
-            return f"{excerpt(one.note, LONGEST)} by {one.name}" + clause(", on {}", path)
-        return f"{path} by {one.name}"
+    incident = incident_of(one)
+    if incident is not None:
+        return sentence(incident, reader.path)
     if one.what == LOWERED:
         return f"by {one.name}{note}"
     if one.what == CHANGED:
         return f"{path} by {one.name}, not committed"
-    if one.what == "denied" and (lost := why_refused(one.details, one.at, one.other_name)):
-        return f"{path} to {one.name}: {lost}"
-    if one.what == "denied":
-        return f"{path} to {one.name}{clause(', held by {}', one.other_name)}{note}"
     agent = ""
     if details.get("agent"):
         agent = f"{agent_name(details['agent'])} of "
     words = f"{path} by {agent}{one.name}"
-    if one.what == "altered":
-        words = f"{path} while {agent}{one.name} ran a call"
-    elif details.get("to"):
+    if details.get("to"):
         words += clause(", to {}", one.other_name)
     else:
         words += clause(", from {}", one.other_name)

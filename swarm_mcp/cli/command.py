@@ -1,7 +1,7 @@
 """Running one command, and the one place where errors become exit codes.
 
-Exit codes: 0 done; 1 the request cannot be carried out, one line on standard error says why;
-3 a bug, with a report in the state folder; 130 interrupted.
+Exit codes: 0 done; 1 the request cannot be carried out; 2 the command line is wrong, and one line on standard error
+says why for both; 3 a bug, with a report in the state folder; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import sys
 import time
 
 from swarm_hook_core.state import state_dir, write_private
-from swarm_mcp.cli.arguments import meant, parse
+from swarm_mcp.cli.arguments import parse, unknown
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
-from swarm_mcp.cli.verbs import aliases, all_verbs, is_verb, other_words, verb_named
-from swarm_mcp.cli.words import clause
-from swarm_mcp.errors import PersonOnly, Refused, SwarmError
+from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, is_verb, other_words, verb_named, words_of
+from swarm_mcp.contributions import put_undos_right
+from swarm_mcp.errors import PersonOnly, Refused, SwarmError, UsageError
 
 # Errors that the owner of the machine can repair: no rights, a read-only or full file system, a file in place of a
 # folder.
+LEAST_ALIKE = 0.7  # of a mistyped word and the right one, as difflib counts; below that a hint would mislead
 _NOT_OURS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR)
 
 
@@ -27,11 +28,9 @@ def run(items: list[str]) -> int:
     """Run the command of these words; the exit code."""
     # Clients start the server without arguments; a person at a terminal wants to know where they stand.
     alone = not items and sys.stdin is not None and sys.stdin.isatty()
-    verb = "serve"
-    if items:
-        verb = _verb(items[0])
-    elif alone:
-        verb = ""
+    name, verb, rest = _found(items)
+    if alone:
+        name = ""
     try:
         if not items and not alone:
             complain(
@@ -41,11 +40,13 @@ def run(items: list[str]) -> int:
         if alone:
             code = _front_page()
         else:
-            code = _run(verb, items[1:])
+            code = _run(name, verb, rest)
         flush()
         return code
+    except UsageError as error:
+        return _fail(f"{_as_typed(name)}: {' '.join(str(error).split())}", _usage_code(verb))
     except SwarmError as error:
-        return _fail(f"{_called(verb)}: {' '.join(str(error).split())}", 1)
+        return _fail(f"{_as_typed(name)}: {' '.join(str(error).split())}", 1)
     except BrokenPipeError:
         forget_output()
         return 0
@@ -53,37 +54,64 @@ def run(items: list[str]) -> int:
         return 130
     except OSError as error:
         if error.errno in _NOT_OURS and error.filename:
-            return _fail(f"{_called(verb)}: cannot use {os.fspath(error.filename)}: {error.strerror}", 1)
-        return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
+            return _fail(f"{_as_typed(name)}: cannot use {os.fspath(error.filename)}: {error.strerror}", 1)
+        return _fail(f"{_as_typed(name)}: internal error: {_report(verb, error)}", 3)
     except Exception as error:
-        return _fail(f"{_called(verb)}: internal error: {_report(verb, error)}", 3)
+        return _fail(f"{_as_typed(name)}: internal error: {_report(verb, error)}", 3)
 
 
-def _verb(word: str) -> str:
-    """Return the verb of a word, which may be an alias."""
-    if is_verb(word):
-        return word
-    return aliases().get(word, word)
+def _found(items: list[str]) -> tuple[str, str, list[str]]:
+    """Return the command as it was called, its verb and the words behind it. The verb may be unknown, or a noun."""
+    first, rest = "serve", items[1:]
+    if items:
+        first = items[0]
+    words = words_of(first)
+    if rest and rest[0] in words:
+        return f"{first} {rest[0]}", words[rest[0]], rest[1:]
+    if not is_verb(first):
+        first = aliases().get(first, first)
+    return first, first, rest
 
 
-def _run(verb: str, items: list[str]) -> int:
+def _usage_code(verb: str) -> int:
+    """Return the exit code of a wrong command line: 2, but 1 for a hook, whose client takes 2 for a denial."""
+    if verb == "hook":
+        return 1
+    return 2
+
+
+def _run(name: str, verb: str, items: list[str]) -> int:
     if verb in ("help", "--help", "-h"):
         return _help(items)
     if verb in ("--version", "-v", "-V", "version"):
         return _version()
+    if name in NOUNS and items[:1] in ([], ["--help"], ["-h"]):
+        return _help([name])
+    if name in NOUNS and not is_verb(verb):
+        raise UsageError(unknown(items[0], words_of(name), "word"))
     if not is_verb(verb):
-        return _fail(f"swarm-mcp: {_unknown(verb, items)}", 1)
+        return _fail(f"swarm-mcp: {_unknown(verb, items)}", _usage_code(verb))
     words = items[: [*items, "--"].index("--")]  # a flag behind a -- is for another command
     if "--help" in words or "-h" in words:
-        return _help([verb])
+        return _help(name.split())
     command = verb_named(verb)
-    arguments = parse(verb, command.usages, items)
+    arguments = parse(name, command.usages, items)
+    _recover_undos()
     try:
         return command.run(arguments)
     except Refused as refusal:
         if not command.refuses and not isinstance(refusal, PersonOnly):
             raise
-        return refused(arguments, verb, refusal.answer)
+        return refused(arguments, name, refusal.answer)
+
+
+def _recover_undos() -> None:
+    """Put an undo right that was killed, before anything else reads its files. An error stays for the doctor."""
+    try:
+        for line in put_undos_right():
+            complain(f"swarm: {line}")
+    except OSError:
+        pass  # an unwritable folder; `doctor` says so
 
 
 def _front_page() -> int:
@@ -92,8 +120,8 @@ def _front_page() -> int:
     return show_front_page()
 
 
-def _called(verb: str) -> str:
-    return f"swarm-mcp {verb}".rstrip()
+def _as_typed(name: str) -> str:
+    return f"swarm-mcp {name}".rstrip()
 
 
 def _version() -> int:
@@ -105,26 +133,36 @@ def _version() -> int:
 
 
 def _help(words: list[str]) -> int:
-    verb = _verb("".join(words[:1]))
-    if verb and not is_verb(verb) and not verb.startswith("-"):
-        return _fail(f"swarm-mcp help: {_unknown(verb, [])}", 1)
-    from swarm_mcp.cli.help_page import overview, page_of
+    from swarm_mcp.cli.help_page import noun_page, overview, page_of
 
     room = line_width()
-    if is_verb(verb):
+    name, verb, rest = _found([word for word in words if word != "--all"] or [""])
+    if name in NOUNS and not rest:
+        say_help(noun_page(name, room))
+    elif is_verb(verb):
         say_help(page_of(verb, room))
+    elif verb and not verb.startswith("-"):
+        return _fail(f"swarm-mcp help: {_unknown(verb, [])}", _usage_code(verb))
     else:
         say_help(overview(room, every="--all" in words))
     return 0
 
 
 def _unknown(verb: str, items: list[str]) -> str:
-    known = [*all_verbs(), *aliases()]
+    from difflib import get_close_matches
+
+    known = {word: word for word in (*all_verbs(), *aliases(), *NOUNS)}
     first = next((item for item in items if item in known), "")
     if verb.startswith("-") and first:
-        return f"{verb!r} stands before the command; put flags after it: swarm-mcp {first} ... {verb}"
-    other = other_words().get(verb.lower(), "")
-    hint = clause(" (did you mean {}?)", other) or meant(verb, known)
+        return f"{verb!r} stands before the command; put flags after it: swarm-mcp {called(first)} ... {verb}"
+    typed, meant = verb[:60].lower().replace("_", "-"), other_words()
+    if typed in meant:  # by its meaning, not by its spelling
+        close, known = [typed], meant
+    else:
+        close = get_close_matches(typed, sorted(known), 1, LEAST_ALIKE)
+        if not close:
+            close, known = get_close_matches(typed, sorted(meant), 1, LEAST_ALIKE), meant
+    hint = "".join(f" (did you mean {called(known[word])}?)" for word in close)
     return f"unknown command {verb!r}{hint} (swarm-mcp help lists them)"
 
 

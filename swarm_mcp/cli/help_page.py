@@ -6,25 +6,26 @@ import re
 import textwrap
 from inspect import cleandoc
 
-from swarm_mcp.cli.arguments import ACTING, GROUPS, INTERNAL, Option, Usage, Word
+from swarm_mcp.cli.arguments import ACTING, FRONT, GROUPS, SUBJECTS, Option, Usage, Word
 from swarm_mcp.cli.terminal import paint
-from swarm_mcp.cli.verbs import aliases, all_verbs, declared, verb_named
+from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, declared, summary_of, verb_named, words_of
 from swarm_mcp.cli.words import clause
 
 WIDEST = 100  # prose in longer lines is hard to read
 NARROWEST = 24  # cells of a text beside a name; in less room it stands below the name
-LONGEST_VERB = 14  # that the others' column makes room for
+LONGEST_VERB = 15  # that the others' column makes room for
 LONGEST_NAME = 26  # of a word or flag in the list of them
 
 
 def overview(room: int, every: bool = False) -> str:
-    """The verbs in their groups, in lines of at most `room` cells; those for hooks and programs only with `every`."""
+    """The verbs in their groups, in lines of at most `room` cells; the rarer ones only with `every`."""
     room = min(room, WIDEST)
-    groups: dict[str, dict[str, str]] = {group: {} for group in GROUPS if every or group != INTERNAL}
+    groups: dict[str, dict[str, str]] = {group: {} for group in (GROUPS if every else FRONT)}
+    groups[SUBJECTS].update(NOUNS)
     for verb in all_verbs():
         group, summary = declared(verb)
         if group in groups:
-            groups[group][verb] = summary
+            groups[group][called(verb)] = summary
     names = [verb for verbs in groups.values() for verb in verbs if len(verb) <= LONGEST_VERB]
     column = max(map(len, names)) + 4
     lines = [*_wrapped("swarm-mcp: locks between agent sessions that share a checkout", room), ""]
@@ -33,7 +34,7 @@ def overview(room: int, every: bool = False) -> str:
         lines += [paint(group, "heading"), *_table(verbs, column, room), ""]
     lines += _wrapped("`swarm-mcp COMMAND --help` explains a command, with an example.", room)
     if not every:
-        lines += _wrapped("`swarm-mcp help --all` also lists what hooks and programs call.", room)
+        lines += _wrapped("`swarm-mcp help --all` lists all commands.", room)
     return "\n".join(lines)
 
 
@@ -43,6 +44,16 @@ def group_page(group: str, room: int) -> str:
     return "\n".join([paint(group, "heading"), *_table(verbs, max(map(len, verbs)) + 4, min(room, WIDEST))])
 
 
+def noun_page(noun: str, room: int) -> str:
+    """The help page of a noun: its words."""
+    room = min(room, WIDEST)
+    rows = {f"{noun} {word}": summary_of(verb) for word, verb in words_of(noun).items()}
+    lines = [*_wrapped(f"{noun}: {NOUNS[noun]}", room), ""]
+    lines += [*_wrapped(f"usage: swarm-mcp {noun} WORD ...", room), ""]
+    lines += [*_table(rows, max(map(len, rows)) + 4, room), ""]
+    return "\n".join([*lines, *_wrapped(f"`swarm-mcp {noun} WORD --help` explains one, with an example.", room)])
+
+
 def page_of(verb: str, room: int = 80) -> str:
     """The help page of `verb`: its purpose, its usages, the meaning of each word and flag, and an example."""
     room = min(room, WIDEST)
@@ -50,7 +61,8 @@ def page_of(verb: str, room: int = 80) -> str:
     usages = [usage for usage in command.usages if not usage.hidden]
     summary, _, rest = cleandoc(command.help).partition("\n\n")
     begins = ["usage: ", *["       "] * len(usages)]
-    calls = [_call(verb, usage, begin, room) for begin, usage in zip(begins, usages)]
+    name = called(verb)
+    calls = [_call(name, usage, begin, room) for begin, usage in zip(begins, usages)]
     words = [word for usage in usages for word in usage.words]
     options = [option for usage in usages for option in usage.options]
     parts: list[Word | Option] = [*words, *sorted(options, key=lambda option: option in ACTING)]
@@ -58,6 +70,9 @@ def page_of(verb: str, room: int = 80) -> str:
     hidden = _list([part for part in parts if isinstance(part, Option) and part.hidden and part.about], room)
     hidden = clause("Hooks add:\n{}", hidden)
     others = [alias for alias, meant in aliases().items() if meant == verb]
+    if name != verb:
+        others.insert(0, verb)
+        summary = f"{name}{summary.removeprefix(verb)}"
     calls += [f"also:  swarm-mcp {alias}" for alias in others]
     blocks = ["\n".join(_wrapped(summary, room)), "\n".join(calls), shown, hidden]
     blocks += [_prose(block, room) for block in rest.split("\n\n")]

@@ -41,13 +41,13 @@ def say(line: str = "") -> None:
 
 
 def say_marked(line: str, mark: str, state: str) -> None:
-    """As `say`; the first `mark` in the line gets the colour of `state` (``terminal.MEANINGS``)."""
+    """As `say`; the first `mark` in the line is coloured by `state`, a word of ``terminal.MEANINGS`` or ``STYLES``."""
     first, *rest = _folded(one_line(line), sys.stdout)
     if mark and for_people():
         from swarm_mcp.cli.terminal import meaning, paint
 
         before, found, after = first.partition(mark)
-        first = before + paint(found, meaning(state)) + after
+        first = before + paint(found, meaning(state) or state) + after
     _write("".join(f"{part}\n" for part in (first, *rest)))
 
 
@@ -196,6 +196,8 @@ def for_people() -> bool:
     """Return True if standard output is a terminal, or colours are forced."""
     if sys.stdout is not None and sys.stdout.isatty():
         return True
+    if not os.environ.get("FORCE_COLOR") and not os.environ.get("CLICOLOR_FORCE"):
+        return False
     from swarm_mcp.cli.terminal import forced
 
     return forced()

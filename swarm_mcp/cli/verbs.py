@@ -1,4 +1,4 @@
-"""Finding a verb by its name.
+"""Finding a verb by its name, or by a noun and a word.
 
 A verb is a function of its name (``_`` for ``-``) under ``@verb(...)``, the declaration of its usages; see
 ``arguments``. Its docstring is the help: a summary that begins with the verb's name, then the details and an example.
@@ -17,6 +17,30 @@ if TYPE_CHECKING:
 def is_verb(name: str) -> bool:
     """Return True if there is a verb `name`."""
     return bool(contributions.module_of(name))
+
+
+# Nouns, with verbs of their own: `swarm-mcp task claim`. Older scripts call the verb alone.
+NOUNS = {
+    "task": "the tasks that sessions give each other",
+    "msg": "the messages between sessions",
+    "worker": "agents that work on tasks on their own",
+}
+
+
+def words_of(noun: str) -> dict[str, str]:
+    """Return the words of a noun with their verbs; empty for another word."""
+    if noun not in NOUNS:
+        return {}  # so a verb without a noun loads one list only
+    return contributions.nouns()[noun]
+
+
+def called(verb: str) -> str:
+    """Return the words for a verb behind ``swarm-mcp``: ``task claim`` for a noun's verb, else its name."""
+    for noun, words in contributions.nouns().items():
+        for word, meant in words.items():
+            if meant == verb:
+                return f"{noun} {word}"
+    return verb
 
 
 def all_verbs() -> list[str]:

@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_hook_core.config import Dialect
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.base import Finding, Runtime
-from swarm_mcp.runtimes.installed import HookCommand, HookTool, Installed
-from swarm_mcp.runtimes.rpc_child import RpcChild
-from swarm_mcp.runtimes.transport import SECONDS
+from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -93,28 +90,6 @@ class Canary:
             found.append(answer._replace(trouble=answer.trouble or complaint or self._recorded_fault()))
         return found
 
-    def asked_of_server(self, tool: HookTool) -> list[Answer]:
-        """Return the answers of a hook that is a tool of the plugin's MCP server, started as the client would."""
-        about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "doctor", "version": "0"}}
-        found: list[Answer] = []
-        try:
-            with RpcChild("the server", tool.server, self.environment, str(self.root), ANSWER_SECONDS) as server:
-                server.call("initialize", about)
-                server.tell("notifications/initialized", {})
-                # The first answer has the server's loading in it; sessions pay that once.
-                for question in [self.questions[0], *self.questions]:
-                    begun = time.monotonic()
-                    arguments = {name: _filled(value, question.payload) for name, value in tool.input.items()}
-                    result = server.call("tools/call", {"name": tool.tool, "arguments": arguments})
-                    took = time.monotonic() - begun
-                    if result.get("isError"):
-                        raise ClientFailed(f"the server refused: {result.get('content')}")
-                    text = "\n".join(str(block.get("text", "")) for block in result.get("content", []))
-                    found.append(understood(text, self.dialect)._replace(seconds=took))
-        except ClientFailed as error:
-            return [Answer(trouble=str(error))] * len(self.questions)
-        return found[1:]
-
     def wrong(self, answers: list[Answer]) -> str:
         """Return the faults of the `answers` to the questions, in words, or an empty text."""
         for question, answer in zip(self.questions, answers):
@@ -135,14 +110,12 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
     """Prove that the hooks of the client deny a write to a peer's file, and no other write."""
     name, mend = f"{runtime.name} enforcement", f"swarm-mcp install --client {runtime.name}"
     commands = [hook for hook in installed.commands() if hook.event == EVENT]
-    tools = [tool for tool in installed.tools() if tool.event == EVENT]
-    if not commands and not tools:
+    if not commands:
         return Finding(name, "fail", f"the installed plugin has no {EVENT} hook", mend)
     details: dict[str, Any] = {}
     proven = []
     with tempfile.TemporaryDirectory(prefix="swarm-doctor-") as folder:
         canary = Canary(Path(folder).resolve(), runtime)
-        # The commands first: one that stands in for the server rests once that has answered.
         for hook in commands:
             answers = canary.asked_of_command(hook)
             write, shell = (answer.seconds * 1000 for answer in answers[:2])
@@ -151,14 +124,6 @@ def prove(runtime: Runtime, installed: Installed) -> Finding:
             if wrong:
                 return Finding(name, "fail", wrong, mend, details)
             proven.append(f"the installed hook in {write:.0f} ms ({shell:.0f} ms in the shell)")
-        for tool in tools:
-            answers = canary.asked_of_server(tool)
-            write = answers[0].seconds * 1000
-            details.update(server=tool.server, tool=tool.tool, server_milliseconds=round(write, 1))
-            wrong = canary.wrong(answers)
-            if wrong:
-                return Finding(name, "fail", f"the MCP server: {wrong}", mend, details)
-            proven.insert(0, f"the plugin's MCP server in {write:.0f} ms")
     return Finding(name, "ok", f"a canary lock was denied by {' and by '.join(proven)}", details=details)
 
 
@@ -179,23 +144,19 @@ def coverage(runtime: Runtime) -> Finding:
     if release == tested.version:
         text = f"release {release} is in use and was tested on {tested.date}; {gaps}"
     elif release:
-        text = f"release {release} is in use and was NOT tested; with {tested.version}, on {tested.date}, {gaps}"
+        text = f"tested up to {tested.version}; here {release}; with {tested.version}, on {tested.date}, {gaps}"
+        text += f"; what was new then: {tested.changed or 'nothing for swarm'}"
     else:
         text = f"the release in use is unknown; with {tested.version}, tested on {tested.date}, {gaps}"
     return Finding(name, "info", text, details=details)
 
 
-def transport(runtime: Runtime, installed: Installed) -> Finding:
-    """Return the transport of the installed plugin's check, and its gaps."""
-    name = f"{runtime.name} transport"
-    if not any(tool.event == EVENT for tool in installed.tools()):
-        return Finding(name, "info", "command: each write is checked by a process of its own")
-    text = (
-        "mcp_tool: each write is checked by the session's MCP server; while that is not up yet, or once it has died,"
-        f" by a process as before. Not covered: a server that hangs (the write passes after {SECONDS} s)"
-    )
-    back = f"swarm-mcp install --client {runtime.name} --transport command"
-    return Finding(name, "info", text, details={"back": back})
+def earlier_checks(runtime: Runtime, installed: Installed) -> list[Finding]:
+    """Return the finding about a plugin of an earlier release whose writes the session's MCP server checks."""
+    if not installed.asks_a_server():
+        return []
+    text = "its hooks still ask the MCP server, which checks writes no more (--transport mcp_tool): a command stands in"
+    return [Finding(f"{runtime.name} transport", "warn", text, f"swarm-mcp install --client {runtime.name}")]
 
 
 def understood(text: str, dialect: Dialect) -> Answer:
@@ -219,13 +180,3 @@ def _texts(tree: object) -> list[str]:
     if isinstance(tree, str):
         return [tree]
     return []
-
-
-def _filled(value: object, payload: dict[str, Any]) -> object:
-    """Return `value` of the hook's input with fields of the payload in place of ``${field}``, as Codex fills them in.
-
-    A missing field becomes empty, as in Claude Code: outside of agents no agent's id is there.
-    """
-    if isinstance(value, str) and value.startswith("${") and value.endswith("}"):
-        return payload.get(value[2:-1], "")
-    return value

@@ -216,7 +216,7 @@ def plugins(_asked: Asked) -> Finding:
     record = read_record(folder)
     if not record:
         return Finding("plugin_discovery", "info", "no plugin has been installed from here", "swarm-mcp install")
-    wanted = bundle.contents(folder, bundle.transports_of(record), server_name.in_bundle(folder))
+    wanted = bundle.contents(folder, server_name.in_bundle(folder))
     different = differing(folder, wanted)
     details = {"folder": str(folder), "version": record.get("version"), "different": different}
     if different:
@@ -300,6 +300,16 @@ def protection(_asked: Asked) -> Finding:
 def failed_checks(_asked: Asked) -> Finding:
     """Return the answer of hooks in this folder to a write that cannot be checked."""
     return _setting("fail", "closed: a write that cannot be checked is denied")
+
+
+def merging(_asked: Asked) -> Finding:
+    """Return the clients in which outdated texts are merged in this folder."""
+    on, off = found = user_settings.merging(user_settings.checkout_here())
+    text, details = user_settings.merging_in_words(found), {"on": on, "off": off}
+    unknown = user_settings.unknown_words("merge")
+    if unknown:
+        return Finding("merge", "warn", f"{text}; not understood: {', '.join(unknown)}", "set it to on or off", details)
+    return Finding("merge", "ok", f"{text} (`swarm-mcp protect merge` sets it)", details=details)
 
 
 def _setting(name: str, about: str) -> Finding:

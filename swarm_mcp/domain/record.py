@@ -26,13 +26,24 @@ class Record(dict[str, "Any"]):
 
     __slots__ = ()
 
+    _columns: frozenset[str] = frozenset()
+
+    def __init_subclass__(cls) -> None:
+        cls._columns = cls._columns.union(cls.__annotations__)
+        # A lock is read some forty times: an attribute that Python has to miss first takes ten times as long.
+        for name in cls.__annotations__:
+            if not hasattr(dict, name):
+                setattr(cls, name, property(itemgetter(name)))
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._columns:
+            return None
+        raise KeyError(name)
+
     def __getattr__(self, name: str) -> Any:
-        try:
+        if name in self:
             return self[name]
-        except KeyError:
-            if name in type(self).__annotations__:
-                return None
-            raise AttributeError(f"a {type(self).__name__} has no {name}") from None
+        raise AttributeError(f"a {type(self).__name__} has no {name}")
 
     def replace(self: R, **changes: object) -> R:
         """Return the same record with other values in these columns."""
@@ -57,20 +68,25 @@ class NamedValues(tuple["Any", ...]):
 
     _fields: tuple[str, ...] = ()
     _defaults: dict[str, object] = {}
+    _last: tuple[object, ...] = ()  # the defaults, which are those of the last fields
 
     def __init_subclass__(cls) -> None:
         cls._fields = tuple(cls.__annotations__)
         cls._defaults = {name: vars(cls)[name] for name in cls._fields if name in vars(cls)}
+        cls._last = tuple(cls._defaults.values())
         for place, name in enumerate(cls._fields):
             setattr(cls, name, property(itemgetter(place)))
 
     def __new__(cls: type[N], *values: object, **named: object) -> N:
         """Make one of the values in the order of the fields, and the `named` ones. Raises TypeError where some lack."""
+        left = len(cls._fields) - len(values)
+        if not named and 0 <= left <= len(cls._last):
+            return tuple.__new__(cls, (*values, *cls._last[len(cls._last) - left :]))
         given = {**cls._defaults, **dict(zip(cls._fields, values)), **named}
-        if given.keys() != set(cls._fields) or len(values) > len(cls._fields):
-            wrong = given.keys() ^ set(cls._fields)
-            raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}; wrong: {wrong or values}")
-        return tuple.__new__(cls, [given[name] for name in cls._fields])
+        if len(given) == len(cls._fields) >= len(values) and all(map(given.__contains__, cls._fields)):
+            return tuple.__new__(cls, map(given.__getitem__, cls._fields))
+        wrong = given.keys() ^ set(cls._fields)
+        raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}; wrong: {wrong or values}")
 
     def __getnewargs__(self) -> tuple[Any, ...]:
         return tuple(self)

@@ -14,6 +14,7 @@ from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.process_holders import runs_inside
 from swarm_hook_core.paths import NO_CASE, above, contains, key_of, keys_for
+from swarm_hook_core.settings import is_silent
 from swarm_hook_core.state import store_path
 from swarm_hook_core.wildmatch import folded
 from swarm_mcp.domain.lock import Lapse, is_mutex
@@ -46,7 +47,7 @@ def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None,
     `hook`: of `HOOKS`. `who` names the committing session (default: the session of this shell, if any). Its own locks
     do not count. `stdin` and `remote` are from git for pre-push. Raises SwarmError.
     """
-    if not os.path.isfile(store_path()):
+    if not os.path.isfile(store_path()) or is_silent(folder):
         return []
     with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
         me = committer(store, who)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_mcp.contributions import put_undos_right
 from swarm_mcp.errors import UsageError
 
 TYPE_CHECKING = False
@@ -46,6 +47,7 @@ def run(hook: str, runtime: str) -> int:
     status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
     try:
         registrar.close()
+        put_undos_right()
     except Exception as error:  # the hook is done; were this told by the status, the plugin would run it once more
         from swarm_hook_core import faults
 

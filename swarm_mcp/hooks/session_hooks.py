@@ -7,6 +7,7 @@ is on its way, and imports little.
 from __future__ import annotations
 
 import os
+import sys
 
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import mark_of, name_of, state_dir
@@ -34,6 +35,7 @@ class StoreRegistrar:
         self._runtime = runtime
         self._store: Store | None = None
         self._untold: list[Notice] = []
+        self._is_cleanup_due = False
         self.has_mail = False  # True if the session that was registered last has unread messages
 
     def close(self) -> None:
@@ -42,6 +44,10 @@ class StoreRegistrar:
             if self._untold:
                 self._store.messages.put_back([notice.id for notice in self._untold])
             self._store.close()
+        if self._is_cleanup_due:
+            from swarm_hook_core.spawn import start_detached
+
+            start_detached([*this_command(), "cleanup", "--due"])
 
     @property
     def command(self) -> list[str]:
@@ -82,7 +88,7 @@ class StoreRegistrar:
             pane=_pane(session["pane"]),
         )
         find_terminal(store, request, anew=bool(session["source"]))
-        row = store.instances.register(request)
+        row, self._is_cleanup_due = store.instances.register_before_cleanup(request)
         shown: dict[str, Any] = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
             from swarm_mcp.sessions.scope_summary import scope_summary  # a turn that begins does not need it
@@ -106,6 +112,16 @@ class StoreRegistrar:
             from swarm_hook_core.faults import describe
 
             raise NotRegistered(describe(error)) from error
+
+
+def this_command() -> list[str]:
+    """Return the argv prefix that started this process, or that starts this coordinator."""
+    words = sys.argv[1:]
+    if words[:1] == ["hook"] and sys.orig_argv[-len(words) :] == words:
+        return sys.orig_argv[: -len(words)]  # to look for our folders would take longer than many a hook
+    from swarm_mcp.installation import coordinator_command
+
+    return coordinator_command()
 
 
 def find_lowered(store: Store, row: Session) -> None:

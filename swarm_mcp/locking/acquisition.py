@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LONGEST_NAP = 0.5  # Seconds between two looks: leases lapse and processes die without a commit.
 LONGEST_WAIT = 30 * 86400.0
-SIGN_SECONDS = 10.0  # between two signs of life of a session that waits
+SIGN_SECONDS = 9.0  # between two signs of life of a session that waits: a circle of waiters is told within 10 s
 # attempts of a request that does not wait, while other machines take and release the same locks
 MOST_TRIES = 10
 

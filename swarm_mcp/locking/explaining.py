@@ -14,9 +14,12 @@ from swarm_hook_core.lookup import Session as Asker
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import above
 from swarm_hook_core.wildmatch import literal_prefix
+from swarm_mcp.answers.incidents import Group, grouped, incident_of
 from swarm_mcp.answers.lock_events import event_shown, learn_labels
 from swarm_mcp.answers.paging import cursor, page, place_of
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.size import sent
+from swarm_mcp.answers.timeline import happening
 from swarm_mcp.domain.lock import Lock, Waiter
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, nobody_in, onlooker
@@ -177,7 +180,7 @@ def _waiting(
 AT_ONCE = 1000  # events that are read together, the newest first
 MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
 # Kinds that are about one file alone: a lock on a folder over it is no part of them.
-_OF_ONE_FILE = ("lock_denied", "write_denied", "lock_breached", "restored")
+_OF_ONE_FILE = ("lock_denied", "write_denied", "write_noticed", "lock_breached", "restored")
 
 
 def history(
@@ -226,6 +229,19 @@ def history(
     return answer
 
 
+HOUR_SECONDS, INCIDENTS = 3600, 5
+FEW_EVENTS, FEW_READ = 100, 2000  # events of one path, and those looked through for them, for its last incidents
+
+
+def incidents_about(store: Store, place: Session, word: str, people: People) -> list[Group]:
+    """Return the last refusals and notices about `word` in `place` (see `explanation`), of the past hour."""
+    if not store.exists():
+        return []
+    events = history(store, place, word, people.viewer, FEW_EVENTS, most_read=FEW_READ)["events"]
+    found = [incident_of(happening(one, people, place.scope), one.get("repeated", 0)) for one in reversed(events)]
+    return grouped([one for one in found if one and one.at > store.now() - HOUR_SECONDS], INCIDENTS)
+
+
 class _Names:
     """All that a path is called in events."""
 
@@ -251,7 +267,7 @@ class _Names:
             return ""
         if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
             return payload.get("rule") or "file"
-        if kind == "write_denied" and self.own.intersection(_texts(payload.get("also"))):
+        if kind in ("write_denied", "write_noticed") and self.own.intersection(_texts(payload.get("also"))):
             return "file"
         if subject in self.own or (isinstance(key, str) and key in self.own):
             return "file"

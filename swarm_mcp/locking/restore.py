@@ -8,20 +8,19 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import time
 
 from swarm_hook_core.naming import holder_name
-from swarm_hook_core.paths import key_of, keys_for
-from swarm_hook_core.state import open_private, state_dir, write_all
-from swarm_hook_core.traces.versions.stored import Version as Content
-from swarm_hook_core.traces.versions.stored import contents_below, contents_of, version_at
-from swarm_hook_core.watching.kept import Kept, NotKept, Version, content_of, from_copy
-from swarm_hook_core.watching.snapshot import digest_of, full, glance
+from swarm_hook_core.paths import key_of, keys_for, own_path
+from swarm_hook_core.state import open_private, write_all
+from swarm_hook_core.traces.versions.locked import Kept, NotKept
+from swarm_hook_core.watching.snapshot import full, glance
 from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, current_scope, file_of
+from swarm_mcp.locking import kept_contents
+from swarm_mcp.locking.kept_contents import Content, file_digest
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
@@ -32,27 +31,27 @@ LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so t
 
 
 class Choice:
-    """One earlier state of the file: a kept `version`, or its absence (`removes`).
+    """One earlier state of the file: a kept `content`, or its absence (`removes`).
 
     `name` is its word for ``--id``; `at` the end of that state in Unix seconds; `by` the author of the change that
-    ended it; `key` the file's digest in the folder of kept contents.
+    ended it; `key` a digest of the file's key then.
     """
 
-    def __init__(self, name: str, at: int, by: str, version: Version | None, key: str):
+    def __init__(self, name: str, at: int, by: str, content: Content | None, key: str):
         self.name = name
         self.at = at
         self.by = by
-        self.version = version
+        self.content = content
         self.key = key
 
     @property
     def removes(self) -> bool:
         """Return True if restoring this state removes the file."""
-        return self.version is None
+        return self.content is None
 
     def described(self) -> dict[str, Any]:
         """For machines: ``{id, at, by, removes, size, kept}``."""
-        size, kept = (self.version.seen.size, self.version.path) if self.version else (0, None)
+        size, kept = (self.content.size, self.content.path) if self.content else (0, None)
         return {"id": self.name, "at": self.at, "by": self.by, "removes": self.removes, "size": size, "kept": kept}
 
 
@@ -66,8 +65,6 @@ class Restoring:
             self.file = file_of(session, word)
         else:
             self.file = clean(word)
-        self.key = key_of(self.file)
-        self.kept = Kept(time.time())
         self.kept_now = ""  # where the content is that has been replaced
         self.left_out = ""  # permissions that were not restored
 
@@ -76,14 +73,9 @@ class Restoring:
         keys = _keys_of(self.file)
         rows = self.store.breaches.of(self.file, keys)
         keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
-        versions = {version.path: version for key in keys for version in self.kept.of(key)}
-        found = choices_of(rows, self.kept, self.session)
-        for choice in found:
-            if choice.version:
-                versions.pop(choice.version.path, None)
-        copies = _copies(os.path.realpath(self.file), contents_of(os.path.realpath(self.file)))
-        named = {choice.version.path for choice in found if choice.version}
-        return found + [_unnamed(one) for one in _without_repeats([*versions.values(), *copies], named)]
+        found = choices_of(rows, self.session)
+        named = {choice.content.path for choice in found if choice.content}
+        return found + [_unnamed(one) for one in _without_repeats(kept_contents.of_file(self.file, keys), named)]
 
     def choose(self, name: str) -> Choice:
         """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""
@@ -97,10 +89,10 @@ class Restoring:
         for choice in choices:
             if self._is_elsewhere(choice):
                 return choice
-            if choice.version is None:
+            if choice.content is None:
                 if present.exists:
                     return choice
-            elif (choice.version.seen.digest, choice.version.seen.mode) != (present.digest, present.mode & 0o7777):
+            elif (choice.content.digest, choice.content.mode) != (present.digest, present.mode & 0o7777):
                 return choice
         raise SwarmError(f"{self.file} is as it was" if choices else self.nothing())
 
@@ -123,25 +115,25 @@ class Restoring:
             raise SwarmError(f"there was no {self.file} before: --force removes it (what is in it is kept first)")
         if present.exists and not present.is_plain:
             raise SwarmError(f"{self.file} is no plain file by now: it is left alone; --to PATH writes elsewhere")
-        if choice.version is None:
+        if choice.content is None:
             data = b""
         else:
-            data = _read(choice.version)
+            data = _read(choice.content)
         if present.exists and not dry_run:
             self.kept_now = self._keep_present(force)
         if dry_run:
             return
         try:
-            if choice.version is None:
+            if choice.content is None:
                 os.remove(self.file)
             else:
                 # the folder may have gone together with the file
                 os.makedirs(os.path.dirname(self.file), exist_ok=True)
-                self.left_out = _replace(self.file, data, choice.version.seen.mode)
+                self.left_out = _replace(self.file, data, choice.content.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
-        if choice.version:
-            source = choice.version.path
+        if choice.content:
+            source = choice.content.path
         else:
             source = ""
         self.store.breaches.restored(self.session, self.file, self.kept_now, source, current_scope())
@@ -152,25 +144,25 @@ class Restoring:
             path = file_of(self.session, place)
         else:
             path = clean(place)
-        if choice.version is None:
+        if choice.content is None:
             raise SwarmError(f"there was no {self.file} before: nothing to write")
         if glance(path).exists:
             raise SwarmError(f"{path} is there already: it is left alone")
-        data = _read(choice.version)
+        data = _read(choice.content)
         if not dry_run:
             try:
-                self.left_out = _replace(path, data, choice.version.seen.mode)
+                self.left_out = _replace(path, data, choice.content.mode)
             except OSError as error:
                 raise SwarmError(f"{path} cannot be written: {error.strerror or error}") from None
         return path
 
     def _is_elsewhere(self, choice: Choice) -> bool:
         """Return True if the file's name leads to another file than it did then: links have come or gone."""
-        return choice.key not in {_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
+        return choice.key not in {file_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
 
     def _keep_present(self, force: bool) -> str:
         try:
-            return str(self.kept.keep(self.key, self.file, LARGEST_KEPT).path)
+            return Kept().keep(self.file, LARGEST_KEPT)[1].path
         except (NotKept, OSError) as error:
             if force:
                 return ""
@@ -180,26 +172,20 @@ class Restoring:
             ) from None
 
 
-def choices_of(rows: list[Breach], kept: Kept, session: Session | None) -> list[Choice]:
+def choices_of(rows: list[Breach], session: Session | None) -> list[Choice]:
     """The earlier states that these rows of the store tell of, as far as they can be had, for `session` to see."""
     found = []
     for row in rows:
-        if row.kept:
-            version = kept.at(row.kept) or _copy_at(row.kept, row.path_key)
-        else:
-            version = None
-        if version or row.kind == "created":
-            if version:
-                key = version.file
-            else:
-                key = _digest(row.path_key)
-            found.append(Choice(str(row.id), row.altered_at, _name(row, session), version, key))
+        content = kept_contents.at(row.kept, row.path_key) if row.kept else None
+        if content or row.kind == "created":
+            key = content.file if content else file_digest(row.path_key)
+            found.append(Choice(str(row.id), row.altered_at, _name(row, session), content, key))
     return found
 
 
-def _unnamed(version: Version) -> Choice:
-    """Return a kept version of a file that was not changed under a lock: no row names its author."""
-    return Choice(version.seen.digest[:8], version.kept_at, "", version, version.file)
+def _unnamed(content: Content) -> Choice:
+    """Return a content of a file that was not changed under a lock: no row names its author."""
+    return Choice(content.digest[:8], content.at, "", content, content.file)
 
 
 def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
@@ -208,60 +194,27 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
         scope = session.scope
     else:
         scope = current_scope()
-    kept, rows = Kept(time.time()), store.breaches.known(scope)
+    rows = store.breaches.known(scope)
     files = {str(row.id): row.file for row in rows}
-    found = [(files[choice.name], choice) for choice in choices_of(rows, kept, session)]
-    known = {choice.version.path for _file, choice in found if choice.version}
-    folders = tuple(folder.rstrip(os.sep) + os.sep for folder in {scope, os.path.realpath(scope)})
-    by_path = {path: versions for path, versions in kept.by_path().items() if path.startswith(folders)}
-    for path, contents in contents_below(os.path.realpath(scope)).items():
-        by_path[path] = [*by_path.get(path, ()), *_copies(path, contents)]
-    for path, versions in by_path.items():
-        found += [(path, _unnamed(one)) for one in _without_repeats(versions, known)]
+    found = [(files[choice.name], choice) for choice in choices_of(rows, session)]
+    known = {choice.content.path for _file, choice in found if choice.content}
+    for path, contents in kept_contents.below([scope]).items():
+        found += [(path, _unnamed(one)) for one in _without_repeats(contents, known)]
     return sorted(found, key=lambda one: -one[1].at)
 
 
-def _copies(path: str, contents: list[Content]) -> list[Version]:
-    """Return these contents of the file at resolved `path`, kept by the kernel's copy, as Versions."""
-    key, found = key_of(path), []
+def _without_repeats(contents: list[Content], known: set[str]) -> list[Content]:
+    """Return the contents without those at the paths `known`, and each digest once, in their order."""
+    found: dict[str, Content] = {}
     for one in contents:
-        try:
-            found.append(from_copy(key, one.path, one.content(), one.mode | stat.S_IWUSR, one.at_ns // 10**9))
-        except OSError:
-            continue  # removed just now
-    return found
-
-
-def _copy_at(path: str, key: str) -> Version | None:
-    """Return the content kept at `path`, of the file with this key, or None."""
-    if not path.startswith(os.path.join(state_dir(), "kept", "")):
-        return None
-    found = version_at(path)
-    if found is None or not found.exists:
-        return None
-    try:
-        return from_copy(key, path, found.content(), found.mode | stat.S_IWUSR, found.at_ns // 10**9)
-    except OSError:
-        return None  # removed just now
-
-
-def _without_repeats(versions: list[Version], known: set[str]) -> list[Version]:
-    """Return the versions without those at the paths `known`, and each content once, in their order."""
-    found: dict[str, Version] = {}
-    for one in versions:
         if one.path not in known:
-            found.setdefault(one.seen.digest, one)
+            found.setdefault(one.digest, one)
     return list(found.values())
 
 
 def _keys_of(file: str) -> list[str]:
     """Return the keys that `file` may have now, or had before links replaced it or a folder above it."""
-    beside = os.path.join(os.path.realpath(os.path.dirname(file)), os.path.basename(file))
-    return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(beside, os.sep), key_of(file)]))
-
-
-def _digest(key: str) -> str:
-    return digest_of(os.fsencode(key))
+    return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(own_path(file), os.sep), key_of(file)]))
 
 
 def _name(row: Breach, session: Session | None) -> str:
@@ -280,9 +233,9 @@ def _name(row: Breach, session: Session | None) -> str:
     return f"{writer or 'a session unknown here'}{ran}"
 
 
-def _read(version: Version) -> bytes:
+def _read(content: Content) -> bytes:
     try:
-        return content_of(version)
+        return content.read()
     except OSError as error:
         raise SwarmError(f"the kept content cannot be read: {error}") from None
 

@@ -9,6 +9,7 @@ from swarm_hook_core.watching.report import quoted as as_word
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.views import known_as
 from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.store.lock_request import Attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +24,14 @@ def tell_of_loss(
 
     `kept`: where the content before is, empty where it is not kept; `made`: the tool of the call, and the command.
     """
+    tool, line = made
+    if writer is not None:
+        deed = "remove" if is_removed else "overwrite"
+        passed = Attempt(tool, file, why="passed", deed=deed, command=line, is_notice=True)
+        store.denials.note(writer, writer.scope, file, owner_id, passed)
     owner = store.instances.live(owner_id)
     if owner is None:
         return []
-    tool, line = made
     by = ""
     if writer is None or may_meet(writer.label, owner.label):
         if line:

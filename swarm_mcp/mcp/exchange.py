@@ -61,7 +61,7 @@ class Exchange:
     """The open requests of one connection.
 
     ``waits(request)`` names requests that stay unanswered until something happens. They do not count as backlog, and
-    end with the input. ``mends`` is explained at ``protocol.messages_in``.
+    end with the input.
     """
 
     def __init__(
@@ -70,10 +70,9 @@ class Exchange:
         incoming: Incoming,
         outgoing: Outgoing,
         waits: Callable[[Request], bool] = lambda request: False,
-        mends: Callable[[Request], bool] = lambda request: False,
     ):
         self._connection, self._incoming, self._outgoing = connection, incoming, outgoing
-        self._waits, self._mends = waits, mends
+        self._waits = waits
         self._backlog = Backlog()
         self._order = asyncio.Lock()  # of the lines to the client
         self._by_key: dict[str, list[asyncio.Task[None]]] = {}  # clients may use an id twice
@@ -88,7 +87,7 @@ class Exchange:
             if not line:
                 break
             if line.strip():
-                for message in messages_in(line, self._mends):
+                for message in messages_in(line):
                     self.take(message, len(line) + MESSAGE_BYTES)
         while self._tasks - self._waiting:
             await asyncio.wait(self._tasks - self._waiting, return_when=asyncio.FIRST_COMPLETED)

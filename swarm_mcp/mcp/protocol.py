@@ -12,7 +12,6 @@ from swarm_hook_core.json_text import loads_outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -91,18 +90,14 @@ def key_of(number: object) -> str:
     return str(number)
 
 
-def messages_in(line: str, mends: Callable[[Request], bool] = lambda request: False) -> list[Message]:
+def messages_in(line: str) -> list[Message]:
     """Return the messages in a line: one, or those of a batch. Answers to the server are left out.
 
-    A request with text that is not UTF-8, or with deep nesting, is refused unless ``mends(request)``: then such text
-    has replacement characters, and a deep value is null.
+    A request with text that is not UTF-8, or with deep nesting, is refused.
     """
     try:
         value = _read(line)
     except ProtocolError as error:
-        mended = _mended(line)
-        if mended is not None and mends(mended):
-            return [mended]
         return [Refusal(error, _number_in(line, error))]
     items = [value]
     if isinstance(value, list) and value:
@@ -162,18 +157,6 @@ def _number_in(line: str, error: ProtocolError) -> object:
     if not is_number(number) or not _is_utf8(str(number)):
         return None
     return number
-
-
-def _mended(line: str) -> Request | None:
-    """Return the request in a line without its deep values, and with whole characters, or `None`."""
-    value = _outer(line)
-    if not isinstance(value, dict):
-        return None
-    text = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    message = _message(json.loads(text))
-    if isinstance(message, Request):
-        return message
-    return None
 
 
 def _outer(line: str) -> object:

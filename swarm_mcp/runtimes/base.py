@@ -59,20 +59,6 @@ class Terminal:
     pane: dict[str, str]
 
 
-@dataclass(frozen=True)
-class CheckTool:
-    """The way in which a client's hook can ask a tool of our MCP server.
-
-    `server`: the client's name for the plugin's server. `session_id`: a word of the shell that holds the session's id
-    in a hook's command. `fields`: further fields of the payload to pass on. Some clients drop the whole hook if the
-    payload lacks one.
-    """
-
-    server: str
-    session_id: str
-    fields: tuple[str, ...] = ()
-
-
 class Runtime(ABC):
     """One agent client, as it is on this machine.
 
@@ -89,7 +75,6 @@ class Runtime(ABC):
     shell_tool = "Bash"
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # True if it tells hooks of the agents that a session starts
-    check_tool: CheckTool | None = None  # the way to ask a tool of the session's MCP server in the check, or None
     call_mark = ""  # a key of a tool call's metadata that is there if the client names the calling session
     # Variables that name the session of a process, as seen in the client's hooks and shells. A star stands for any end.
     # A worker is started without them, or it would take that session for its own.
@@ -171,7 +156,7 @@ class Runtime(ABC):
 
     def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
         """Return the plugin that is installed in the folder `root`; `told` as in Installed."""
-        return Installed(root, self.folder, told, asks_tools=self.check_tool is not None)
+        return Installed(root, self.folder, told)
 
     def _point_to(self, marketplace: Path, source: str, steps: Steps) -> None:
         """Make `marketplace` the client's source of the plugin, in place of `source`."""

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import swarm_hook_core
+from swarm_hook_core.first_look import CLIENTS, CONTRACT
 from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.installation import coordinator_command, interpreter, plugin_source
-from swarm_mcp.runtimes import transport
+from swarm_mcp.installation import coordinator_command, first_look, interpreter, plugin_source
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.installed import hooks_in
-from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.server_name import NAME, SERVERS
 
@@ -33,7 +32,8 @@ ENTRY = "integrations/hook.py"  # runs a hook: ENTRY CLIENT EVENT
 COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installation is named
 SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
 STARTERS = (
-    HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py", "integrations/coordinator.py",
+    HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py",
+    "integrations/image.py", "integrations/coordinator.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
 BRIDGE = "integrations/hooks.ts"  # starts the hook commands for plugins that run inside a client
@@ -42,21 +42,16 @@ KERNEL = "integrations/kernel"  # asks the check before git runs in a command fo
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
 
 
-def write(
-    target: Path, local: bool = False, force: bool = False, transports: dict[str, str] | None = None,
-    servers: dict[str, str] | None = None,
-) -> bool:  # fmt: skip
+def write(target: Path, local: bool = False, force: bool = False, servers: dict[str, str] | None = None) -> bool:
     """Bring the folder `target` up to date, as `owned_folder.put` does; the rest as for `contents`."""
-    return put(target, contents(target if local else None, transports, servers), compiled=local, force=force)
+    return put(target, contents(target if local else None, servers), compiled=local, force=force)
 
 
-def contents(
-    place: Path | None, transports: dict[str, str] | None = None, servers: dict[str, str] | None = None
-) -> dict[str, bytes]:
+def contents(place: Path | None, servers: dict[str, str] | None = None) -> dict[str, bytes]:
     """Return every file of a bundle by its relative name.
 
-    `place`: the folder for a local bundle, or None for a portable one. `transports`: runtime -> transport of its check,
-    if that is no command. `servers`: runtime -> name of our MCP server, if that is not `swarm`.
+    `place`: the folder for a local bundle, or None for a portable one. `servers`: runtime -> name of our MCP server, if
+    that is not `swarm`.
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
@@ -72,19 +67,10 @@ def contents(
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
         record.update(python=interpreter(), coordinator=coordinator_command())
-    by_tool = [runtime for runtime in everyone if (transports or {}).get(runtime.name) == transport.MCP_TOOL]
-    for runtime in by_tool:
-        scratch = runtimes.hook_config(runtime.name).scratch_dir_name
-        hooks, spec = f"{runtime.folder}/hooks.json", f"{runtime.folder}/mcp.json"
-        files[hooks] = as_json(transport.wired(json.loads(files[hooks]), runtime, scratch))
-        files[spec] = as_json(transport.serving(json.loads(files[spec])))
-        files[transport.STAND_IN] = (source / transport.STAND_IN).read_bytes()
     for runtime in everyone:
         if runtime.name in (servers or {}):
             _rename(files, runtime, (servers or {})[runtime.name])
         runtime.finish_bundle(files, place)
-    if by_tool:
-        record["transports"] = {runtime.name: transport.MCP_TOOL for runtime in by_tool}
     if servers:
         record[SERVERS] = servers
     record["files"] = sorted(files)
@@ -97,13 +83,6 @@ def add_to_package(files: dict[str, bytes], told: dict[str, Any]) -> None:
     files[PACKAGE] = as_json({**told, **json.loads(files.get(PACKAGE, b"{}"))})
 
 
-def transports_of(record: dict[str, Any]) -> dict[str, str]:
-    """Return how the hooks of the bundle with this record ask: runtime -> transport."""
-    chosen = record.get("transports")
-    chosen = object_of(chosen)
-    return {name: value for name, value in chosen.items() if value in transport.TRANSPORTS}
-
-
 def _rename(files: dict[str, bytes], runtime: Runtime, name: str) -> None:
     """Give our MCP server another name in the files of one runtime."""
     for file in (f"{runtime.folder}/mcp.json", *runtime.manifests):
@@ -114,8 +93,7 @@ def _rename(files: dict[str, bytes], runtime: Runtime, name: str) -> None:
             files[file] = as_json(tree)
     hooks = f"{runtime.folder}/hooks.json"
     tools = f"mcp__{name.replace('-', '[-_]')}__"  # in matchers; some clients write a dash otherwise
-    replaced = files[hooks].replace(f"mcp__{NAME}__".encode(), tools.encode())
-    files[hooks] = replaced.replace(f'"server": "{NAME}"'.encode(), f'"server": "{name}"'.encode())
+    files[hooks] = files[hooks].replace(f"mcp__{NAME}__".encode(), tools.encode())
 
 
 def _files_in(source: Path, parts: list[str]) -> list[Path]:
@@ -149,6 +127,17 @@ def _by_this_interpreter(command: str) -> str:
             # A client that takes any status for a denial gets 0 also where the interpreter dies.
             otherwise = f'/bin/sh "{root}/{HOOK}" {client} {event} {python}'
             return f'if [ -x {python} ] && [ -r "{root}/{ENTRY}" ]; then {at_once}; else {otherwise}; fi{end}'
+        program = first_look() if client in CLIENTS else ""
+        looked = ""
+        if program:
+            first = shlex.quote(program)
+            # A shell takes an empty file for a script that lets all pass: a copy that a full disk has cut off. A shell
+            # that cannot execute the program, one of another machine in a shared home, ends; bash goes on if told so.
+            looked = f'[ -s {first} ] && [ -x {first} ] && [ -x {python} ] && [ -r "{root}/{ENTRY}" ] && {{ '
+            looked += (
+                f'check() {{ exec {at_once}; }}; trap check EXIT; [ ! "${{BASH_VERSION:-}}" ] || shopt -s execfail; '
+            )
+            looked += f"exec {first} {CONTRACT} {client} {at_once} 2>/dev/null; }}; "
         # If that cannot be started, HOOK looks for a person's wish to have the call denied.
-        instead = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
+        instead = f'{looked}[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, CheckTool, Finding, Look, Runtime, object_in, says
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, object_in, says
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import list_of
@@ -29,12 +29,11 @@ class ClaudeCode(Runtime):
     executable = harness = "claude"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
-        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.332", "2026-11-26"),
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.332", "2026-11-27"),
     )  # fmt: skip
     manifests = (".claude-plugin",)
     has_subagents = True
     # The agent's id is there, empty, in a session's main thread as well.
-    check_tool = CheckTool(SERVER, '"$CLAUDE_CODE_SESSION_ID"', ("agent_id", "transcript_path"))
     # As of release 2.1.330.
     session_variables = (
         "CLAUDECODE", "CLAUDE_PID", "CLAUDE_ENV_FILE", "CLAUDE_PROJECT_DIR", "CLAUDE_SESSION_ID", "CLAUDE_EFFORT",

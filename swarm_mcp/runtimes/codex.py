@@ -14,7 +14,7 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, CheckTool, Finding, Look, Runtime, Terminal, object_in
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Terminal, object_in
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
@@ -85,11 +85,10 @@ class Codex(Runtime):
     title = "Codex"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("0.171.0", "2026-11-26"),
+        verified=Verified("0.171.0", "2026-11-27"),
     )  # fmt: skip
     manifests = (".codex-plugin", ".agents")
     has_subagents = True
-    check_tool = CheckTool("swarm", '""')
     # As of release 0.169.0.
     # As of release 0.169.0.
     session_variables = (
@@ -126,7 +125,7 @@ class Codex(Runtime):
         steps.begin("asking which hooks it has")
         with AppServer(self.program()) as server:
             hooks = server.hooks(PLUGIN_ID)[0]
-            # With those that another transport had, and this one has not.
+            # With those that an earlier release had, and this one has not.
             keys = [key for key in server.trusted() if key.startswith(f"{PLUGIN_ID}:")]
             if hooks or self._copy() is not None:
                 with steps.step(f"removing {PLUGIN_ID}", f"removed {PLUGIN_ID}"):

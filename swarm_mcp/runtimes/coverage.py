@@ -10,10 +10,14 @@ YES = "yes"
 
 
 class Verified(NamedTuple):
-    """The release of a client that the tests ran with, and the date (ISO)."""
+    """The release of a client that the tests ran with, the date (ISO), and what was new in it for swarm's promises.
+
+    `make matrix` writes it. An empty `changed`: nothing, or no release before it was played.
+    """
 
     version: str
     date: str
+    changed: str = ""
 
 
 class Coverage(NamedTuple):

@@ -138,8 +138,7 @@ def plugin_files(bundled: dict[str, bytes]) -> dict[str, bytes]:
     }
     if UNCHECKED in bundled:
         files[UNCHECKED.rpartition("/")[2]] = bundled[UNCHECKED]
-    told = {name: value for name, value in json.loads(bundled[RECORD]).items() if name != "transports"}
-    files[RECORD] = as_json({**told, "files": sorted(files)})
+    files[RECORD] = as_json({**json.loads(bundled[RECORD]), "files": sorted(files)})
     return files
 
 

@@ -26,31 +26,16 @@ class HookCommand:
 
 
 @dataclass(frozen=True)
-class HookTool:
-    """A hook that is a tool of the plugin's own MCP server: the command of that server, the tool, and its input.
-
-    The input holds ``${field}`` in place of fields of the payload.
-    """
-
-    event: str
-    server: list[str]
-    tool: str
-    input: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class Installed:
     """One client's installed plugin.
 
     `root`: the folder that its sessions run it from. `folder`: the client's own files in there. `told`: the hook
-    commands if it is known that the client would run them; else they are read from `folder`. `asks_tools`: True if this
-    client can ask a tool of a server in a hook.
+    commands if it is known that the client would run them; else they are read from `folder`.
     """
 
     root: Path
     folder: str
     told: list[HookCommand] | None = None
-    asks_tools: bool = False
 
     def commands(self) -> list[HookCommand]:
         """Return the hooks that are commands, as the client would run them. Raises ClientFailed."""
@@ -59,21 +44,12 @@ class Installed:
         environment = {variable: str(self.root) for variable in ROOT_VARIABLES}
         return [HookCommand(event, str(hook.get("command")), environment) for event, hook in self._wired("command")]
 
-    def tools(self) -> list[HookTool]:
-        """Return the hooks that are tools of the plugin's server. Raises ClientFailed."""
-        found = []
-        if self.asks_tools:
-            found = self._wired("mcp_tool")
-        if not found:
-            return []
-        place = self.root / self.folder
+    def asks_a_server(self) -> bool:
+        """Return True for a plugin of an earlier release in which the MCP server checked writes."""
         try:
-            tree = json.loads((place / "mcp.json").read_text(encoding="utf-8"))
-            (server,) = tree["mcpServers"].values()
-            argv = [server["command"], *(self._in_plugin(word) for word in server["args"])]
-            return [HookTool(event, argv, hook["tool"], dict(hook["input"])) for event, hook in found]
-        except _NOT_AS_WRITTEN as error:
-            raise ClientFailed(f"{place} cannot be understood ({describe(error)})") from error
+            return '"mcp_tool"' in (self.root / self.folder / "hooks.json").read_text(encoding="utf-8")
+        except (OSError, ValueError):  # this client has its hooks elsewhere
+            return False
 
     def _wired(self, kind: str) -> list[tuple[str, dict[str, Any]]]:
         """``(event, hook)`` of each hook of this kind that the plugin wires. Raises ClientFailed."""
@@ -84,13 +60,6 @@ class Installed:
             return [(event, hook) for event, hook in hooks if hook["type"] == kind]
         except _NOT_AS_WRITTEN as error:
             raise ClientFailed(f"{path} cannot be understood ({describe(error)})") from error
-
-    def _in_plugin(self, word: str) -> str:
-        """An argument of the plugin's server, as the client makes it out."""
-        word = word.replace("${CLAUDE_PLUGIN_ROOT}", str(self.root))
-        if word.startswith("./"):
-            return str(self.root / word)
-        return word
 
 
 def hooks_in(tree: dict[str, Any]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:

@@ -127,9 +127,10 @@ def _replace(path: Path, content: bytes) -> bool:
 
 
 def _forget_compiled(path: Path) -> None:
-    """Remove the compiled form of a module, because Python no longer compares it with the source."""
-    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
-        compiled.unlink(missing_ok=True)
+    """Remove a module's compiled form, as Python no longer compares it with the source, and the hooks' image."""
+    for ending in ("pyc", "image"):
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.{ending}"):
+            compiled.unlink(missing_ok=True)
 
 
 def _compile(target: Path, names: list[str]) -> None:

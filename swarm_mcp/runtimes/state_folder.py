@@ -11,9 +11,9 @@ from swarm_hook_core.state import state_dir
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
     "*-fault", "*-hooks.json", "acting", "assignment-*", "awaited", "busy", "claims", "command", "commits",
-    "crashes", "ended", "faults.jsonl", "faults.jsonl.1", "fetched", "heads", "kernel", "loop", "plugin",
+    "crashes", "ended", "faults.jsonl", "faults.jsonl.1", "fetched", "first-look", "heads", "kernel", "loop", "plugin",
     "plugin.lock", "protected", "protection", "python", "repeated-denials.jsonl", "repeated-denials.jsonl.1",
-    "repositories", "running", "server", "slots", "swarm-*", "traces", "unheard", "watched", "watched-edits",
+    "repositories", "running", "server", "settled", "slots", "swarm-*", "traces", "unheard", "watched", "watched-edits",
     "work",
 )  # fmt: skip
 # A person may still want it: it is named, and stays.
@@ -25,7 +25,7 @@ THEIRS = {
     "runs": "records of what workers did",
     "team": "which clones have joined a team (`swarm-mcp team leave` in one ends that)",
     "undos": "what `swarm-mcp undo --undo` can take back",
-    "worktrees": "work trees of tasks, with what was not merged (`swarm-mcp merge` in their repository lists them)",
+    "worktrees": "work trees of tasks, with unmerged commits (`swarm-mcp worker merge` in their repository lists them)",
 }
 
 

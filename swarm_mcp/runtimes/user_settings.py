@@ -6,10 +6,7 @@ it as it was. Nothing is written into a checkout.
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-from collections.abc import Iterator
 
 from swarm_hook_core import settings
 from swarm_hook_core.environment import first_set
@@ -38,6 +35,24 @@ def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
     general = ask("", folder)
     own = {runtime: ask(hook_config(runtime).env_prefix, folder) for runtime in NAMES}
     return general, {runtime: found for runtime, found in own.items() if found.source != general.source}
+
+
+def merging(folder: str) -> tuple[list[str], list[str]]:
+    """Return the clients in which outdated texts are merged in `folder`, and those that could, but are set not to."""
+    found: tuple[list[str], list[str]] = [], []
+    for name in NAMES:
+        config = hook_config(name)
+        if config.merges:
+            is_on = settings.merge(config.env_prefix, folder).value == "on"
+            found[not is_on].append(name)
+    return found
+
+
+def merging_in_words(found: tuple[list[str], list[str]]) -> str:
+    """Return the result of `merging` as one line."""
+    on, off = found
+    words = f"on in {', '.join(on)}" if on else ""
+    return "; ".join(filter(None, [words, f"off in {', '.join(off)}" if off else ""]))
 
 
 def whose(found: Setting) -> str:
@@ -70,7 +85,7 @@ def change(name: str, value: str | bool | dict[str, Any], checkout: str = "") ->
     path = os.path.realpath(config_path())
     try:
         make_private(os.path.dirname(path))
-        with _alone_in(os.path.dirname(path)):
+        with _AloneIn(os.path.dirname(path)):
             whole = _read(path)
             if not _put(whole, name, value, checkout):
                 return False
@@ -113,6 +128,8 @@ def _read(path: str) -> dict[str, Any]:
     """Return the object in the file, empty if the file is missing. Raises SwarmError for any other content."""
     if not os.path.lexists(path):
         return {}
+    import json  # the readers of settings do without it
+
     try:
         if not os.path.isfile(path):  # a pipe of that name would keep us waiting
             raise ValueError("it is no file")
@@ -130,6 +147,8 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _text(whole: dict[str, Any]) -> str:
+    import json
+
     text = json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
     try:
         text.encode("utf-8", "surrogateescape")
@@ -138,14 +157,16 @@ def _text(whole: dict[str, Any]) -> str:
     return text
 
 
-@contextlib.contextmanager
-def _alone_in(folder: str) -> Iterator[None]:
-    """Keep other processes from changing the settings meanwhile."""
-    import fcntl
+class _AloneIn:
+    """Keep other processes from changing the settings of a folder meanwhile."""
 
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    def __init__(self, folder: str) -> None:
+        self._handle = os.open(folder, os.O_RDONLY)
+
+    def __enter__(self) -> None:
+        import fcntl
+
+        fcntl.flock(self._handle, fcntl.LOCK_EX)
+
+    def __exit__(self, *_exception: object) -> None:
+        os.close(self._handle)

@@ -32,11 +32,11 @@ MOST_GREETINGS = 16  # messages answered before the event loop. Only the event l
 STUCK_SECONDS = 8.0  # until the server ends although it could not leave the store
 
 
-def run(with_check: bool = False) -> int:
-    """Serve on standard input and output; return the exit code. `with_check` adds the tool for a plugin's hooks."""
+def run(lists_all: bool = False) -> int:
+    """Serve on standard input and output; return the exit code. `lists_all`: see ``Service``."""
     incoming, outgoing = claim_streams(StandardError)
     session = CallingSession()
-    service = Service(session, with_check)
+    service = Service(session, lists_all)
     shutdown = Shutdown(session, service.finish)
     for name in ("SIGTERM", "SIGINT", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -119,7 +119,7 @@ def _greet(service: Service, connection: Connection, incoming: Incoming, outgoin
         if not line:
             return False
         if line.strip():
-            messages = messages_in(line, service.mends)
+            messages = messages_in(line)
         else:
             messages = []
         if any(isinstance(message, Request) and message.method in service.slow for message in messages):

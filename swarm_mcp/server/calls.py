@@ -135,7 +135,7 @@ class Calls:
 
     def _complaint(self, tool: Tool, arguments: dict[str, Any]) -> str:
         """Return the first mistake in `arguments`, in a line; empty if there is no mistake."""
-        odd = "" if tool.hidden else _no_number(arguments)  # a check goes on with any input
+        odd = _no_number(arguments)
         if odd:
             return f"{tool.name}: {odd}"
         wrong = first_mismatch(arguments, tool.schema)

@@ -13,8 +13,7 @@ JOINED = (
     "Call bootstrap first and deal with unread messages before you take or make work. Edits need no lock; lock_file"
     " keeps a file still for longer, or waits in line for one that a peer has (wait_seconds); call unlock_file as soon"
     " as you are done. Call wait_for_activity only while you wait for a task you handed out, a review, or a lock you"
-    " need. Otherwise end your turn: messages wait, and a prompt can wake you. Leave with deregister only when you will"
-    " not be back."
+    " need. Otherwise end your turn: messages wait, and a prompt can wake you."
 )
 _BEGIN = "Your role is {role}. The skill `swarm-mcp` has the whole of it (references/{role}.md).\n\n"
 ROLES = {
@@ -31,7 +30,7 @@ ROLES = {
     ),
     "reviewer": (
         'Take reviews with claim_next_task(types=["review"]). Read the change and its task, run its checks; edit'
-        " nothing and lock nothing (get_file_lock shows files in work). Give your verdict and the needed changes in"
+        " nothing and lock nothing (explain_lock shows files in work). Give your verdict and the needed changes in"
         " complete_task; hand each repair out as a task of type fix with fixes_task_id."
     ),
     "researcher": (

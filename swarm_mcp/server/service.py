@@ -6,7 +6,6 @@ from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
-from swarm_mcp.runtimes.transport import CHECK_TOOL
 from swarm_mcp.server.guidance import PROMPTS
 from swarm_mcp.server.resource_list import LISTED, TEMPLATES
 
@@ -35,11 +34,14 @@ CAPABILITIES = {
 
 
 class Service:
-    """One connection's methods. Each list's module is loaded by the first request for it, and asyncio by a call."""
+    """One connection's methods. Each list's module is loaded by the first request for it, and asyncio by a call.
 
-    def __init__(self, session: CallingSession, with_check: bool = False):
-        """Serve `session`. `with_check` adds the tool for the hooks of a plugin."""
-        self._session, self._with_check = session, with_check
+    `lists_all`: the list of tools has those that only front ends need, too.
+    """
+
+    def __init__(self, session: CallingSession, lists_all: bool = False):
+        self._session = session
+        self._lists_all = lists_all
         self._tools: dict[str, Tool] = {}
         self._calls: Calls | None = None
         self._subscriptions: Subscriptions | None = None
@@ -61,10 +63,6 @@ class Service:
         params = request.params
         return request.method == "tools/call" and self.calls.is_waiting(params.get("name"), params.get("arguments"))
 
-    def mends(self, request: Request) -> bool:
-        """Return True for the check before a write: it reads a client's text as the client would write it."""
-        return request.method == "tools/call" and request.params.get("name") == CHECK_TOOL
-
     def finish(self, seconds: float) -> None:
         """Wait at most `seconds` until delivered answers are noted in the store."""
         if self._calls is not None:
@@ -76,7 +74,7 @@ class Service:
         if not self._tools:
             from swarm_mcp.server.tools import all_tools
 
-            self._tools = all_tools(self._with_check)
+            self._tools = all_tools()
         return self._tools
 
     @property
@@ -98,12 +96,18 @@ class Service:
         return self._subscriptions
 
     def _list_tools(self, _call: Call) -> dict[str, Any]:
-        return {"tools": [tool.described() for tool in self.tools.values() if not tool.hidden]}
+        return {"tools": [tool.described() for tool in self._listed()]}
+
+    def _listed(self) -> list[Tool]:
+        """Return the tools that a client is shown."""
+        return [tool for tool in self.tools.values() if tool.is_listed or self._lists_all]
 
     async def _call_tool(self, call: Call) -> Reply:
         name = call.params["name"]
         if name not in self.tools:
-            text = f"there is no tool {name[:LONGEST_NAME]!r}; there are {', '.join(self.tools)}"
+            text = (
+                f"there is no tool {name[:LONGEST_NAME]!r}; there are {', '.join(tool.name for tool in self._listed())}"
+            )
             raise ProtocolError(INVALID_PARAMS, text)
         calls = self.calls
         answer = await calls.use(name, call.params.get("arguments") or {}, call.meta)

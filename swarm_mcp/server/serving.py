@@ -16,4 +16,4 @@ def serve(service: Service, connection: Connection, incoming: Incoming, outgoing
 
 
 async def _serve(service: Service, connection: Connection, incoming: Incoming, outgoing: Outgoing) -> None:
-    await Exchange(connection, incoming, outgoing, service.waits, service.mends).run()
+    await Exchange(connection, incoming, outgoing, service.waits).run()

@@ -165,7 +165,8 @@ class Tool(NamedTuple):
     ``call(call, arguments) -> Answer`` gets a `Call`, or a `WaitingCall` if it is an ``async def``. `arguments` fit
     `properties` and have the defaults. A SwarmError becomes an answer (`answer_to`). A tool that `reads` changes
     nothing; a `destructive` one removes something of another session, or for good. `wait`, an ``async def``, replaces
-    `call` for arguments with `wait_seconds`. A `hidden` tool is not listed: clients call it for their hooks.
+    `call` for arguments with `wait_seconds`. A tool that is not `is_listed` is for front ends that need the whole set
+    of the contract (`swarm-mcp serve --all-tools`); a model can do without. It can be called by its name all the same.
     """
 
     name: str
@@ -176,8 +177,8 @@ class Tool(NamedTuple):
     reads: bool = False
     idempotent: bool = False
     destructive: bool = False
-    hidden: bool = False
     wait: Callable[..., Awaitable[Answer]] | None = None
+    is_listed: bool = True
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -20,10 +20,10 @@ from swarm_hook_core.lookup import storable
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.traces import claims
 from swarm_hook_core.traces.claimed import NOTE
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, keeps_out
+from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import grants, lock_finder, lock_rows
+from swarm_mcp.store import grants, lock_finder, lock_rows, reactions
 from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.lock_request import LockRequest, Reach, reach_in
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.claims import Claim
     from swarm_mcp.store.database import Transaction
 
+YIELD_SECONDS, YIELD_PAUSE = 0.3, 0.01  # a hook that meets a lock takes its claim back within that time
 ADOPTION_SECONDS = 0.5  # a reader waits no longer for another process to stop writing
 
 
@@ -83,6 +84,37 @@ def forget(tx: Transaction, session: Session, reach: Reach) -> None:
     mine = [claim for claim in claims.standing() if claim.key in keys and claimants.id_of(claim) == session.id]
     if mine:
         _remove(mine)
+
+
+def has_yielded(db: Database, locks: list[Lock]) -> bool:
+    """Outside a transaction: take back these committed locks if another session has claimed a file of theirs.
+
+    Return True if they were taken back. A hook claims first, then looks at the store. If it looked before the commit,
+    its write goes ahead, and the claim stays. If it looked afterwards, it takes its claim back: this waits for that.
+    """
+    ends = time.monotonic() + YIELD_SECONDS
+    while _are_claimed(db, locks):
+        if time.monotonic() >= ends:
+            with db.writing() as tx:
+                held = lock_rows.select(tx, "AND c.instance_id = ?", (locks[0].instance_id,))
+                reactions.end_locks(tx, [row for row in held if row.id in {lock.id for lock in locks}])
+            return True
+        time.sleep(YIELD_PAUSE)
+    return False
+
+
+def _are_claimed(tx: Transaction, locks: list[Lock]) -> bool:
+    """Return True if a claim of another living session stands on a file of these locks."""
+    claimants, ids = _Claimants(tx), {lock.id for lock in locks}
+    for claim in claims.standing():
+        session, reach = claimants.of(claim), _reach(claim)
+        if session is None or reach is None or claim.is_over(time.time_ns()) or os.path.isdir(claim.file):
+            continue
+        met = [row for row in lock_finder.meeting(tx, reach) if row.id in ids]
+        is_kept_out = any(keeps_out(row, session.id, claim.agent, EXCLUSIVE) for row in met)
+        if is_kept_out and not departed(session, tx.now(), tx.here):
+            return True
+    return False
 
 
 class _Claimants:

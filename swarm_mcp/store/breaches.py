@@ -1,7 +1,7 @@
 """Locked files that changed under their holders, and restored contents.
 
 A row says for a file during whose call it changed, and where the earlier content is kept
-(``swarm_hook_core.watching.kept``). It goes when the kept content does.
+(``swarm_hook_core.traces.versions``). It goes when the kept content does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from swarm_hook_core import untrusted_text
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import contains, key_of
-from swarm_hook_core.watching.kept import AGE_SECONDS
+from swarm_hook_core.traces.versions.pruning import AGE_SECONDS
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock

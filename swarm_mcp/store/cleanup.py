@@ -391,17 +391,11 @@ def _has_more(gone: list[dict[str, int]]) -> bool:
 
 
 def _drop_old_contents() -> None:
-    """Remove kept contents past their age: hooks do so only when they keep another."""
+    """Remove kept contents past their age and bounds: hooks never do."""
     from swarm_hook_core.traces.versions import pruning
-    from swarm_hook_core.watching.kept import Kept, forget_broken
 
     try:
-        now = time.time()
-        kept = Kept(now)
-        kept.prune()
-        kept.forget_names()
-        forget_broken(now)
-        pruning.prune(now)
+        pruning.prune(time.time())
     except OSError:
         return  # there are no kept contents, or this user may not see them
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import _thread
 import os
 import time
+from _operator import methodcaller  # as `operator` shows it, without the rest of that module
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import LONGEST, bounded
-from swarm_hook_core.lookup.sqlite import as_text, connect_read_only, is_busy
+from swarm_hook_core.lookup.glance import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import (
     DEFAULT_STORE,
@@ -23,6 +24,7 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
 from swarm_mcp.store import turns
+from swarm_mcp.store.schema_version import is_current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ _OTHERS = 0o077
 _FILE, _FOLDER = 0o100000, 0o040000
 # Closing a file drops the process's locks on it. So no thread opens a store while another makes it.
 _making = _thread.allocate_lock()
+_TEXT = methodcaller("decode", "utf-8", "surrogateescape")  # as `as_text`, in C: it is called for each text of a row
 _LABELS = {"label", "owner_label", "writer_label", "holder_label", "taken_label"}
 
 
@@ -80,8 +83,10 @@ class Transaction:
     def rows(self, sql: str, values: Sequence[object] = (), kind: type[Record] = Record) -> list[Any]:
         """Return all rows of a query, as records of this kind."""
         cursor = self._execute(sql, values)
-        names = [column[0] for column in cursor.description or ()]
         found = cursor.fetchall()
+        if not found:
+            return []
+        names = [column[0] for column in cursor.description or ()]  # a pragma may have none
         if any(bytes in map(type, row) for row in found):  # text that another program stored as a blob
             found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
         if not _LABELS.isdisjoint(names):
@@ -182,6 +187,7 @@ class Database(Transaction):
         self._claims, self._clones = claims_dir(), clones_dir()
         self._opened: tuple[int, int] | None = None
         self._prepared: set[str] = set()
+        self._is_missing = False  # there is no file, and the connection is to a stand-in for it
         self.connection = self._open()
 
     def writing(self, before_waiting: Callable[[], object] | None = None) -> Turn:
@@ -193,11 +199,11 @@ class Database(Transaction):
 
     def has_claims(self) -> bool:
         """Return True if there has ever been a claim of a hook here. Costs one look at the disk."""
-        return os.path.isdir(self._claims)
+        return os.access(self._claims, os.F_OK)
 
     def shares_locks(self) -> bool:
         """Return True if a clone on this machine shares its locks with other machines. Costs one look at the disk."""
-        return os.path.isdir(self._clones)
+        return os.access(self._clones, os.F_OK)
 
     def hurried(self) -> _Hurry:
         """Give up soon, inside the block, while another process is writing: for work that is not urgent."""
@@ -226,7 +232,8 @@ class Database(Transaction):
             self.refresh()
         self._prepared.add(sql)
         try:
-            self.note_change()
+            if self.connection.total_changes != self.counted:
+                self.note_change()
             self.last = sql
             return self.connection.execute(sql, values)
         except UnicodeEncodeError:
@@ -234,14 +241,24 @@ class Database(Transaction):
         except (self.driver.Error, OverflowError) as error:
             if is_busy(error):
                 return self.insist_on(sql, turns.pause, values)
+            if self._is_missing and self._has_added(error):
+                return self._execute(sql, values)
             raise self._unavailable(error) from error
+
+    def _has_added(self, error: BaseException) -> bool:
+        from swarm_mcp.store.schema import add_missing
+
+        return add_missing(self.connection, str(error))
 
     def note_change(self) -> None:
         """Note the table of the last statement, if that has changed rows. With RETURNING it does so at its end only."""
         changes = self.connection.total_changes
         if changes != self.counted:
             self.counted = changes
-            self.changed.add(_changed_table(self.last))
+            table = _tables.get(self.last)
+            if table is None:
+                table = _tables[self.last] = _changed_table(self.last)
+            self.changed.add(table)
 
     def try_to(self, sql: str) -> bool:
         """Run a statement; return False if another process has the store."""
@@ -281,6 +298,7 @@ class Database(Transaction):
             raise StoreUnavailable(f"the store {self.path} is no file")
         # Looked at first: should it be replaced meanwhile, `refresh` finds that this is not the one.
         file = _identity(self.path)
+        self._is_missing = False
         if self.read_only:
             connection = self._open_to_read()
         else:
@@ -294,8 +312,6 @@ class Database(Transaction):
                 return self._empty()
             connection = connect_read_only(self.driver, self.path, self.busy_seconds)
             self._refuse_newer(connection)
-            from swarm_mcp.store.schema import is_current
-
             if is_current(connection):
                 return connection
             connection.close()
@@ -308,11 +324,9 @@ class Database(Transaction):
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
 
     def _empty(self) -> Any:
-        from swarm_mcp.store.schema import create
-
-        connection = self.driver.connect(":memory:", isolation_level=None)
-        create(connection, self.driver, in_memory=True)
-        return connection
+        """Return the stand-in for a store that only reads and has no file yet; it gets its tables as they are read."""
+        self._is_missing = True
+        return self.driver.connect(":memory:", isolation_level=None)
 
     def _open_to_write(self) -> Any:
         try:
@@ -322,9 +336,9 @@ class Database(Transaction):
             raise self._unavailable(error) from error
         try:
             self._refuse_newer(connection)
-            from swarm_mcp.store.schema import create, is_current
-
             if not is_current(connection):
+                from swarm_mcp.store.schema import create
+
                 create(connection, self.driver)
                 connection.close()
                 connection = self._connect()  # the old one remembers how to make tables: see STATEMENTS
@@ -342,7 +356,7 @@ class Database(Transaction):
             check_same_thread=False,
             cached_statements=STATEMENTS,
         )
-        connection.text_factory = as_text
+        connection.text_factory = _TEXT
         return connection
 
     def _tune(self, connection: Any) -> None:
@@ -428,6 +442,9 @@ class _Hurry:
 
     def __exit__(self, *_exception: object) -> None:
         self.database.busy_seconds = self.patience
+
+
+_tables: dict[str, str] = {}  # statements that change rows -> their tables; there are as many as in the code
 
 
 def _changed_table(sql: str) -> str:

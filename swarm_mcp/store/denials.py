@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database, Transaction
 
 KEPT_SECONDS = 86400  # then no session waits any more, and cleanup forgets it
-WRITE_DENIED = "context.write_denied"  # the event of a refusal because of another session's uncommitted work
+WRITE_DENIED = "context.write_denied"  # the event of a refusal for another reason than a lock
+WRITE_NOTICED = "context.write_noticed"  # of a write that went ahead, with words for its model
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
 # Reason of a release, as events have it -> words about the holder.
@@ -141,7 +142,7 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
     tool = attempt.tool
     if attempt.why:
         with db.writing() as tx:
-            _report_loss(tx, instance, file, holder_id, attempt)
+            _note(tx, instance, instance.scope, file, holder_id, attempt)
         return False
     with db.writing() as tx:
         held = lock_finder.on(tx, file)
@@ -179,23 +180,42 @@ def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter]
     count(tx, instance, others[0]) if same else _say(tx, instance, others[0], attempt)
 
 
-def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, attempt: Attempt) -> None:
-    """Inside a transaction: record a refused write that would have hit uncommitted work of session `owner_id`.
+def note(
+    db: Database, instance: Session | None, scope: str, file: str, holder_id: str, attempt: Attempt
+) -> None:  # fmt: skip
+    """Write down a refusal or notice that leaves no session waiting. Arguments as of `report`.
 
-    An empty `owner_id` stands for a person, or for no owner (``Attempt.why``).
-    Such a file is never said to be free. The same refusal is recorded once in `KNOWN_SECONDS`.
+    Without an `instance` it was a person.
     """
-    key = key_of(file)
+    with db.writing() as tx:
+        _note(tx, instance, scope, file, holder_id, attempt)
+
+
+def _note(
+    tx: Transaction, instance: Session | None, scope: str, file: str, holder_id: str, attempt: Attempt
+) -> None:  # fmt: skip
+    """Inside a transaction: record a refused write, or one with a notice, that met something of `holder_id`.
+
+    An empty `holder_id` stands for a person, or for no owner (``Attempt.why``). The same is recorded once in
+    `KNOWN_SECONDS`.
+    """
+    kind, actor = WRITE_DENIED, None
+    if attempt.is_notice:
+        kind = WRITE_NOTICED
+    if instance is not None:
+        actor = instance.id
     same = tx.row(
-        "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor = ? AND subject = ?"
-        " AND coalesce(json_extract(payload, '$.holder'), '') = ?",
-        (tx.now() - KNOWN_SECONDS, WRITE_DENIED, instance.id, file, owner_id),
+        "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor IS ? AND subject = ?"
+        " AND coalesce(json_extract(payload, '$.holder'), '') = ? AND json_extract(payload, '$.reason') = ?",
+        (tx.now() - KNOWN_SECONDS, kind, actor, file, holder_id, attempt.why),
     )
     if same:
         return  # the hook that denied it has counted it
-    owner = session_table.get(tx, owner_id) if owner_id else None
+    owner, key = None, key_of(file)
+    if holder_id:
+        owner = session_table.get(tx, holder_id)
     payload: dict[str, Any] = {
-        "holder": owner_id,
+        "holder": holder_id,
         "holder_label": owner and owner.label,
         "key": key,
         "tool": attempt.tool,
@@ -203,9 +223,10 @@ def _report_loss(tx: Transaction, instance: Session, file: str, owner_id: str, a
     payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
     payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
     payload.update(also=list(attempt.also), said=attempt.said)
-    payload.update(_client_of(tx, instance))
+    if instance is not None:
+        payload.update(_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
-    tx.add_event(instance.scope, WRITE_DENIED, instance.id, file, told)
+    tx.add_event(scope, kind, actor, file, told)
 
 
 def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:

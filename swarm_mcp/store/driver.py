@@ -23,7 +23,7 @@ def load() -> Any:
     loaded = sys.modules.get("pysqlite3._sqlite3") or _bundled()
     if loaded is not None:
         return loaded
-    from swarm_hook_core.lookup.sqlite import sqlite_driver
+    from swarm_hook_core.lookup.glance import sqlite_driver
 
     return sqlite_driver()
 
@@ -43,7 +43,7 @@ def wal_is_safe(release: tuple[int, int, int]) -> bool:
 
 def _bundled() -> Any:
     """Return pysqlite3's C module without its Python layer, whose imports cost 5 ms on every command."""
-    from swarm_hook_core.lookup.sqlite import without_functools
+    from swarm_hook_core.lookup.glance import without_functools
 
     for folder in sys.path:
         package = os.path.join(folder, "pysqlite3")

@@ -14,7 +14,7 @@ from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import lock_finder, lock_rows, reactions
-from swarm_mcp.store.lock_candidates import question
+from swarm_mcp.store.lock_candidates import first_look, numbered
 from swarm_mcp.store.lock_rows import ON_FILES, facts
 
 TYPE_CHECKING = False
@@ -63,26 +63,33 @@ class Surroundings(Session):
     met: int
 
 
-def surroundings(tx: Transaction, instance: Session, reaches: tuple[Reach, ...], asking: Asking) -> Surroundings:
+def surroundings(tx: Transaction, reaches: tuple[Reach, ...], asking: Asking) -> Surroundings:
     """Return the surroundings of a request for these `reaches`; empty if its session is not registered."""
+    single = len(reaches) == 1 and not reaches[0].pattern and (reaches[0], asking)  # a parsed pattern has no hash
+    sql, values = _known.get(single) or _statement(reaches, asking)
+    if single:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[single] = sql, values
+    return tx.row(sql, values, Surroundings) or Surroundings()
+
+
+_known: dict[Any, tuple[str, tuple[Any, ...]]] = {}  # statements of `surroundings`: see ``lock_candidates``
+
+
+def _statement(reaches: tuple[Reach, ...], asking: Asking) -> tuple[str, tuple[Any, ...]]:
+    """Return the statement of `surroundings`, and its values."""
+    met = "1"
     values: list[Any] = []
-    asked: list[str] = []
-    if len(reaches) <= MOST:
-        for reach in reaches:
-            rowids, own = question(reach, asking)
-            asked.append(rowids)
-            values += own
-    if asked:
-        met = f"EXISTS ({' UNION ALL '.join(asked)})"
-    else:
-        met = "1"
-    found = tx.row(
-        f"SELECT {EVIDENCE}, {_SOME_OF_ALL}, {_SOME_OF_ITS_OWN}, {met} AS met"
+    if 0 < len(reaches) <= MOST:
+        looks = [first_look(reach, asking) for reach in reaches]
+        met = " OR ".join(look for look, _ in looks)
+        values = [value for _, own in looks for value in own]
+    return numbered(
+        f"SELECT {EVIDENCE}, {_SOME_OF_ALL}, {_SOME_OF_ITS_OWN}, ({met}) AS met"
         " FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id WHERE i.id = ?",
-        (*values, instance.id),
-        Surroundings,
+        [*values, asking.instance_id],
     )
-    return found or Surroundings()
 
 
 def grant(

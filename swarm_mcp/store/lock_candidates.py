@@ -31,6 +31,7 @@ _PLAIN = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*
 
 _known: dict[Any, tuple[str, list[Any]]] = {}  # questions: a session asks the same of a file over and over
 MOST_KNOWN = 500
+_texts: dict[str, str] = {}  # statements by their own words
 
 
 class Asking(NamedTuple):
@@ -66,6 +67,49 @@ def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid
             _known.clear()
         _known[known] = found
     return found
+
+
+def first_look(reach: Reach, asking: Asking) -> tuple[str, list[Any]]:
+    """Return a condition, and its values, that is true if locks may meet `reach`: `question` says which.
+
+    Mostly all locks on paths are keyed as they are spelled, and letter case counts for all of them or for none. Then
+    one form of the path and of the folders over it is looked up: the many other places are only asked about where a
+    lock of another kind exists.
+    """
+    found, values = question(reach, asking)
+    full = f"EXISTS ({found})"
+    caseless = (reach.key or "").startswith(NO_CASE)
+    if reach.pattern or reach.key is None or not reach.key.startswith((NO_CASE + "/", "/")):
+        return full, values
+    where, (others, who) = "SELECT 1 FROM context c WHERE c.type = 'lock' AND", _others(asking)
+    same, named = _or_same(reach, others)
+    places = [place for place in forms(reach) if place.startswith(NO_CASE) == caseless]
+    names = list(dict.fromkeys([*(name for place in places for name in (place, *above(place))), _TOPS[caseless]]))
+    looks = [f"{where} c.path_key IN ({','.join('?' * len(names))}){same}"]
+    given = [*names, *who, *named]
+    for place in places:
+        looks.append(f"{where} c.path_key >= ? AND c.path_key < ?{others}")
+        given += [place.rstrip("/") + "/", place.rstrip("/") + "0", *who]
+    # Left to itself SQLite would look through every lock.
+    odd = [f"{where.replace(' WHERE', ' INDEXED BY swarm_lock_spelling_idx WHERE')} {SPELLED}"]
+    for low, high in ((GLOB, GLOB[:-1] + ";"), ("/", "0") if caseless else (NO_CASE, NO_CASE[:-1] + ";")):
+        odd.append(f"{where} c.path_key >= '{low}' AND c.path_key < '{high}'")
+    some = " OR ".join(f"EXISTS ({one})" for one in odd)
+    return f"(EXISTS ({' UNION ALL '.join(looks)}) OR (({some}) AND {full}))", [*given, *values]
+
+
+def numbered(sql: str, values: list[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Return a statement in which a value that comes more than once is given once.
+
+    Two statements with the same words are one object: SQLite's driver finds a prepared statement by its words, and
+    would read a long text for its hash each time.
+    """
+    numbers = {value: str(at) for at, value in enumerate(dict.fromkeys(values), 1)}
+    parts = sql.split("?")
+    text = parts[0] + "".join(f"?{numbers[value]}{part}" for value, part in zip(values, parts[1:]))
+    if len(_texts) >= MOST_KNOWN:
+        _texts.clear()
+    return _texts.setdefault(text, text), tuple(numbers)
 
 
 def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list[Any]]]:

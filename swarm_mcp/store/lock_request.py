@@ -12,7 +12,7 @@ from swarm_hook_core import wildmatch
 from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
-from swarm_hook_core.paths import NO_CASE, contains, key_and_keys, key_of
+from swarm_hook_core.paths import NO_CASE, PlainPath, contains, key_and_keys, key_of, plain_path
 from swarm_mcp.domain.lock import EXCLUSIVE, MODES, MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
@@ -73,6 +73,8 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
     if as_pattern is None:
         as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
     if not as_pattern:
+        if is_new and (plain := _plain_reach(path, text.endswith("/"))):
+            return plain
         key, keys = key_and_keys(path, is_new)
         deep = is_new and (text.endswith("/") or os.path.isdir(path))
         return Reach(path, key, tuple(keys), base=key if deep else "", segments=tuple(_of_key(key, deep)))
@@ -82,6 +84,37 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
             raise SwarmError(f"a pattern counts from this scope, {base}, and {text[:120]} is not in it")
         text = "/" + text[len(base.rstrip("/")) + 1 :]
     return _of_pattern(os.path.join(base, text.lstrip("/")), key_of(base), text)
+
+
+_known_paths: dict[str, tuple[PlainPath, dict[tuple[bool, bool], Reach]]] = {}
+MOST_PATHS = 500
+
+
+def _plain_reach(path: str, has_slash: bool) -> Reach | None:
+    """Return the reach of a path that is its own key; None if links or other spellings make that uncertain.
+
+    The disk is asked about it each time, and nothing else is worked out twice.
+    """
+    known = _known_paths.get(path)
+    if known is None:
+        plain = plain_path(path)
+        if plain is None:
+            return None
+        if len(_known_paths) >= MOST_PATHS:
+            _known_paths.clear()
+        known = _known_paths[path] = plain, {}
+    plain, reaches = known
+    seen = plain.look()
+    if seen is None:
+        return None
+    is_folder, is_caseless = seen
+    deep = has_slash or is_folder
+    found = reaches.get((deep, is_caseless))
+    if found is None:
+        key = plain.keys[is_caseless]
+        segments, keys = tuple(_of_key(key, deep)), tuple(dict.fromkeys(plain.keys))
+        found = reaches[deep, is_caseless] = Reach(path, key, keys, base=key if deep else "", segments=segments)
+    return found
 
 
 def reach_in(row: dict[str, Any]) -> Reach | None:
@@ -232,6 +265,8 @@ def with_names(reach: Reach, asked: bool) -> Reach:
     """
     from swarm_hook_core import repository
 
+    if not asked and (reach.key or "").startswith("/") and not repository.may_take_all(reach.key or ""):
+        return reach
     if reach.key is not None:
         tree = tree_of(reach)
     else:
@@ -327,7 +362,7 @@ def checked_ttl(ttl: float | None) -> float | None:
 
 
 class Attempt(NamedTuple):
-    """A write, or a request for locks, that was refused.
+    """A write, or a request for locks, that was refused; or a write that went ahead with a notice.
 
     tool    the tool of the write or the request
     path    the absolute path as it would have been written, empty for not known
@@ -338,9 +373,10 @@ class Attempt(NamedTuple):
     wanted  the files of a request for several
     times   how many refused writes of `path` there were lately with this one, 0 for not known
 
-    Of a write that was refused without a lock, for another session's uncommitted work (``decision.Loss``):
+    Of all but a lock in the way (``denial.Loss``):
 
-    why         the kind of that work, empty for a lock
+    why         the kind of the obstacle, empty for a lock
+    is_notice   True if the write went ahead, and its model was told
     deed        the effect of the call on it, as a verb
     command     the part of the command with that effect
     changed_at  Unix seconds: when the other session wrote, 0 for not known
@@ -362,6 +398,7 @@ class Attempt(NamedTuple):
     changed_at: int = 0
     also: tuple[str, ...] = ()
     said: str = ""
+    is_notice: bool = False
 
 
 def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:

@@ -30,13 +30,16 @@ FEW = 50  # locks that may be in the way and are looked at first: a single one i
 _COMPARED = "c.rowid, c.file, c.path_key, c.pattern, c.base, c.repository"
 OWN = tuple(name for name in Lock.__annotations__ if name not in OF_THE_HOLDER)  # columns of ``context``
 # A note that another program or an earlier release stored may be of any length.
-_COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
+COLUMNS = ", ".join(f"c.{name}" for name in OWN).replace("c.content", "substr(c.content, 1, 2048) AS content")
 ON_FILES = f"type = 'lock' AND substr(file, 1, {len(MUTEX_PREFIX)}) <> '{MUTEX_PREFIX}'"
 _SELECT = (
-    f"SELECT {_COLUMNS}, i.label AS owner_label, i.id AS owner_id, {EVIDENCE}"
+    f"SELECT {COLUMNS}, i.label AS owner_label, i.id AS owner_id, {EVIDENCE}"
     " FROM context c LEFT JOIN instances i ON i.id = c.instance_id"
     " LEFT JOIN swarm_sessions s ON s.instance_id = c.instance_id WHERE c.type = 'lock'"
 )
+
+
+_inserts: dict[tuple[str, ...], str] = {}  # columns of a new row -> the statement, one object for the driver to find
 
 
 def next_fence(tx: Transaction) -> int:
@@ -47,11 +50,20 @@ def next_fence(tx: Transaction) -> int:
 def insert(tx: Transaction, lock: dict[str, Any], file: str) -> None:
     """Inside a transaction: add a row, under a way to write `file` that no lock of its scope has.
 
-    The contract has one row each.
+    The contract has one row each. Raises the driver's IntegrityError for a row that the table does not take.
     """
-    folder, name = os.path.split(file)
-    insert = f"INSERT OR IGNORE INTO context (file, {', '.join(lock)}) VALUES (?{', ?' * len(lock)})"
-    while not tx.change(insert, (file, *lock.values())):
+    names = tuple(lock)
+    sql = _inserts.get(names)
+    if sql is None:
+        columns, marks = ", ".join(("file", *names)), ", ?" * len(names)
+        sql = _inserts[names] = f"INSERT OR IGNORE INTO context ({columns}) VALUES (?{marks})"
+    folder, name = "", ""
+    while not tx.change(sql, (file, *lock.values())):
+        if not tx.row("SELECT id FROM context WHERE scope = ? AND file = ? AND type = 'lock'", (lock["scope"], file)):
+            # This raises: another way to write the file would not help.
+            tx.change(sql.replace(" OR IGNORE", ""), (file, *lock.values()))
+        if not folder:
+            folder, name = os.path.split(file)
         folder += "/."
         file = os.path.join(folder, name)
 

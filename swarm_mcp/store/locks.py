@@ -102,13 +102,35 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
             refusal = lock_queue.ahead_of(tx, instance, wanted)
         if refusal is None:
             # Where something of others had to be removed first, there is more now than was seen around it.
-            return grants.grant(tx, instance, wanted, met, around if met == found else None)
-        is_known = _note_refusal(tx, instance, wanted, refusal)
+            granted = grants.grant(tx, instance, wanted, met, around if met == found else None)
+        else:
+            is_known = _note_refusal(tx, instance, wanted, refusal)
+    if refusal is None:
+        if _is_claimed_meanwhile(db, granted, met):
+            return _acquire(db, instance, wanted, keys)
+        return granted
     if is_known:
         from swarm_mcp.store import denials
 
         denials.count(db, instance, refusal)
     raise _refusal(db, instance, refusal)
+
+
+def _is_claimed_meanwhile(db: Database, granted: list[Lock], met: list[list[Lock]]) -> bool:
+    """Return True if new locks among `granted`, now committed, were taken back for a hook's claim.
+
+    `met`: the locks that each request met before. Those that the session held all along are not looked at.
+    """
+    if not db.adopts or not db.has_claims():
+        return False
+    from swarm_mcp.store import automatic_locks
+
+    new = [
+        lock
+        for lock, rows in zip(granted, met)
+        if not any((row.instance_id, row.file) == (lock.instance_id, lock.file) for row in rows)
+    ]
+    return bool(new) and automatic_locks.has_yielded(db, new)
 
 
 def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: list[list[Lock]]) -> list[list[Lock]]:
@@ -139,13 +161,13 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     With `agent` only that subagent's lock. With `fence`, the number of a grant, only that very grant: Refused if it is
     not held any more, since its present holder must not lose it to a latecomer.
     """
-    from swarm_mcp.store import lock_endings
-
     if fence is not None:
         lock_id = db.granted.pop((instance.id, file_of(instance, checked(file)), fence), "")
         released = _release_granted(db, instance, file, agent, lock_id)
         if released:
             return released
+    from swarm_mcp.store import lock_endings
+
     reach = reach_of(instance, file, is_new=False)
     refusal = None
     with db.writing() as tx:
@@ -171,11 +193,11 @@ def _release_granted(db: Database, instance: Session, file: str, agent: str, loc
     """
     if not lock_id:
         return 0
-    from swarm_mcp.store import lock_endings
+    from swarm_mcp.store.lock_endings import release_granted
 
     with db.writing() as tx:
         claimed.adopt_in(tx)
-        released = lock_endings.release_granted(tx, instance, lock_id, agent)
+        released = release_granted(tx, instance, lock_id, agent)
         if released and tx.has_claims():
             _forget_claim(tx, instance, reach_of(instance, file, is_new=False))
     return released
@@ -216,7 +238,7 @@ def release_of_agent(db: Database, instance: Session, agent: str) -> list[str]:
 def _look(tx: Transaction, instance: Session, wanted: LockRequest) -> tuple[Surroundings, list[list[Lock]]]:
     """Return the surroundings of a request, and for each reach the locks that it meets."""
     asking = Asking(instance.id, wanted.agent, wanted.mode)
-    around = grants.surroundings(tx, instance, wanted.reaches, asking)
+    around = grants.surroundings(tx, wanted.reaches, asking)
     if around.logical or any(reach.names for reach in wanted.reaches):
         return around, [lock_finder.meeting(tx, reach, asking) for reach in wanted.reaches]
     return around, [lock_rows.in_place(tx, reach, asking) if around.met else [] for reach in wanted.reaches]

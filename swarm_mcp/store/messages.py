@@ -185,14 +185,15 @@ def unread_count(tx: Transaction, instance: Session) -> int:
 
 
 def walk(
-    tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = ""
+    tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: str = "", after: str = "", unread: bool = False
 ) -> Iterator[tuple[str, Message]]:
-    """Yield the messages of a scope, newest first, with all columns but the scope.
+    """Yield the messages of a scope, newest first, with all columns but the scope; only `unread` ones if asked for.
 
     `to` and `sender` are instance ids. `viewer` is the identity that looks on: mail of sessions that have another
     one is left out. Marks nothing.
     """
     condition, values = _seen_in(tx, scope, viewer, to, sender)
+    condition += " AND read = 0 AND recipient IS NOT NULL" * unread
 
     def read(place: list[Any] | None, number: int) -> list[Message]:
         if place:

@@ -8,16 +8,12 @@ and indexes; other implementations ignore them.
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
+from swarm_mcp.store.schema_version import OUR_VERSION, is_current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, more columns of locks. 5: sessions
-# with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders. 8:
-# storms of denials. 9: locks and places of other machines. 10: messages, tasks and values of theirs. 11: an index less
-# for locks. A change of the tables that packages contribute counts too.
-OUR_VERSION = 11
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.
 PAGE_BYTES = 2048
@@ -189,19 +185,9 @@ UNIQUE_INDEXES = {
 }
 
 
-def is_current(connection: Any) -> bool:
-    """Return True if the file has all of this release's schema, told by one read."""
-    table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'swarm_schema'").fetchone()
-    if not table:
-        return False
-    row = connection.execute("SELECT max(version) FROM swarm_schema").fetchone()
-    return bool(row) and row[0] is not None and row[0] >= OUR_VERSION
-
-
-def create(connection: Any, driver: Any, in_memory: bool = False) -> None:
+def create(connection: Any, driver: Any) -> None:
     """Bring the file behind `connection` up to date, all or nothing; harmless when run at once by many."""
-    if not in_memory:
-        _set_journal(connection, driver)
+    _set_journal(connection, driver)
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
@@ -244,6 +230,25 @@ def _fill(connection: Any) -> None:
     connection.execute("INSERT INTO swarm_fence (last) VALUES (0)")
     connection.execute("INSERT INTO swarm_schema (version) VALUES (?)", (OUR_VERSION,))
     connection.execute("PRAGMA user_version = 1")
+
+
+def add_missing(connection: Any, error: str) -> bool:
+    """Add the table that SQLite has missed, as its `error` says; return False if it is none of ours.
+
+    This is for the stand-in of a store without a file: a command reads a few tables, and making all takes longer.
+    """
+    complaint, _, name = error.partition(": ")
+    tables = TABLES if name in TABLES else all_tables()
+    if complaint != "no such table" or name not in tables:
+        return False
+    connection.execute(f"CREATE TABLE {name} ({tables[name]})")
+    indexes = INDEXES if tables is TABLES else all_indexes()
+    for index, target in {**indexes, **UNIQUE_INDEXES}.items():
+        if target.startswith(f"{name}("):
+            connection.execute(f"CREATE INDEX {index} ON {target}")
+    if name == "swarm_fence":
+        connection.execute("INSERT INTO swarm_fence (last) VALUES (0)")
+    return True
 
 
 def _build(database: Any) -> None:

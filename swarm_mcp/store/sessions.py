@@ -59,10 +59,11 @@ class Registration:
         self.by = given.get("by") or ""
 
 
-def register(db: Database, request: Registration) -> Session:
+def register(db: Database, request: Registration, cleans: bool = True) -> Session:
     """Add, adopt or renew an instance; its row.
 
-    A session of a runtime has one instance for life, found by its whole id.
+    A session of a runtime has one instance for life, found by its whole id. Unless it `cleans`, the caller sees to
+    ``cleanup.some``.
     """
     _respect_fence(request)
     foreign: list[tuple[str, str | None, str]] = []
@@ -89,11 +90,27 @@ def register(db: Database, request: Registration) -> Session:
             from swarm_mcp.store import user_interface
 
             user_interface.publish(tx, row, request.pane)
-    if reactions.is_cleanup_due(db) or db.has(reactions.ANY_LEASED):
+    if cleans and (reactions.is_cleanup_due(db) or db.has(reactions.ANY_LEASED)):
         from swarm_mcp.store import cleanup
 
         cleanup.some(db)  # a session that never runs a server has nothing else that cleans
     return row
+
+
+def register_before_cleanup(db: Database, request: Registration) -> tuple[Session, bool]:
+    """Do as `register`, and leave a cleanup that is due to the caller: the second value is True then.
+
+    A store that never was cleaned, such as a new one, is cleaned at once. Leases that have lapsed end at once, too: the
+    session is told of its own now.
+    """
+    if not db.has("swarm_upkeep WHERE what = 'pass'"):
+        return register(db, request), False
+    row = register(db, request, cleans=False)
+    if db.has(reactions.ANY_LEASED):
+        from swarm_mcp.store import lock_endings
+
+        lock_endings.let_lapse(db)
+    return row, reactions.is_cleanup_due(db)
 
 
 def adopt(db: Database, row: Session, instance_id: str) -> Session | None:

@@ -183,6 +183,7 @@ class Sessions(Part):
     """Sessions that take part."""
 
     register = verb(sessions.register)
+    register_before_cleanup = verb(sessions.register_before_cleanup)
     adopt = verb(sessions.adopt)
     remove = verb(sessions.remove)
     rename_session = in_write(sessions.rename_session)
@@ -282,6 +283,7 @@ class Denials(Part):
     """Sessions that were kept from a file, to be told when it is free."""
 
     report = verb(denials.report, adopting=True)
+    note = verb(denials.note)
     files = verb(denials.files)
 
 
@@ -541,6 +543,10 @@ class Store:
     def exists(self) -> bool:
         """Return True if there is a file yet. Until then a store that only reads answers as an empty one."""
         return os.path.isfile(self.database.path)
+
+    def has_values(self) -> bool:
+        """Return True if sessions share any values."""
+        return self.database.has("kv")
 
     def described(self) -> dict[str, str]:
         """Return where the rows are kept, for people to read: ``{backend, db_path, ...}``."""

@@ -46,13 +46,16 @@ def note(tx: Transaction, instance: Session, lock: Lock, key: str, attempt: Atte
         _tell_person(tx, instance, holder, lock, attempt)
 
 
-def known(tx: Transaction, scope: str, limit: int) -> list[Denial]:
-    """Return refusals in a scope that a person should know of, the last one first, with both sessions' labels."""
+def known(tx: Transaction, scope: str, limit: int, least: int = PERSON) -> list[Denial]:
+    """Return refusals in a scope that a person should know of, the last one first, with both sessions' labels.
+
+    `least`: so often the session was refused the file.
+    """
     return tx.rows(
         "SELECT d.*, i.label, h.label AS holder_label FROM swarm_denials d JOIN instances i ON i.id = d.instance_id"
         " LEFT JOIN instances h ON h.id = d.holder_id"
         " WHERE d.denied_at > ? AND d.times >= ? AND d.scope = ? ORDER BY d.denied_at DESC LIMIT ?",
-        (tx.now() - SHOWN_SECONDS, PERSON, scope, limit),
+        (tx.now() - SHOWN_SECONDS, least, scope, limit),
         Denial,
     )
 

@@ -10,6 +10,8 @@ server.
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from swarm_hook_core import clock, repository
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import holder_name
@@ -21,7 +23,6 @@ from swarm_mcp.team.comparison import own_spot
 from swarm_mcp.team.documents import Documents
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, reach_at, spot_in
-from swarm_mcp.team.row_ids import row_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -469,7 +470,8 @@ class Replica:
 
     def _id(self, row: Any, top: str) -> str:
         """Return the id of this machine's row of a lock in a work tree."""
-        return row_id(self.repository, top, row["lock"])
+        tree = crc32(f"{self.repository} {top}".encode("utf-8", "surrogateescape"))
+        return f"team-{tree:08x}-{row['lock']}"
 
     def _mirrored_as(self, row: Any) -> list[Lock]:
         return self._rows.of_ids(self._id(row, top) for top in self.tops)

@@ -7,7 +7,7 @@ from typing import Any
 
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.wording import duration
-from swarm_mcp.cli.arguments import FOLDERS, JSON, TOGETHER, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import FOLDERS, JSON, SUBJECTS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.cli.words import clause
@@ -47,7 +47,7 @@ SERVER = Word(
         Option("--stop", "end the one that runs; it starts again as soon as it is needed"),
         hidden=True,
     ),
-    group=TOGETHER,
+    group=SUBJECTS,
 )
 def team(args: Arguments) -> int:
     """team: the same locks on every machine, through a PostgreSQL server

@@ -1,12 +1,14 @@
-"""The verbs that show a checkout on a full screen or a page; see ``contributions``."""
+"""The verbs that show a checkout on a full screen, on a page, or in an editor; see ``contributions``."""
 
 from __future__ import annotations
 
 VERBS = {
     "top": "swarm_mcp.view.commands.top",
     "page": "swarm_mcp.view.commands.page",
+    "lsp": "swarm_mcp.view.commands.lsp",
 }
 PLACES = {"top": "watch"}
 OTHER_WORDS = {
-    "dashboard": "top", "web": "page",
+    "dashboard": "top", "tui": "top", "screen": "top", "web": "page", "browser": "page", "gui": "page",
+    "editor": "lsp", "language-server": "lsp",
 }  # fmt: skip

@@ -24,7 +24,7 @@ implementation of the contract would (no session rows, no path keys); in ``one n
 Those marked ``three kinds`` hold files, folders and 200 patterns in the file's own folder, half of all leased. The
 sizes count locks of living sessions in the scope of the measured one.
 
-The parts are the other modules of this package, each with its goals: ``checks``, ``coordinator``, ``harness``,
+The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``person_commands``, ``coordinator``, ``harness``,
 ``many_workers``, ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``versions``, ``glances``, ``kernel``,
 ``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
@@ -36,6 +36,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,16 @@ from .coordinator import Coordinator
 from .full_screen import FullScreens
 from .glances import Glances
 from .harness import Harness
+from .installations import Installation, installations
 from .kernel import Kernel
 from .large_calls import LargeCalls
 from .listings import Listings
 from .locks import Locks
-from .lost_updates import LostUpdates
+from .lost_updates import LEVELS, NO_PLUGIN, LostUpdates
 from .many_workers import ManyWorkers
+from .person_commands import PersonCommands
 from .plugin import WrongAnswer
+from .states import States
 from .team_server import TeamServers
 from .traces import Traces
 from .versions import Versions
@@ -76,11 +80,18 @@ def main() -> int:
     parser.add_argument(
         "--page", type=lambda path: Path(path).resolve(), help="write what was measured into this page's sections"
     )
+    parser.add_argument(
+        "--of", action="append", default=[], metavar="NAME[=ENVIRONMENT]",
+        help="compare this installation in `--part states`, `commands` and `clients`; without an environment the own one",
+    )  # fmt: skip
     parser.add_argument("--part", choices=parts, default="all", help="what to measure")
+    parser.add_argument("--crowds", default="2,4", help="numbers of agents in `--part auto`, by comma")
+    parser.add_argument("--levels", default=",".join((NO_PLUGIN, *LEVELS)), help="their ways to work, by comma")
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
-    # The store may still be told of the last denial, in the background, while the folder is removed.
-    with tempfile.TemporaryDirectory(prefix="swarm-bench-", ignore_cleanup_errors=True) as folder:
+    # The store may still be told of the last denial, in the background, while the folder is removed. Its name is not ours:
+    # the program in front of the check takes such a path for a protected one.
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         os.umask(0o077)
         try:
             return _measure(Bench(Path(folder).resolve(), [0] if options.imports else sizes, options.shell), options)
@@ -95,8 +106,13 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
     if options.imports:
         measure_hooks(bench, options)
         return 0
+    crowds = [int(agents) for agents in options.crowds.split(",")]
     root, checkout, env = bench.root, str(bench.checkout), bench.bare_env
     of_plugin = (bench.plugin, root, checkout, env)
+
+    @cache
+    def installed() -> list[Installation]:
+        return installations(options.of, Path(sys.prefix), root)
 
     def listings() -> list[str]:
         commands = Listings(*of_plugin)
@@ -105,6 +121,8 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
     measures: dict[str, Callable[[], list[str]]] = {
         "corpus": _measure_corpus,
         "hooks": lambda: measure_hooks(bench, options),
+        "states": lambda: _missed(States(installed(), root), max(5, options.runs // 4)),
+        "commands": lambda: _missed(PersonCommands(installed(), root), max(5, options.runs // 4)),
         "shell": lambda: measure_shell(bench, options),
         "traces": lambda: _missed(Traces(*of_plugin)),
         "versions": lambda: _missed(Versions(root, checkout, env)),
@@ -121,8 +139,8 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "harness": lambda: _missed(Harness(*of_plugin), options.runs),
         "many": lambda: _missed(ManyWorkers(*of_plugin), max(2, options.runs // 20)),
         "team": lambda: _missed(TeamServers(root)),
-        "clients": lambda: _missed(Clients()),
-        "auto": lambda: _missed(LostUpdates()),
+        "clients": lambda: _missed(Clients(installed()), options.runs),
+        "auto": lambda: _missed(LostUpdates(crowds, options.levels.split(","))),
     }
     missed: list[str] = []
     for part, measure in measures.items():

@@ -225,7 +225,7 @@ class Browser:
             self.missed.append(f"page: {name}: {median(spent):.2f} s, limit {SECONDS:g}")
 
     def _checks(self, shown: str, other: str) -> None:
-        """Check a store shown by `OPEN` pages, in turn with one that is shown by none."""
+        """Check a store shown by `OPEN` pages, in turn with one that no page shows."""
         command = self.plugin.command(RUNTIME, "PreToolUse")
         sent = write_payload(RUNTIME, "writer", self.checkout, f"{self.checkout}/src/free.py")
         print(

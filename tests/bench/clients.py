@@ -1,67 +1,71 @@
-"""The plugin's cost for a write in the real clients, from the model's answer to the client's next request.
+"""The price of a write in the real clients, from the model's answer to the client's next request: ``--part clients``.
 
-The models are scripted, on loopback. For each client three sessions live side by side: without the plugin, with its
-check by ``command``, and by ``mcp_tool``. They write in turn, one file each, and are held at a gate in between; a peer
-holds a lock in each store. Beside each write of ``command`` its hook runs alone, as the client starts it: through the
-user's shell in Codex, through ``/bin/sh`` in Claude Code.
+The models are scripted, on loopback. For each client sessions live side by side: without the plugin, with a hook before
+each write that does nothing (``exit 0``), and with each installation (``--of``). In each round every session writes one new
+file, in an order that rotates; the figures are medians of the differences within a round. Beside each session a peer has
+written another file and holds a lock; that it is denied, or not by the hook that does nothing, is checked in the end.
 
-Goal: by ``command`` the median of a write grows by at most 1.3 times the median of the hook's own process. ``cpu`` is
-the processor time of a write, the client's own included (Linux), the figure that a busy machine disturbs least. A
-client without a folder in SWARM_E2E_CLIENTS (see ``make e2e``) is not measured.
+``cpu`` is the processor time of a write, the client's own included (Linux), the figure that a busy machine disturbs least. A
+client without a folder in SWARM_E2E_CLIENTS (see ``make e2e``) is not measured. Goals: of the last installation, against the
+hook that does nothing, `GOALS`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from contextlib import ExitStack
 from pathlib import Path
 from statistics import median
 
+from e2e.appserver import trust_hooks
 from e2e.client import Client
 from e2e.clients import CLIENTS
 from e2e.ground import Ground
 from e2e.marketplace import Kind, Marketplace
 from e2e.models import Gate, Step, play
 
-from .plugin import RUNTIMES, WrongAnswer, write_payload
+from .installations import HOOKS, Installation
+from .plugin import WrongAnswer, payload
 from .processes import run
 
-WRITES = 20
-LIMIT = 1.3
+GOALS = {"claude-code": 10.0, "codex": 8.0}  # milliseconds
 PROGRAMS = {"claude-code": "claude", "codex": "codex"}
-WAYS: dict[str, Kind] = {"no plugin": "none", "command": "install", "mcp_tool": "mcp_tool"}
-SCRIPT = "writes"
+NO_PLUGIN, NOTHING = "no plugin", "exit 0"
+SCRIPT, PEER, LOCKED = "writes", "peer", "locked.md"
 TEXT = "a line of a file of ordinary length\n" * 20
 START_SECONDS, SETTLE_SECONDS, WRITE_SECONDS = 60.0, 5.0, 30.0
 
 
 class Session:
-    """One session of a client that writes a file on command, with the time of each write."""
+    """One session of a client that writes a file on command, with the time of each write in milliseconds."""
 
-    def __init__(self, name: str, way: str, folder: Path) -> None:
-        self.way, self.kind = way, WAYS[way]
-        self.ground = Ground("bench", with_swarm=self.kind != "none", clients=folder)
+    def __init__(self, name: str, way: str, installation: Installation, folder: Path, writes: int) -> None:
+        self.way, self.writes = way, writes
+        self.has_plugin = way != NO_PLUGIN
+        self.ground = Ground("bench", with_swarm=self.has_plugin, clients=folder)
+        del self.ground.env["SWARM_UVX"]  # as a user has it: the program in front of the check passes on all settings
+        if self.has_plugin:
+            command = self.ground.bin / "swarm-mcp"
+            command.unlink()
+            command.symlink_to(installation.script)
         self.client: Client = CLIENTS[name](self.ground)
-        self.marketplace = Marketplace(self.ground, self.kind)
-        self.gates = [Gate() for _ in range(WRITES + 3)]
-        self.seconds: list[float] = []
-        self.own_seconds: list[float] = []
-        self.own_cpu: list[float] = []
+        kind: Kind = "install" if self.has_plugin else "none"
+        self.marketplace = Marketplace(self.ground, kind)
+        self.gates = [Gate() for _ in range(writes + 3)]
+        self.ms: list[float] = []
         self._cpu = 0.0
 
     def start(self) -> None:
-        """Install the plugin, have a peer lock a file, and begin: the model is about to ask for the first write."""
+        """Install the plugin, have a peer write and lock, and begin: the model is about to ask for the first write."""
         self.client.prepare()
         self.marketplace.install(self.client.name)
-        if self.kind != "none":
-            self.ground.coordinator.peer_lock("locked.md")
-            self.own_hook()  # the first one is of an unknown session
-            self.own_seconds.clear()
-            self.own_cpu.clear()
-        names = [*(f"file-{number}.md" for number in range(WRITES + 1)), "locked.md"]
+        if self.has_plugin:
+            self._peer()
+        if self.way == NOTHING:
+            self._do_nothing()
+        names = [*(f"file-{number}.md" for number in range(self.writes + 1)), LOCKED]
         steps = [
             Step((self.client.create(name, TEXT),), gate=gate) for name, gate in zip(names, self.gates, strict=False)
         ]
@@ -70,10 +74,38 @@ class Session:
         if not self.gates[0].wait_reached(START_SECONDS):
             raise WrongAnswer(f"{self.client.name}, {self.way}: the session never asked its model")
 
+    def _peer(self) -> None:
+        """Have a session of Codex write another file, and lock one."""
+        ground, cwd = self.ground, str(self.ground.checkout)
+        plugin = ground.home / ".local/share/swarm-mcp/marketplace"
+        tree = json.loads((plugin / HOOKS["codex"]).read_text())["hooks"]
+        patch = "*** Begin Patch\n*** Update File: other.md\n@@\n other\n+a peer's line\n*** End Patch\n"
+        tool = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "call-1"}
+        for event, fields in {"SessionStart": {"source": "startup"}, "PreToolUse": tool}.items():
+            (hook,) = (hook for group in tree[event] for hook in group["hooks"])
+            ran = run(["/bin/sh", "-c", hook["command"]], payload(event, PEER, cwd, **fields), ground.env, cwd)
+            if ran.code or b'"deny"' in ran.output:
+                raise WrongAnswer(f"the peer's {event}: status {ran.code}, {ran.output!r}")
+        (ground.checkout / "other.md").write_text("other\na peer's line\n")
+        done = ground.run(["swarm-mcp", "lock", LOCKED], env={"CODEX_THREAD_ID": PEER})
+        if done.returncode:
+            raise WrongAnswer(f"the peer's lock: {done.stdout}{done.stderr}")
+
+    def _do_nothing(self) -> None:
+        """Put a command that does nothing in the place of the check before a write."""
+        for path in self.ground.home.rglob("hooks.json"):
+            tree = json.loads(path.read_text())
+            for group in tree.get("hooks", {}).get("PreToolUse", ()):
+                for hook in group["hooks"]:
+                    hook["command"] = "exit 0"
+            path.write_text(json.dumps(tree))
+        if self.client.name == "codex":
+            trust_hooks(self.ground)
+
     def settle(self) -> None:
         """Wait until the client's further processes have started; count from here."""
         self.write(0)
-        self.seconds.clear()
+        self.ms.clear()
         until, before = time.monotonic() + SETTLE_SECONDS, -1.0
         while before != self._cpu_so_far() and time.monotonic() < until:
             before = self._cpu_so_far()
@@ -86,62 +118,32 @@ class Session:
         self.gates[number].open()
         if not self.gates[number + 1].wait_reached(WRITE_SECONDS):
             raise WrongAnswer(f"{self.client.name}, {self.way}: write {number} never ended")
-        self.seconds.append(time.perf_counter() - began)
-
-    def own_hook(self) -> None:
-        """Run the hook of a write alone, as the client starts it."""
-        (command,) = (hook["command"] for hook in self._hooks("PreToolUse") if hook["type"] == "command")
-        shell = self.ground.env["SHELL"] if self.client.name == "codex" else "/bin/sh"
-        cwd = str(self.ground.checkout)
-        sent = write_payload(self.client.name, "beside", cwd, f"{cwd}/file-0.md")
-        env = {**self.ground.env, "CLAUDE_PLUGIN_ROOT": str(self._plugin)}
-        ran = run([shell, "-c", command.replace("${CLAUDE_PLUGIN_ROOT}", str(self._plugin))], sent, env, cwd)
-        if ran.code or ran.output:
-            raise WrongAnswer(f"{self.client.name}: a free file got {ran.output!r}, status {ran.code}")
-        self.own_seconds.append(ran.seconds)
-        self.own_cpu.append(ran.cpu)
+        self.ms.append(1000 * (time.perf_counter() - began))
 
     def end(self) -> None:
-        """Take stock of processor time; with the plugin the last write, of the locked file, has to be denied."""
+        """Take stock of processor time; the last write, of the locked file, is denied by an installation alone."""
         self._cpu += self._cpu_so_far()
-        landed = [(self.ground.checkout / f"file-{number}.md").is_file() for number in range(WRITES + 1)]
+        landed = [(self.ground.checkout / f"file-{number}.md").is_file() for number in range(self.writes + 1)]
         if not all(landed):
             raise WrongAnswer(f"{self.client.name}, {self.way}: {landed.count(False)} writes did not land")
-        if self.kind != "none":
-            self.write(WRITES + 1)
-            self.seconds.pop()
-            if (self.ground.checkout / "locked.md").exists():
-                raise WrongAnswer(f"{self.client.name}, {self.way}: a write of a locked file was not denied")
+        self.write(self.writes + 1)
+        self.ms.pop()
+        if (self.ground.checkout / LOCKED).exists() != (self.way in (NO_PLUGIN, NOTHING)):
+            raise WrongAnswer(f"{self.client.name}, {self.way}: a write of a locked file was answered wrongly")
 
     def close(self) -> None:
+        """End the client, and remove its files."""
         self.marketplace.close()
         self.ground.close()
 
     @property
-    def milliseconds(self) -> float:
-        """Of a write, at the median."""
-        return 1000 * median(self.seconds)
-
-    @property
     def cpu(self) -> float:
         """Milliseconds of processor time for each write; 0 where that cannot be told."""
-        return self._cpu / WRITES
+        return self._cpu / self.writes
 
-    def hooks_of_a_write(self) -> list[str]:
-        """Return the events with hooks around a write."""
-        tree = json.loads((self._plugin / "integrations" / self.client.name / "hooks.json").read_text())["hooks"]
-        tool = RUNTIMES[self.client.name]
-        return [
-            event for event, groups in tree.items() for group in groups if re.search(group.get("matcher", "$."), tool)
-        ]
-
-    @property
-    def _plugin(self) -> Path:
-        return self.ground.home / ".local/share/swarm-mcp/marketplace"
-
-    def _hooks(self, event: str) -> list[dict]:
-        tree = json.loads((self._plugin / "integrations" / self.client.name / "hooks.json").read_text())
-        return [hook for group in tree["hooks"][event] for hook in group["hooks"]]
+    def added(self, other: Session) -> float:
+        """Return the median of the differences to the writes of another session in the same rounds."""
+        return median(mine - theirs for mine, theirs in zip(self.ms, other.ms, strict=True))
 
     def _cpu_so_far(self) -> float:
         """Milliseconds that the client's processes have used so far, those that have ended included."""
@@ -158,55 +160,52 @@ class Session:
 class Clients:
     """The measurements; `missed` are the goals that were not reached, in words."""
 
-    def __init__(self) -> None:
+    def __init__(self, installed: list[Installation]) -> None:
+        self.installed = installed
         self.missed: list[str] = []
 
-    def measure(self) -> None:
+    def measure(self, writes: int) -> None:
         """Measure each client that is there, one after another."""
         folder = Path(os.environ.get("SWARM_E2E_CLIENTS") or "/nonexistent") / ".bin"
+        # The program in front of the check takes a path with our name for a protected one.
+        os.environ.setdefault("SWARM_E2E_ROOT", f"/var/tmp/bench-{os.getuid()}")
         for name, program in PROGRAMS.items():
             if (folder / program).exists():
-                self._client(name, folder)
+                self._client(name, folder, writes)
             else:
                 print(f"{name}: not measured, no {program} in the folder that SWARM_E2E_CLIENTS names\n")
 
-    def _client(self, name: str, folder: Path) -> None:
+    def _client(self, name: str, folder: Path, writes: int) -> None:
+        ways = {NO_PLUGIN: self.installed[-1], NOTHING: self.installed[-1]}
+        ways.update({installation.name: installation for installation in self.installed})
         with ExitStack() as stack:
             sessions = []
-            for way in WAYS:
-                session = Session(name, way, folder)
+            for way, installation in ways.items():
+                session = Session(name, way, installation, folder, writes)
                 stack.callback(session.close)
                 session.start()
                 sessions.append(session)
             for session in sessions:
                 session.settle()
-            for number in range(1, WRITES + 1):
-                for session in sessions:
-                    if session.kind == "install":
-                        session.own_hook()
+            for number in range(1, writes + 1):
+                turn = number % len(sessions)
+                for session in sessions[turn:] + sessions[:turn]:
                     session.write(number)
             for session in sessions:
                 session.end()
-            self._show(name, *sessions)
+            self._show(name, sessions)
 
-    def _show(self, name: str, none: Session, command: Session, tool: Session) -> None:
-        own, own_cpu = 1000 * median(command.own_seconds), 1000 * median(command.own_cpu)
-        print(f"{name + ', ms a write':24} median   added     cpu   added   of the hook's own process, of its cpu")
-        for session in (none, command, tool):
-            line = f"{session.way:24} {session.milliseconds:6.1f}"
-            if session is none:
-                print(f"{line}         {session.cpu:7.1f}")
-                continue
-            added, more = session.milliseconds - none.milliseconds, session.cpu - none.cpu
-            print(f"{line} {added:7.1f} {session.cpu:7.1f} {more:7.1f}   {added / own:.2f}  {more / own_cpu:.2f}")
-        print(
-            f"{'its hook alone':24} {own:6.1f}         {own_cpu:7.1f}   (hooks of a write: {', '.join(command.hooks_of_a_write())})"
-        )
-        ratio = (command.milliseconds - none.milliseconds) / own
-        if ratio > LIMIT:
-            self.missed.append(f"{name}: a write takes {ratio:.2f} times the hook's own process more, limit {LIMIT}")
-        won = command.milliseconds - tool.milliseconds
-        print(
-            f"mcp_tool against command: {won:+.1f} ms a write won, {command.cpu - tool.cpu:+.1f} of processor time\n",
-            flush=True,
-        )
+    def _show(self, name: str, sessions: list[Session]) -> None:
+        none, nothing, *_ = sessions
+        load = f"n = {none.writes}, load {os.getloadavg()[0]:.1f}"
+        print(f"{name + ', ms a write':24} median  to none  to exit 0     min     cpu  to exit 0   ({load})")
+        for session in sessions:
+            print(
+                f"{session.way:24} {median(session.ms):6.1f} {session.added(none):8.1f} {session.added(nothing):10.1f}"
+                f" {min(session.ms):7.1f} {session.cpu:7.1f} {session.cpu - nothing.cpu:10.1f}",
+                flush=True,
+            )
+        print()
+        added = sessions[-1].added(nothing)
+        if added > GOALS[name]:
+            self.missed.append(f"{name}, {sessions[-1].way}: a write takes {added:.1f} ms more, goal {GOALS[name]:g}")

@@ -1,4 +1,4 @@
-"""An MCP server whose one tool does nothing: the cost of a call without its work."""
+"""An MCP server with one tool that does nothing: the cost of a call without its work."""
 
 from __future__ import annotations
 

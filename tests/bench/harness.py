@@ -5,7 +5,7 @@ process; at most 60 MiB resident in a supervisor; of 20 workers dispatched at on
 none lost, nothing left behind.
 
 The child prints 1 000 lines in a second, as an agent does; one that prints as fast as it can shows the cost of a line.
-``swarm-mcp run`` is the whole command, with the start of Python. If SWARM_E2E_CLIENTS names a folder with the real
+``swarm-mcp worker run`` is the whole command, with the start of Python. If SWARM_E2E_CLIENTS names a folder with the real
 clients (see ``make e2e``), these answer a prompt with a scripted model: bare, the same command supervised, and as the
 harness of a dispatch with hooks, servers and skills: those are the child's own work, and are reported but not judged.
 """
@@ -118,7 +118,7 @@ class Harness:
                 )
                 took[name].append(time.perf_counter() - began)
         more = 1000 * (median(took["run"]) - median(took["bare"]))
-        print(f"swarm-mcp run, from start to exit: {more:.0f} ms more than the child\n", flush=True)
+        print(f"swarm-mcp worker run, from start to exit: {more:.0f} ms more than the child\n", flush=True)
 
     # ------------------------------------------------------- the real clients
 

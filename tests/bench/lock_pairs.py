@@ -21,7 +21,7 @@ from swarm_mcp.store.sessions import Registration
 RATIOS = {1: 8.0, 8: 10.0, 32: 10.0}  # processes -> how many pairs of the bare loop one of ours may take
 FAIR = 0.5  # the slowest process against the fastest, of the most processes
 LONGEST_SECONDS = 0.25  # a single acquire or release
-ACQUIRE_STATEMENTS, RELEASE_STATEMENTS = 6, 4
+ACQUIRE_STATEMENTS, RELEASE_STATEMENTS = 6, 5
 ROUNDS, SECONDS = 3, 1.0
 
 _MEMBER = """\

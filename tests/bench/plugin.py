@@ -21,19 +21,19 @@ class WrongAnswer(Exception):
 
 
 class Plugin:
-    """The folder that ``swarm-mcp bundle DIR --local`` writes, from a compiled copy of this checkout.
+    """The folder that ``swarm-mcp bundle DIR --local`` writes, from a compiled copy of the checkout `source`.
 
     The copy stands for the installed wheel, compiled by pip: run from the checkout, the coordinator would compile
     itself at every start, or leave compiled modules in the clone. `python` is the interpreter that the plugin's
     commands start, `coordinator` the argv prefix of its ``swarm-mcp``.
     """
 
-    def __init__(self, root: Path, env: dict[str, str], shell: str):
+    def __init__(self, root: Path, env: dict[str, str], shell: str, source: Path = CHECKOUT):
         site, folder = root / "site", root / "plugin"
         for name in PARTS:
-            shutil.copytree(CHECKOUT / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source / name, site / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("LICENSE", "qwen-extension.json"):
-            shutil.copy(CHECKOUT / name, site)
+            shutil.copy(source / name, site)
         for package in ("swarm_mcp", "swarm_hook_core"):
             compileall.compile_dir(site / package, quiet=1)
         command = [sys.executable, "-m", "swarm_mcp", "bundle", str(folder), "--local"]
@@ -46,7 +46,7 @@ class Plugin:
         self.coordinator: list[str] = record["coordinator"]
 
     def command(self, runtime: str, event: str) -> list[str]:
-        """Return the argv by which a client runs the hook of `event`: through a shell, as both do."""
+        """Return the argv of the hook of `event`: through a shell, as both clients start it."""
         wired = json.loads((self.folder / "integrations" / runtime / "hooks.json").read_text())["hooks"][event]
         (hook,) = (hook for group in wired for hook in group["hooks"])
         return [self.shell, "-c", hook["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(self.folder))]

@@ -37,16 +37,19 @@ class Ran(NamedTuple):
     output: bytes
 
 
-def run(argv: list[str], payload: bytes, env: dict[str, str], cwd: str) -> Ran:
+def run(argv: list[str], payload: bytes, env: dict[str, str], cwd: str, *, is_quiet: bool = False) -> Ran:
     """Start `argv` (first word an absolute path) in `cwd` with `payload` on standard input; wait for it.
 
-    `payload` must fit a pipe (64 kB on Linux, 16 kB on macOS): it is there before the child starts.
+    `payload` must fit a pipe (64 kB on Linux, 16 kB on macOS): it is there before the child starts. Errors are shown unless
+    `is_quiet`.
     """
     source, feed = os.pipe()
     sink, out = os.pipe()
     os.write(feed, payload)
     os.close(feed)
-    files = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, out, 1)]
+    files: list[tuple[object, ...]] = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, out, 1)]
+    if is_quiet:
+        files.append((os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0))
     # posix_spawn has no working folder of its own; nothing else runs in this process meanwhile.
     os.chdir(cwd)
     began = time.perf_counter()

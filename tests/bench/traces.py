@@ -19,7 +19,8 @@ from unittest import mock
 from swarm_hook_core import clock
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import KEEP, MOST, Trail
+from swarm_hook_core.traces import KEEP, MOST
+from swarm_hook_core.traces.trail import Trail
 from swarm_mcp.store import Store
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.traces import MOST_FILES

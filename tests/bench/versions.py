@@ -13,13 +13,15 @@ import os
 import shutil
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from unittest import mock
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import KEEP, LATER, Trail
+from swarm_hook_core.traces import KEEP, LATER
+from swarm_hook_core.traces.trail import Trail
 
 from . import stores
 from .plugin import CHECKOUT, check_silence, write_payload
@@ -70,8 +72,9 @@ class Versions:
         """Return the times of noting a write without and with its version, in milliseconds."""
         file, state = self._file(size), str(self.root / "versions-state")
         with mock.patch.dict(os.environ, {"SWARM_STATE_DIR": state}):
-            config = RuntimeConfig("codex", "CODEX", "swarm", ())
-            call = ToolCall("apply_patch", {}, "me", self.checkout)
+            config = RuntimeConfig("codex", "CODEX", "swarm", {"apply_patch"})
+            given = {"command": "*** Begin Patch\n" + 40 * "+a line\n"}
+            call = ToolCall("apply_patch", given, "me", self.checkout)
             kept = Path(state_dir(), "kept")
 
             def noted() -> float:
@@ -87,7 +90,9 @@ class Versions:
                 keeps = bool(number % 2)
                 if kind != "further write":
                     _forget(kept, kind == "beside others")
-                with mock.patch.object(Trail, "_keep_before", Trail._keep_before if keeps else _nothing):
+                with ExitStack() as left_out:
+                    for step in () if keeps else ("_keep_before", "_keep_input"):
+                        left_out.enter_context(mock.patch.object(Trail, step, _nothing))
                     samples[keeps].append(noted())
             shutil.rmtree(state)
         return lower_decile(samples[False]), lower_decile(samples[True])

@@ -48,11 +48,11 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
 
 
 class Served:
-    """``swarm-mcp page`` as a process of its own: its `address`, with the token, and its `origin`."""
+    """``swarm-mcp page`` in `folder` as a process of its own: its `address`, with the token, and its `origin`."""
 
-    def __init__(self, ground: Ground):
+    def __init__(self, folder: Path):
         self.process = subprocess.Popen(
-            [*SWARM, "page", "--no-open"], cwd=ground.repo, stdout=subprocess.PIPE, text=True, start_new_session=True
+            [*SWARM, "page", "--no-open"], cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True
         )
         self.address = self.process.stdout.readline().strip()
         self.origin = self.address.partition("/?")[0]
@@ -66,7 +66,7 @@ class Served:
 
 @pytest.fixture
 def served(ground: Ground):
-    made = Served(ground)
+    made = Served(ground.repo)
     yield made
     made.kill()
 

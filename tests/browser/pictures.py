@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from support.fixtures import Ground
 
+from swarm_hook_core.traces import traces_dir
+
 from .chromium import PATIENCE
 from .png import smaller
-from .scene import SESSIONS, Scene, played
+from .scene import SESSIONS, Scene, busy
 
-WIDTH, HEIGHT, MOST = 1100, 760, 60_000  # pixels; bytes of one picture
+WIDTH, HEIGHT, MOST = 1100, 880, 80_000  # pixels; bytes of one picture
 FOLDER = os.environ.get("SWARM_PICTURES", "")  # of a test itself no such variable is left
 SPREAD = 170  # seconds between two events
 
@@ -40,7 +42,7 @@ def ground(monkeypatch: pytest.MonkeyPatch):
 
 def acted(ground: Ground) -> Scene:
     """The scene, with more events: locks are released, handed over and shared."""
-    scene = played(ground)
+    scene = busy(ground)
     with ground.store() as store:
         ann, bob, cy = (store.instances.of_session(runtime, name) for name, runtime in SESSIONS.items())
         for session, file, note in ((bob, "tests/test_app.py", "a slow test"), (cy, "README.md", "the new option")):
@@ -62,6 +64,17 @@ def spread(ground: Ground) -> None:
     ground.sql(f"UPDATE swarm_waiters SET since = since - (unixepoch() - ({denied}))")
 
 
+def spread_edits() -> None:
+    """Move the edits apart in time, too. Afterwards no line has its author."""
+    for number, path in enumerate(sorted(Path(traces_dir()).glob("*/*"))):
+        lines = path.read_bytes().split(b"\n")
+        wrote = [line for line in lines if b" wrote " in line]
+        for at, line in enumerate(wrote * 3):
+            ns, _, rest = line.partition(b" ")
+            lines.append(b"%d %s" % (int(ns) - (len(wrote) * 3 - at) * (240 + 90 * number) * 10**9, rest))
+        path.write_bytes(b"\n".join(lines) + b"\n")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", ["now", "timeline", "file"])
 def test_picture(ground, served, chromium, name, scheme):
@@ -69,10 +82,12 @@ def test_picture(ground, served, chromium, name, scheme):
         pytest.fail("SWARM_PICTURES names the folder for the pictures; `make picture` does", pytrace=False)
     scene = acted(ground)
     spread(ground)
+    if name == "timeline":
+        spread_edits()
     path = {
         "now": scene.paths["this checkout"],
         "timeline": scene.paths["this timeline"],
-        "file": scene.paths["a file"],
+        "file": scene.paths["a file of several"],
     }
     page = chromium.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT}).new_page()
     page.set_default_timeout(PATIENCE)

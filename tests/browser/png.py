@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections import Counter
 
-COLOURS = 48
+COLOURS = 80
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 

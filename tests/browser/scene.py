@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from support.fixtures import Ground, wait_for
-from support.sessions import write
+from support.sessions import hook_core, write
+from support.world import Agent, git
 
+from swarm_hook_core import prompts
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.agents.harness.events import Event, message, result, tool_end, tool_start
 from swarm_mcp.locking.acquisition import LockWait
+from swarm_mcp.store import driver
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.view.page.rendering import address
 
@@ -62,7 +66,8 @@ def played(
             "Timeline": "/timeline", "this timeline": address("/timeline", scope=scope), "Lines": "/lines",
             "Tasks and messages": address("/work", scope=scope), "Workers": address("/workers", scope=scope),
             "a task": address("/task", scope=scope, id=task.id), "a worker": address("/worker", id=RUN),
-            "a file": address("/file", scope=scope, path=path), "a session": address("/session", id=ann.id),
+            "a file": address("/file", scope=scope, path=path),
+            "a file of several": address("/file", scope=scope, path=f"{scope}/src/orders.py"), "a session": address("/session", id=ann.id),
             "another session": address("/session", id=bob.id), "a file that is not there": "/file",
         }
     )  # fmt: skip
@@ -81,3 +86,53 @@ def _record(ground: Ground, note: str, text: str) -> str:
     lines = [dumps(event._replace(at=1_795_000_000.0 + at).to_dict()) for at, event in enumerate(events)]
     path.write_text("\n".join(lines) + "\n")
     return str(path)
+
+
+class Known(Agent):
+    """A session that the store knows already, as one that edits with its client's own tools."""
+
+    def __init__(self, runtime: str, session_id: str, folder: Path):
+        self.runtime, self.session_id, self.folder, self.transcript = runtime, session_id, folder, ""
+        self.core = hook_core(runtime)
+        self.core.driver = driver.load()
+
+
+COMMITTED = {
+    "src/app.py": "from routes import routes\n\n\ndef main() -> None:\n    for route in routes:\n        print(route)\n",
+    "src/orders.py": "def total(rows: list[dict]) -> int:\n    found = 0\n    for row in rows:\n        found += row['price']\n    return found\n",
+    "docs/usage.md": "# Usage\n\nRun `shop serve`, then open the page.\n\n## Options\n\n`--port N` chooses the port.\n",
+}
+
+
+def busy(ground: Ground) -> Scene:
+    """Play the scene in a repository with three agents at work: each has uncommitted lines, some in one file."""
+    commit_files(ground)
+    scene = played(ground)
+    ann, bob, cy = (Known(SESSIONS[name], name, ground.repo) for name in SESSIONS)
+    assert not cy.edit("src/app.py", "        print(route)\n", "        print(route.path, route.method)\n").denied
+    assert not bob.edit("src/orders.py", "    found = 0\n", "    found, seen = 0, set()\n").denied
+    assert not bob.edit(
+        "src/orders.py", "    return found\n", "    assert len(seen) == len(rows)\n    return found\n"
+    ).denied
+    assert not cy.edit("src/orders.py", "row['price']", "row['price'] * row['count']").denied
+    assert not ann.edit(
+        "docs/usage.md", "`--port N` chooses the port.\n", "`--port N` chooses the port, `--host NAME` the address.\n"
+    ).denied
+    with (ground.repo / "src/orders.py").open("a") as file:  # a person's
+        file.write("\n\nTAX = 0.19  # until the end of the year\n")
+    for _ in range(2):
+        assert write("codex", "bob", ground.scope, f"{ground.scope}/src/schema.sql").reason
+    prompts.note(
+        SESSIONS["cy"], "cy", "Count the pieces of an order in its total, and list the routes with their methods"
+    )
+    ground.sql("UPDATE swarm_sessions SET state = 'working' WHERE session_id <> 'ann'")
+    return scene
+
+
+def commit_files(ground: Ground) -> None:
+    """Commit some files in the checkout."""
+    for name, text in COMMITTED.items():
+        (ground.repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (ground.repo / name).write_text(text)
+    git(ground.repo, "add", "-A")
+    git(ground.repo, "commit", "-qm", "start")

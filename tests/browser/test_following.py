@@ -109,7 +109,7 @@ def test_what_is_read_and_where_stays_through_changes(ground, tab):
     ann = ground.session("ann")
     ground.lock(ann, f"{ground.scope}/first")
     tab.is_live().shows("first")
-    tab.page.get_by_role("link", name="first").focus()
+    tab.page.get_by_role("link", name="first").first.focus()
     ground.lock(ann, f"{ground.scope}/second")
     tab.shows("second")
     assert tab.page.evaluate("document.activeElement.textContent") == "first"

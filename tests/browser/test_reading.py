@@ -9,7 +9,7 @@ import re
 import pytest
 
 from .conftest import Tab
-from .scene import played
+from .scene import busy, played
 
 WIDTHS = (360, 768, 1280, 1920)
 # Runs in a page that takes one of its texts for more than text: as an element, an attribute, an address, a style.
@@ -60,21 +60,31 @@ def test_even_if_a_text_were_taken_for_more_the_browser_would_run_nothing(ground
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_contrast(ground, browse, scheme):
-    scene = played(ground)
+    scene = busy(ground)
     tab = browse(color_scheme=scheme).open()
     background = tab.page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (luminance(background) > 0.5) == (scheme == "light")
     for name, path in scene.paths.items():
         tab.go(path)
         colours = tab.page.evaluate(
-            """() => [...document.querySelectorAll('body *')]
-                .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
-                .filter(one => one.tagName !== 'title')
-                .map(one => [getComputedStyle(one)[one.namespaceURI.endsWith('svg') ? 'fill' : 'color'], one.outerHTML.slice(0, 80)])"""
+            """() => {
+                const isDrawn = (one) => one.namespaceURI.endsWith('svg');
+                const below = (one) => {
+                    const plate = one.closest('.client') && one.parentElement.querySelector('rect');
+                    if (plate) return getComputedStyle(plate).fill;
+                    for (let at = one; at; at = at.parentElement) {
+                        const found = getComputedStyle(at).backgroundColor;
+                        if (found !== 'rgba(0, 0, 0, 0)') return found;
+                    }
+                };
+                return [...document.querySelectorAll('body *')]
+                    .filter(one => [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim()))
+                    .filter(one => one.tagName !== 'title' && !one.closest('.timeline .name'))
+                    .map(one => [getComputedStyle(one)[isDrawn(one) ? 'fill' : 'color'], below(one), one.outerHTML.slice(0, 80)]);
+            }"""
         )
-        for colour, where in colours:
-            if not where.startswith("<button"):  # it has the browser's own colours
-                assert contrast(colour, background) >= 4.5, (name, where)
+        for colour, ground_of_it, where in colours:
+            assert contrast(colour, ground_of_it) >= 4.5, (name, where, colour, ground_of_it)
 
 
 def luminance(colour: str) -> float:
@@ -160,18 +170,27 @@ def test_a_screen_reader_is_told_what_everything_is(ground, browse):
         """
         - link "Skip to content"
         - banner:
-          - navigation "Views":
-            - list:
-              - listitem:
-                - link "Now"
           - search "Files":
             - textbox "File"
             - button "Who holds it?"
           - status: live
+          - navigation "Views":
+            - list:
+              - listitem:
+                - link "Now"
         - main:
           - heading "Now" [level=1]
           - region:
             - heading [level=2]
+            - list "Summary"
+            - list:
+              - listitem:
+                - article:
+                  - heading "codex 12ab34cd" [level=3]
+                  - paragraph: /waits for src.schema.sql/
+                  - paragraph:
+                    - code: /swarm-mcp unlock/
+                    - button /Copy swarm-mcp unlock src.schema.sql/
             - region /Files of/:
               - table "Files":
                 - rowgroup:
@@ -184,8 +203,6 @@ def test_a_screen_reader_is_told_what_everything_is(ground, browse):
                   - row:
                     - rowheader /src.schema.sql/:
                       - link "src/schema.sql"
-            - region /Sessions of/:
-              - table "Sessions"
         """
     )
     for name, path in scene.paths.items():
@@ -211,6 +228,28 @@ def test_without_javascript_all_is_there_to_be_read(ground, browse):
     tab.shows("Who waits for it")
     assert tab.page.get_by_role("status").inner_text() == "reload it to see what is new"
     assert tab.complaints == []
+
+
+def test_a_button_copies_the_command_beside_it(ground, browse):
+    played(ground)
+    tab = browse(permissions=["clipboard-read", "clipboard-write"]).open().is_live()
+    command = tab.page.locator(".command").first
+    command.get_by_role("button").click()
+    command.get_by_text("Copied").wait_for()
+    assert tab.page.evaluate("navigator.clipboard.readText()") == command.locator("code").inner_text()
+    assert command.locator("code").inner_text().startswith("swarm-mcp unlock src/schema.sql --as ")
+    assert tab.complaints == []
+
+
+def test_each_uncommitted_line_has_its_owners_colour_and_letter(ground, browse):
+    tab = browse().open(busy(ground).paths["a file of several"])
+    lines = tab.page.locator("tr.added").evaluate_all(
+        "all => all.map(one => [one.querySelector('.tag').textContent, getComputedStyle(one).backgroundColor])"
+    )
+    assert len(lines) >= 5 and len({letter for letter, _ in lines}) == len(set(map(tuple, lines))) == 3
+    owners = tab.page.get_by_role("list", name="Owners").get_by_role("listitem").all_inner_texts()
+    assert [one.split()[0] for one in owners] == ["A", "B", "C"]
+    assert all(any(name in one for one in owners) for name in ("codex 12ab34cd", "claude-code 77e01b3a", "a person"))
 
 
 def test_one_click_leads_to_each_thing(ground, browse):
@@ -242,7 +281,7 @@ def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
     clicked("src/schema.sql", "main").shows("swarm lock blocked")  # why was I refused
     clicked("Lines").shows("codex 12ab34cd")  # the waiter
     clicked("Timeline").shows("was refused")  # the morning's events
-    clicked("Workers").shows("swarm-mcp cancel")  # how do I stop it
+    clicked("Workers").shows("swarm-mcp worker cancel")  # how do I stop it
 
 
 def test_the_picture_of_the_timeline_leads_to_what_happened(ground, browse):

@@ -1,9 +1,9 @@
-"""Record `swarm-mcp demo` in a terminal, and write the recording as an animated SVG.
+"""Record `swarm-mcp demo` in a terminal, and draw the refusals of its first two scenes as a still SVG, light and dark.
 
-usage: python tests/documents/demo_picture.py docs/images/demo.svg     (`make picture`)
+usage: python tests/documents/demo_picture.py docs/images/demo.svg docs/images/demo-dark.svg     (`make picture`)
 
-The picture shows the output of a real run, line by line. Only the pauses between lines are made longer, for readers.
-With `prefers-reduced-motion` it shows the last screen; colours follow light and dark.
+The drawings show lines of a real run. Another recorder takes `picture` from here: an animated SVG of a whole recording,
+in the reader's theme. With `prefers-reduced-motion` it shows the last screen.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import tempfile
 import termios
 from pathlib import Path
 
-from terminal_svg import LINE, TOP, Row, drawn, framed, text_of
+from terminal_svg import DARK, LIGHT, LINE, TOP, Row, drawn, framed, stacked, text_of
 
-COMMAND = "swarm-mcp demo"
+TITLE = "Two scenes of `swarm-mcp demo`: an agent's `git checkout .` is refused"
+MARGIN = "   "  # of the lines in a scene
 COLUMNS, ROWS = 92, 30
+NARROW = 80  # columns of the demo's terminal
 SHORTEST, EACH, AT_THE_END = 0.5, 0.016, 6.0  # seconds: of a line, of a character to be read, of the last screen
 TOKEN = re.compile(r"\x1b\[([\d;?]*)([A-Za-z])|\x1b.|([\r\n])|([^\x1b\r\n]+)")
 
@@ -117,12 +119,32 @@ def picture(rows: list[Row], title: str) -> str:
     return framed(body, COLUMNS, ROWS, title, "\n".join(style))
 
 
-def main(target: str) -> None:
+def refusals(rows: list[Row]) -> list[tuple[str, list[Row]]]:
+    """Return the first two scenes as (heading, rows up to the first check), without the scenes' margin."""
+    found: list[tuple[str, list[Row]]] = []
+    is_over = True
+    for row, text in zip(rows, text_of(rows)):
+        if heading := re.match(r"(\d)\. (.*)", text):
+            found.append((heading[2], []))
+            is_over = False
+        elif not is_over:
+            found[-1][1].append(_without_margin(row))
+            is_over = text.startswith(f"{MARGIN}ok ")
+    return found[:2]
+
+
+def _without_margin(row: Row) -> Row:
+    if row and row[0][1].startswith(MARGIN):
+        return [(row[0][0], row[0][1][len(MARGIN) :]), *row[1:]]
+    return row
+
+
+def main(light: str, dark: str) -> None:
     program = Path(sys.executable).with_name("swarm-mcp")
-    rows = rows_of(recorded([str(program), "demo"]))
-    rows = [[("s2", "$ "), ("s1", COMMAND)], *rows]
-    Path(target).write_text(picture(rows, f"A recording of `{COMMAND}`: {len(rows)} lines"), encoding="utf-8")
-    print(f"{target}: {len(rows)} lines")
+    windows = refusals(rows_of(recorded([str(program), "demo"], NARROW), NARROW))
+    for target, theme in ((light, LIGHT), (dark, DARK)):
+        Path(target).write_text(stacked(windows, NARROW - 3, TITLE, theme), encoding="utf-8")
+        print(f"{target}: {sum(len(rows) for _heading, rows in windows)} lines")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import tempfile
 
 NEWEST, OLDEST = "3.14", "3.10"
 # All that we need, directly or not, and that is not pure Python. MarkupSafe does without its compiled part.
-PACKAGES = ("pydantic-core", "rpds-py", "cryptography", "cffi", "pysqlite3")
+PACKAGES = ("rpds-py", "pysqlite3")
 GLIBC = ("2_34", "2_28", "2_24", "2_17", "2_12", "2_5")
 MUSL = ("1_2", "1_1")
 PLATFORMS = {

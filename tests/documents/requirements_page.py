@@ -1,4 +1,4 @@
-"""Write docs/dev/requirements.md from the marks of the tests: requirements_page.py docs/dev/requirements.md
+"""Print the requirements of the parts that run agents, and of the plugin, with the tests that are marked with them.
 
 requirements.txt has one requirement a line: id, words, and behind a bar the part without a test. A line that begins with # is
 a heading. The tests are read, not run.
@@ -7,8 +7,6 @@ a heading. The tests are read, not run.
 from __future__ import annotations
 
 import ast
-import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +16,8 @@ LISTED = Path(__file__).with_name("requirements.txt")
 HEAD = """\
 # Requirements
 
-Requirements of the parts that run agents and of the plugin, with the files of their tests (`@requirement("A-30")`). Written by
-`make requirements-page`. Tested: {tested} of {all}, {partly} in part.
+Requirements of the parts that run agents and of the plugin, with the files of their tests (`@requirement("A-30")`). Tested:
+{tested} of {all}, {partly} in part.
 """
 
 
@@ -83,14 +81,9 @@ def _marks(node: ast.stmt) -> list[str]:
 
 
 def _files(tests: list[tuple[str, str]]) -> str:
-    """Return links to the files of `tests`, or the words "no test"."""
-    files = dict.fromkeys(file for file, _ in tests)
-    return ",".join(f"[{_short(file)}](../../tests/{file})" for file in files) or "**no test**"
-
-
-def _short(file: str) -> str:
-    return re.sub(r"^unit/|\.py$|test_", "", file)
+    """Return the files of `tests`, or the words "no test"."""
+    return ", ".join(dict.fromkeys(f"tests/{file}" for file, _ in tests)) or "**no test**"
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page(), encoding="utf-8")
+    print(page(), end="")

@@ -1,14 +1,19 @@
-"""A terminal's rows as an SVG, in the colours of the reader's theme."""
+"""A terminal's rows as an SVG: in the colours of the reader's theme, or of one theme."""
 
 from __future__ import annotations
 
 from html import escape
 
-CHARACTER, LINE, EDGE, TOP, FONT = 8.4, 19, 16, 44, 14  # pixels
+CHARACTER, LINE, EDGE, TOP, FONT, GAP = 8.4, 19, 16, 44, 14, 12  # pixels
+LIGHT, DARK = 0, 1
+BASE = (("#1f2328", "#f6f8fa", "#d1d9e0"), ("#e6edf3", "#0d1117", "#3d444d"))  # of each theme: text, window, its edge
+FONT_RULE = (
+    f"text{{font:{FONT}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}"
+)
 COLOURS = {  # class of a piece, after the number of its style: light, dark
-    "s1": ("font-weight:bold", ""),
+    "s1": ("font-weight:bold", "font-weight:bold"),
     "s2": ("fill:#59636e", "fill:#9198a1"),
-    "s4": ("text-decoration:underline", ""),
+    "s4": ("text-decoration:underline", "text-decoration:underline"),
     "s31": ("fill:#b31d28", "fill:#ff7b72"),
     "s32": ("fill:#116329", "fill:#56d364"),
     "s33": ("fill:#7d4e00", "fill:#e3b341"),
@@ -47,19 +52,41 @@ def _classes(names: str) -> str:
 def framed(body: list[str], columns: int, rows: int, title: str, rules: str = "") -> str:
     """An SVG of a window of so many columns and rows with the elements of `body` in it; `rules`: more CSS."""
     width, height = round(columns * CHARACTER + 2 * EDGE), TOP + rows * LINE + EDGE
-    light = "".join(f".{name}{{{rule}}}" for name, (rule, _dark) in COLOURS.items())
-    dark = "".join(f".{name}{{{rule}}}" for name, (_light, rule) in COLOURS.items() if rule)
-    style = (
-        f"text{{font:{FONT}px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre;"
-        "fill:#1f2328}.screen{fill:#f6f8fa;stroke:#d1d9e0}.dot{fill:#d1d9e0}.bar{fill:#1f2328}.s7{fill:#f6f8fa}"
-        f"{light}\n@media(prefers-color-scheme:dark){{text{{fill:#e6edf3}}.screen{{fill:#0d1117;stroke:#3d444d}}"
-        f".dot{{fill:#3d444d}}.bar{{fill:#e6edf3}}.s7{{fill:#0d1117}}{dark}}}"
+    style = f"{_rules(LIGHT)}\n@media(prefers-color-scheme:dark){{{_rules(DARK)}}}{rules}"
+    return _svg(width, height, title, style, [_window(width, height), *body])
+
+
+def stacked(windows: list[tuple[str, list[Row]]], columns: int, title: str, theme: int) -> str:
+    """An SVG of windows (heading, rows) below each other, in the colours of `theme`: LIGHT or DARK."""
+    width, top, parts = round(columns * CHARACTER + 2 * EDGE), 0, []
+    for heading, rows in windows:
+        height = TOP + len(rows) * LINE + EDGE
+        body = [drawn(row, number) for number, row in enumerate(rows)]
+        name = f'<text class="s1" x="{width / 2}" y="25" text-anchor="middle">{escape(heading)}</text>'
+        parts += [f'<g transform="translate(0 {top})">', _window(width, height), name, *body, "</g>"]
+        top += height + GAP
+    return _svg(width, top - GAP, title, _rules(theme), parts)
+
+
+def _rules(theme: int) -> str:
+    """The CSS of a theme."""
+    text, screen, edge = BASE[theme]
+    pieces = "".join(f".{name}{{{rules[theme]}}}" for name, rules in COLOURS.items() if rules[theme])
+    return (
+        f"text{{fill:{text}}}.screen{{fill:{screen};stroke:{edge}}}.dot{{fill:{edge}}}.bar{{fill:{text}}}"
+        f".s7{{fill:{screen}}}{pieces}"
     )
+
+
+def _window(width: int, height: int) -> str:
     dots = "".join(f'<circle class="dot" cx="{EDGE + 6 + 18 * n}" cy="20" r="6"/>' for n in range(3))
+    return f'<rect class="screen" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"/>{dots}'
+
+
+def _svg(width: int, height: int, title: str, style: str, body: list[str]) -> str:
     newline = "\n"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        f' role="img"><title>{escape(title)}</title>\n<style>{style}{rules}</style>\n'
-        f'<rect class="screen" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8"/>{dots}\n'
+        f' role="img"><title>{escape(title)}</title>\n<style>{FONT_RULE}{style}</style>\n'
         f"{newline.join(filter(None, body))}\n</svg>\n"
     )

@@ -14,7 +14,9 @@ its own edits of that file undone, or `git stash`, a look at a file, and `git st
 because files have changed meanwhile, it does `git checkout -- .`, as agents do, and pops again.
 
 It obeys: after a denied or refused write it reads the file again and tries once more; then it goes on with another
-edit, and comes back to this one in its next turn. A denied sweep is given up. If the plugin says of a write that others
+edit, and comes back to this one in its next turn. If a denial of a sweep names a `swarm-mcp undo FILES`, it types just
+that, with `--partial` if the answer wants it: in place of `git checkout` and `restore`; in place of `git stash`, with the `undo --undo ID` that the answer names
+in place of the pop; before it pops again. A denied sweep without such words is given up. If the plugin says of a write that others
 have changed the file, or Claude Code says so of an edit or of a file that it has read, it reads the file again before
 its next write of it.
 
@@ -54,6 +56,8 @@ CHANGED = re.compile(
     r"|(part-\d\.md) has been updated successfully\. \(note: the file had"
     r"|Note: \S*?(part-\d\.md) was modified.{0,600}"
 )
+NAMED_UNDO = re.compile(r"`(swarm-mcp undo [^`]+)`, or the tool undo")  # in the denial of a sweep
+UNDONE = re.compile(r"undone in .*?`(swarm-mcp undo --undo \w+)`", re.DOTALL)  # its answer, with the way back
 MOST_TURNS = 4  # times as many as an agent would need that is never denied anything
 
 Moves = Generator[Step, list[str], None]
@@ -105,6 +109,8 @@ class Agent:
         self.undone: set[str] = set()
         self.deeds: list[Deed] = []
         self.denials: list[tuple[str, float]] = []  # file and time
+        self.way_out = ""  # the command that the last denial of a sweep names
+        self.refusal = ""  # of the last command
         self.count: Counter[str] = Counter()
         self.failure = ""
 
@@ -226,26 +232,66 @@ class Agent:
             return
         done = yield from self._git("checkout -- FILE" if how == "checkout" else "restore FILE", how, file)
         if done:
-            self.undone |= {line for line, (written_in, _) in self.made.items() if written_in == file}
+            self.undone |= self._made_in([file])
+            yield from self._read(file)
+        elif (yield from self._take_back()):
+            self.count["followed"] += 1
             yield from self._read(file)
 
     def _stash(self, file: str) -> Moves:
         done = yield from self._git(f"stash push -m 'of agent {self.number}'", "stash", "")
         if not done:
+            before = set(self.undone)
+            back = yield from self._take_back()
+            if back:
+                self.count["followed"] += 1
+                yield from self._read(file)
+                if (yield from self._run(back)):
+                    self.undone = before
+                yield from self._read(file)
             return
         yield from self._read(file)
         popped = yield from self._git("stash pop", "", "")
         if not popped:
-            popped = yield from self._git("checkout -- .", "checkout", "")
-            if popped:
-                yield from self._git("stash pop", "", "")
+            cleared = yield from self._git("checkout -- .", "checkout", "")
+            taken_back = "" if cleared else (yield from self._take_back())
+            if cleared or taken_back:
+                popped = yield from self._git("stash pop", "", "")
+                self.count["followed"] += bool(taken_back and popped)
         yield from self._read(file)
 
+    def _take_back(self) -> Generator[Step, list[str], str]:
+        """Type the undo that the denial of a sweep named. Return the command that takes it back, "" if it failed."""
+        command, self.way_out = self.way_out, ""
+        if not command:
+            return ""
+        found = UNDONE.search((yield from self._run(command)))
+        if not found and "--partial to undo all but" in self.refusal:
+            command = command.replace("undo ", "undo --partial ", 1)
+            found = UNDONE.search((yield from self._run(command)))
+        if not found:
+            return ""
+        self.undone |= self._made_in(command.split()[2:])
+        return found.group(1)
+
+    def _made_in(self, files: list[str]) -> set[str]:
+        return {line for line, (written_in, _) in self.made.items() if written_in in files}
+
+    def _run(self, command: str) -> Generator[Step, list[str], str]:
+        """Run a shell command. Return its output, "" if it failed."""
+        (result,) = yield Step((self._shell(command),))
+        self.count["answers"] += 1
+        is_done = self._is_done("", result)
+        self.refusal = "" if is_done else result
+        return result if is_done else ""
+
     def _git(self, verb: str, how: str, file: str) -> Generator[Step, list[str], bool]:
-        began = time.monotonic()
+        began, self.way_out = time.monotonic(), ""
         (result,) = yield Step((self._shell(f"{GIT} {verb.replace('FILE', file)}"),))
         self.count["answers"] += 1
         if not self._is_done(file, result):
+            named = NAMED_UNDO.search(result)
+            self.way_out = named.group(1) if named else ""
             return False
         if how:
             self.deeds.append(Deed(self.number, file, how, began, time.monotonic(), None))

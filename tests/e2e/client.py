@@ -16,7 +16,7 @@ from .models import Exchange, Gate, ModelServer, Step, play
 from .terminal import Terminal
 
 Call = dict[str, Any]
-TURN = 60.0  # seconds that one turn may take before the test gives up
+TURN = 240.0  # seconds that one turn may take before the test gives up
 
 
 class Run(NamedTuple):

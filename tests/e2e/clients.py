@@ -25,6 +25,7 @@ class ClaudeCode(Client):
     ready = r"accept edits on"
     compacted = r"Compacted|Conversation compacted"
     leave = "/exit"
+    model = ""  # the client's own choice
 
     def prepare(self) -> None:
         key = "dummy-key-for-loopback"
@@ -44,7 +45,7 @@ class ClaudeCode(Client):
         (self.ground.home / ".claude.json").write_text(json.dumps(settings))
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        argv = ["claude", "-p", prompt, "--output-format", "stream-json", "--verbose", *self._permissions, *extra]
+        argv = ["claude", "-p", prompt, "--output-format", "stream-json", "--verbose", *self._chosen, *extra]
         if resume or fork:
             argv += ["--resume", str(resume or fork)]
         return [*argv, "--fork-session"] if fork else argv
@@ -52,8 +53,12 @@ class ClaudeCode(Client):
     _server = "mcp__plugin_swarm_swarm"
     _permissions = ("--permission-mode", "acceptEdits", "--allowed-tools", f"Bash,{_server}")
 
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        return (*self._permissions, *(("--model", self.model) if self.model else ()))
+
     def interactive_command(self) -> list[str]:
-        return ["claude", *self._permissions]
+        return ["claude", *self._chosen]
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "Write", "input": {"file_path": self.absolute(path), "content": text}}

@@ -63,14 +63,15 @@ class Conversation:
         self.client.models.script(script, *steps)
         self.say(play(script))
 
-    def say(self, prompt: str) -> None:
-        """Begin a turn with this prompt."""
+    def say(self, prompt: str, message: str = "") -> None:
+        """Begin a turn with this prompt; `message`: Claude Code's id of it, for `rewind`."""
         self._turns += 1
         if self._is_codex:
             words = [{"type": "text", "text": prompt}]
             self._turn = self._call("turn/start", {"threadId": self._thread, "input": words})["turn"]["id"]
         else:
-            self._send({"type": "user", "message": {"role": "user", "content": prompt}})
+            named = {"uuid": message} if message else {}
+            self._send({"type": "user", **named, "message": {"role": "user", "content": prompt}})
 
     def wait(self, seconds: float = TURN) -> None:
         """Until every turn that was begun has ended."""
@@ -90,6 +91,22 @@ class Conversation:
             self._asked += 1
             request = {"subtype": "interrupt"}
             self._send({"type": "control_request", "request_id": f"ask-{self._asked}", "request": request})
+
+    def rewind(self, message: str) -> Message:
+        """Have Claude Code put the files back as they were at this message, as /rewind does; return its answer."""
+        self._asked += 1
+        name, request = f"ask-{self._asked}", {"subtype": "rewind_files", "user_message_id": message}
+        self._send({"type": "control_request", "request_id": name, "request": request})
+
+        def answers() -> list[Message]:
+            return [heard["response"] for heard in self._heard if heard.get("type") == "control_response"]
+
+        def answered() -> list[Message]:
+            return [one for one in answers() if one.get("request_id") == name]
+
+        with self._news:
+            self._news.wait_for(lambda: self._ended or answered(), TURN)
+        return dict(answered()[0])
 
     # -- the end --
 

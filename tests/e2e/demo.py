@@ -1,7 +1,7 @@
-"""`make demo`, second half: the same denial in every real client here, with a scripted model.
+"""`make demo`, second half: the same refusals in every real client here, with a scripted model.
 
-A peer locks a file; the client's model, with the plugin installed as a person installs it, writes it. Private home,
-loopback only. Exit 1 when a client let the write through.
+The plugin is installed as a person installs it. A person has added four lines, and the model types `git checkout .`;
+then a peer locks a file, and the model writes it. Private home, loopback only. Exit 1 if a client let one of them pass.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from pathlib import Path
 
 from swarm_mcp.cli.progress import Progress
 
+from .client import Client
 from .clients import CLIENTS
 from .ground import Ground, Lacking
 from .marketplace import Marketplace
 
 EXECUTABLES = {"claude-code": "claude", "codex": "codex"}
 NOTE = "renumbering migrations"
+YOURS = "other\nfour\nlines\nof\nyours\n"  # the file is committed with its first line
 
 
 def main() -> int:
@@ -44,7 +46,7 @@ def main() -> int:
 
 
 def play(name: str, clients: Path) -> bool:
-    """Play one client's scene. Returns True if the write was denied and the file left alone."""
+    """Play one client's scenes. Returns True if both calls were refused, and the files left alone."""
     with Progress() as progress:
         progress.say(f"\nThe same in the real {EXECUTABLES[name]} ({name}), installed by `swarm-mcp install`:")
         try:
@@ -64,22 +66,36 @@ def _scene(name: str, ground: Ground, progress: Progress) -> bool:
             client.prepare()
             Marketplace(ground, "install").install(name)
             progress.end("installed the plugin into a home of its own", who)
+            progress.begin(
+                "running it; its model, which is scripted, types `git checkout .` over four lines of yours", who
+            )
+            (ground.checkout / "other.md").write_text(YOURS)
+            client.run("sweep", client.shell("git checkout ."))
+            progress.end("ran", who)
+            kept = (ground.checkout / "other.md").read_text() == YOURS
+            fine = _told(client, "sweep", "a person's work", kept, "your four lines are still there", progress)
+            progress.begin("running it; its model writes a file that a peer has locked", who)
             ground.coordinator.peer_lock("notes.md", note=NOTE)
             before = (ground.checkout / "notes.md").read_bytes()
-            progress.begin("running it; its model, which is scripted, writes a file that a peer has locked", who)
-            client.run("demo", client.replace("notes.md", "line one", "line two"))
+            client.run("lock", client.replace("notes.md", "line one", "line two"))
             progress.end("ran", who)
+            untouched = (ground.checkout / "notes.md").read_bytes() == before
+            return _told(client, "lock", NOTE, untouched, "the file is untouched", progress) and fine
         except (AssertionError, OSError, subprocess.TimeoutExpired) as trouble:
             # The person's own release of a client may want another set-up than the ones we drive.
             progress.end(f"could not be played: {' '.join(str(trouble).split())[:300]}", who)
             return True
-        seen = " ".join(client.last_result("demo").replace(str(ground.root), "").split())
-        progress.say(f"   the model reads: {seen}")
-        fine = (ground.checkout / "notes.md").read_bytes() == before and NOTE in seen
-        progress.say(f"   {'ok  denied, file untouched' if fine else 'NOT denied'}")
-        return fine
     finally:
         ground.close()
+
+
+def _told(client: Client, script: str, reason: str, stayed: bool, claim: str, progress: Progress) -> bool:
+    """Show the words that the model of `script` got. Returns True if they have `reason`, and the file stayed."""
+    seen = " ".join(client.last_result(script).replace(str(client.ground.root), "").split())
+    progress.say(f"   the model reads: {seen}")
+    fine = stayed and reason in seen
+    progress.say(f"   {f'ok  refused; {claim}' if fine else 'NOT refused'}")
+    return fine
 
 
 if __name__ == "__main__":

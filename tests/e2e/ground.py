@@ -41,13 +41,22 @@ def wait_for(probe: Callable[[], Found], seconds: float, pause: float = 0.05) ->
         time.sleep(pause)
 
 
+def has_text(path: Path, text: str) -> bool:
+    """Return True if the file has this content. At the moment at which git replaces it there is none."""
+    try:
+        return path.read_text() == text
+    except FileNotFoundError:
+        return False
+
+
 def base_folder() -> Path:
     """Return the folder for the private roots.
 
     Not below $TMPDIR or /tmp: Codex makes no helper binaries (its own `apply_patch` on PATH) with a home there, and its
-    sandboxes leave both writable, so that a write refused in a real home would pass.
+    sandboxes leave both writable, so that a write refused in a real home would pass. Without our name: the program in
+    front of the check would leave each call to Python, as if it concerned the plugin's own files.
     """
-    base = Path(os.environ.get("SWARM_E2E_ROOT") or f"/var/tmp/swarm-e2e-{os.getuid()}")
+    base = Path(os.environ.get("SWARM_E2E_ROOT") or f"/var/tmp/agents-e2e-{os.getuid()}")
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
     if base.stat().st_uid != os.getuid():
         raise Lacking(f"{base} belongs to someone else: set SWARM_E2E_ROOT to a folder of your own")

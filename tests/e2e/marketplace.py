@@ -11,7 +11,7 @@ from .appserver import trust_hooks
 from .githttp import GitServer
 from .ground import Ground
 
-Kind = Literal["install", "local", "git", "clone", "mcp_tool", "git-mcp_tool", "repository", "none"]
+Kind = Literal["install", "local", "git", "clone", "repository", "none"]
 PLUGIN = "swarm@swarm"
 
 
@@ -30,8 +30,8 @@ class Marketplace:
     def install(self, client: str) -> None:
         if self.kind == "none":
             return
-        if self.kind in ("install", "mcp_tool"):
-            self._do("swarm-mcp", "install", "--client", client, *self._transport())
+        if self.kind == "install":
+            self._do("swarm-mcp", "install", "--client", client)
         else:
             make = {"clone": self._cloned, "local": self._local, "repository": self._published}.get(
                 self.kind, self._served
@@ -51,13 +51,10 @@ class Marketplace:
         done = self.ground.run(list(argv), seconds=120)
         assert done.returncode == 0, f"{' '.join(argv)} exited {done.returncode}: {done.stdout}{done.stderr}"
 
-    def _transport(self) -> tuple[str, ...]:
-        return ("--transport", "mcp_tool") if self.kind.endswith("mcp_tool") else ()
-
     def _served(self) -> str:
         """Serve the output of `swarm-mcp bundle`, committed as a person would publish it."""
         bundle = self.ground.root / "bundle"
-        self._do("swarm-mcp", "bundle", str(bundle), *self._transport())
+        self._do("swarm-mcp", "bundle", str(bundle))
         self._commit(bundle)
         return self._served_from(bundle)
 

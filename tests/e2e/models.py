@@ -19,7 +19,7 @@ from support.loopback_http import LoopbackServer, QuietHandler
 
 from .dialects import Calls, ChatCompletions, Dialect, GenerateContent, Messages, Position, Responses
 
-GATE_LIMIT = 45.0  # seconds: a test that forgets to open its gate ends instead of hanging
+GATE_LIMIT = 240.0  # seconds: a test that forgets to open its gate ends instead of hanging
 NOTHING_TO_PLAY = "There is nothing to play."
 ERRAND = '{"title": "As scripted"}'
 

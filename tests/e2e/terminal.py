@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
 
 from .ground import Ground, Lacking, wait_for
 
@@ -61,6 +62,17 @@ class Terminal:
     def press(self, key: str) -> None:
         """Press one key, by its name in tmux."""
         self._tmux("send-keys", key)
+
+    def press_until(self, key: str, probe: Callable[[], bool]) -> bool:
+        """Press a key until `probe` is true, for up to 40 s; return its last value.
+
+        A question that has just appeared takes no key for a moment, so that nothing is answered by mistake.
+        """
+        for _attempt in range(10):
+            self.press(key)
+            if wait_for(probe, 4):
+                return True
+        return probe()
 
     def wait_ended(self, seconds: float = 15.0) -> None:
         """Until the client, and with it the only pane, is gone."""

@@ -66,8 +66,7 @@ def test_a_write_that_cannot_be_checked_is_denied(
 
 
 @pytest.mark.promise("SWARM_FAIL=closed denies a write that could not be checked")
-@pytest.mark.ways("install", "mcp_tool")
-def test_by_each_transport_and_for_shells(client: Client) -> None:
+def test_for_writes_and_shells(client: Client) -> None:
     with store_is_garbage(client.ground):
         client.run("work", client.replace(*CHANGE), client.shell("echo two > notes.md"), env=CLOSED)
         assert_denied_unchecked(client, "work")

@@ -1,4 +1,4 @@
-"""`swarm-mcp run` and client tools on the real clients: a Python function is called, the run can be looked up."""
+"""`swarm-mcp worker run` and client tools on the real clients: a Python function is called, the run can be looked up."""
 
 from __future__ import annotations
 

@@ -109,6 +109,13 @@ def test_a_text_is_merged_with_another_sessions_change(both: dict[str, Client], 
     assert f"was merged with {other}" in said and "'s change of line 2" in said
 
 
+def test_with_merging_off_the_denial_has_the_diff(client: Client) -> None:
+    assert client.ground.coordinator.json("protect", "merge", "off")["merge"]["value"] == "off"
+    told = write_stale(client, "off", [FILE], after=[client.replace(FILE, "line 8", "by me")])
+    assert "merge without conflict: make yours by an edit" in told[FILE] and "| -line 8\n| +by me\n" in told[FILE]
+    assert (client.ground.checkout / FILE).read_text() == BOTH, client.results("off")
+
+
 # ------------------------------------------------------------------------------------------------ the client's rules
 
 KINDS = ("allow", "ask", "deny")

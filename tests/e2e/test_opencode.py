@@ -16,8 +16,10 @@ from .marketplace import Marketplace
 from .models import play
 from .more import ground_for, other_client
 from .more.opencode import OpenCode
-from .test_merged_writes import BOTH, KINDS, MINE, permitted, play_a_merge, write_stale
+from .test_merged_writes import BEFORE, BOTH, FILE, KINDS, MINE, commit, permitted, play_a_merge, write_stale
+from .test_own_commit import play_two_commits
 from .test_persons_work import play_a_person_s_work
+from .test_rewinds import undone
 
 pytestmark = pytest.mark.xdist_group("more-opencode")
 CHANGE = ("notes.md", "line one", "line two")
@@ -71,6 +73,39 @@ def test_sessions_of_one_process_are_told_apart(opencode: OpenCode) -> None:
     assert wait_for(lambda: not coordinator.locks(), 60) and len(coordinator.sessions()) == 1
 
 
+def test_its_own_rewind_is_told_and_undone(opencode: OpenCode) -> None:
+    path = opencode.ground.checkout / FILE
+    path.write_text(BEFORE)
+    commit(opencode, opencode.ground.checkout)
+    server = opencode.ground.start(["opencode", "serve", "--port", "0", "--hostname", "127.0.0.1"], keep_output=True)
+    assert server.stdout
+    address = next(line for line in server.stdout if "listening on" in line).split()[-1]
+
+    def ask(script: str, session: str | None = None) -> str:
+        done = opencode.ground.run(opencode.command(play(script), session, None, ("--attach", address)), seconds=180)
+        assert done.returncode == 0, done.stderr
+        return opencode.session_in(done.stdout)
+
+    look = opencode.shell(f"cat {FILE}")
+    opencode.models.script("mine", look, opencode.replace(FILE, "line 8", "by me"))
+    opencode.models.script("theirs", look, opencode.replace(FILE, "line 2", "by another"))
+    opencode.models.script("next", opencode.shell("true"))
+    first = ask("mine")
+    ask("theirs")
+    assert "by another" in path.read_text() and "by me" in path.read_text()
+    with urllib.request.urlopen(f"{address}/session/{first}/message", timeout=20) as answer:
+        message = json.load(answer)[0]["info"]["id"]
+    revert = urllib.request.Request(
+        f"{address}/session/{first}/revert",
+        json.dumps({"messageID": message}).encode(),
+        {"Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(revert, timeout=20).close()
+    assert path.read_text() == BEFORE
+    ask("next", first)
+    assert undone(opencode, opencode.said("next")) == BEFORE.replace("line 2", "by another")
+
+
 def test_a_command_in_another_folder(opencode: OpenCode) -> None:
     opencode.ground.coordinator.peer_lock("notes.md")
     call = opencode.shell("echo 'line two' > ../notes.md")
@@ -104,6 +139,10 @@ def test_a_person_s_work_stays(opencode: OpenCode) -> None:
 
 
 @pytest.mark.promise("a stale whole write keeps others' lines, and weakens no permission rule")
+def test_two_sessions_commit_their_parts_of_one_file(opencode: OpenCode) -> None:
+    play_two_commits(opencode)
+
+
 def test_a_stale_text_is_merged(opencode: OpenCode) -> None:
     play_a_merge(opencode)
 

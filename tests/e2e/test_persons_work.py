@@ -6,7 +6,7 @@ import pytest
 
 from .client import Call, Client
 from .clients import ClaudeCode, Codex
-from .ground import wait_for
+from .ground import has_text
 from .played_peer import PlayedPeer
 
 pytestmark = pytest.mark.ways("install")
@@ -134,11 +134,9 @@ def test_claude_code_asks_its_user_at_a_terminal(client: Client, answer: str) ->
         terminal.wait_for(r"discard 2 uncommitted\s+lines\s+of\s+work.md", 40)
         assert (ground.checkout / "work.md").read_text() == AFTERNOON
         if answer == "yes":
-            terminal.press("Enter")
-            assert wait_for(lambda: (ground.checkout / "work.md").read_text() == BEFORE, 30)
+            assert terminal.press_until("Enter", lambda: has_text(ground.checkout / "work.md", BEFORE))
         else:
-            terminal.press("Escape")
-            terminal.wait_until_gone(r"discard 2 uncommitted", 20)
+            assert terminal.press_until("Escape", lambda: "discard 2 uncommitted" not in terminal.screen())
     if answer == "no":
         assert (ground.checkout / "work.md").read_text() == AFTERNOON
         return

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import pytest
 
 from .checks import assert_denied, assert_text, assert_untouched
 from .client import Client
-from .clients import ClaudeCode, Codex
 from .ground import wait_for
+from .other_server import calls_of
 
 CHANGE = ("notes.md", "line one", "line two")
 WRITES = (
@@ -128,27 +124,10 @@ def test_a_lock_on_the_repository_s_state(client: Client) -> None:
 @pytest.mark.ways("install")
 def test_another_server_s_tool(client: Client) -> None:
     """The table of tools that write knows the common names; reading stays free."""
-    checkout = client.ground.checkout
     client.ground.coordinator.peer_lock("notes.md")
-    file = str(checkout / "notes.md")
-    read, write = ("read_file", {"path": file}), ("write_file", {"path": file, "content": "line two\n"})
-    server = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}
-    if isinstance(client, ClaudeCode):
-        config = client.ground.root / "files.json"
-        config.write_text(json.dumps({"mcpServers": {"files": server}}))
-        names = "select:mcp__files__read_file,mcp__files__write_file"
-        calls = [{"name": "ToolSearch", "input": {"query": names}}]
-        calls += [{"name": f"mcp__files__{tool}", "input": given} for tool, given in (read, write)]
-        extra = ("--mcp-config", str(config), "--allowedTools", "mcp__files")
-    else:
-        assert isinstance(client, Codex)
-        calls = [client.shell("sleep 2")]
-        calls += [{"name": tool, "namespace": "mcp__files", "arguments": given} for tool, given in (read, write)]
-        extra = (
-            *("-c", f"mcp_servers.files.command={json.dumps(server['command'])}"),
-            *("-c", f"mcp_servers.files.args={json.dumps(server['args'])}"),
-            *("-c", 'mcp_servers.files.default_tools_approval_mode="approve"'),
-        )
+    file = str(client.ground.checkout / "notes.md")
+    used = (("read_file", {"path": file}), ("write_file", {"path": file, "content": "line two\n"}))
+    calls, extra = calls_of(client, *used)
     client.run("work", *calls, extra=extra)
     told = client.results("work")
     assert "line one" in told[-2], told

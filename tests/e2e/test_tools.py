@@ -21,11 +21,8 @@ CALLS = (
     ("whoami", {}, "«me»"),
     ("register", {"directory": "/"}, "«me»"),
     ("bootstrap", {"mark_read": False}, "how are you"),
-    ("list_instances", {}, "«peer»"),
     ("send_message", {"recipient": "«peer»", "content": "hello"}, "«peer»"),
     ("prompt_peer", {"recipient": "«peer»", "message": "look"}, "message_sent"),
-    ("peek_peer", {"recipient": "«peer»"}, "peek"),
-    ("resolve_workspace_handle", {"handle": "pane-1"}, "canonical_handle"),
     ("broadcast", {"content": "to all"}, "1"),
     ("poll_messages", {}, "how are you"),
     ("request_task", TASK, "task_id"),
@@ -35,43 +32,34 @@ CALLS = (
     ("report_progress", {"task_id": "«one»", "summary": "half way"}, "true"),
     ("complete_task", {"task_id": "«one»", "summary": "all of it"}, "done"),
     ("claim_next_task", {"types": ["fix"]}, "two"),
-    ("update_task", {"task_id": "«two»", "status": "done"}, "true"),
+    ("complete_task", {"task_id": "«two»", "summary": "that too"}, "done"),
     ("get_task", {"task_id": "«three»"}, "open"),
     ("approve_task", {"task_id": "«four»"}, "open"),
     ("lock_file", {"file": "notes.md", "reason": "once"}, "true"),
-    ("get_file_lock", {"file": "notes.md"}, "once"),
-    ("renew_lock", {"file": "notes.md", "ttl_seconds": 600}, "lapses_in"),
     ("explain_lock", {"file": "notes.md", "instance_id": "«peer»"}, "swarm lock blocked"),
     ("unlock_file", {"file": "notes.md"}, "notes.md"),
-    ("steal_lock", {"file": "notes.md", "reason": "nobody has it"}, "taken"),
+    ("lock_file", {"file": "notes.md", "reason": "again"}, "true"),
     ("transfer_lock", {"file": "notes.md", "to": "«peer»", "note": "yours now"}, "«peer»"),
     ("request_lock", {"file": "notes.md", "reason": "back, please"}, "«peer»"),
-    ("lock_history", {"file": "notes.md"}, "transferred"),
     ("kv_set", {"key": "k", "value": "[1]"}, "k"),
-    ("kv_append", {"key": "k", "value": "2"}, "2"),
-    ("kv_get", {"key": "k"}, "[1,2]"),
-    ("kv_list", {"prefix": "k"}, "updated_at"),
-    ("kv_delete", {"key": "k"}, "k"),
+    ("kv_get", {"key": "k"}, "[1]"),
     ("swarm_status", {}, "next_action"),
     ("wait_for_activity", {"timeout_seconds": 1}, "timeout"),
     ("dispatch", {"title": "somebody else's", "spawn": False}, "gateway"),
-    ("pause_task", {"task_id": "«three»"}, "no worker"),
-    ("resume_task", {"task_id": "«three»"}, "no worker"),
     ("undo", {"dry_run": True}, "patch"),
-    ("remove_instance", {"instance_id": "«peer»", "force": True}, "«peer»"),
-    ("deregister", {}, "eregister"),
 )
 
 
 def test_the_list_above_is_whole() -> None:
     from swarm_mcp.server.tools import all_tools
 
-    assert sorted(name for name, _, _ in CALLS) == sorted(all_tools())
+    listed = {tool.name for tool in all_tools().values() if tool.is_listed}
+    assert {name for name, _, _ in CALLS} | {"commit"} == listed
 
 
 @pytest.mark.ways("install")
 @requirement("A-47")
-def test_every_tool_once(client: Client) -> None:
+def test_every_listed_tool(client: Client) -> None:
     coordinator, words = client.ground.coordinator, client.models.words
     peer = coordinator.register_peer()
     words["peer"] = lambda: peer

@@ -23,7 +23,7 @@ def git(work: Path, *words: str, fails: bool = False) -> str:
 def of(author: Player | None, work: Path, *files: str, message: str = "mine") -> Commit:
     key = PERSON
     if author is not None:
-        key = ("codex", author.session_id)
+        key = (author.runtime, author.session_id)
     names = ["/".join((str(work), file)) for file in files]
     return Commit(
         str(work),

@@ -31,6 +31,7 @@ LEASED = (
 ERROR_SHAPE = "a fault is shown as every refusal is: {error}"
 NOTICE = "a session that was denied a file is told when it is free, and the message counts like any other"
 LEASES_COUNT = "a leased session is a live session: it is seen, written to and given work"
+WRONG_LINE = "a wrong command line is told from a refusal: exit 2"
 EXIT_CODE = "a refusal is an error to machines too"
 FENCE = "every grant has a number, by which a holder that has been away learns that it is none any more"
 QUEUE = "who is refused is told how long the line is, and how to join it"
@@ -100,6 +101,18 @@ CLI = (
     Deviation("2[124] lock*", "extra *.fence", FENCE),
     Deviation("19 lock*", "extra fence", FENCE),
     Deviation("2[12] lock*", "extra queue", QUEUE),
+    *(
+        Deviation(run, "exit: 2, not 1", WRONG_LINE)
+        for run in (
+            "27 lock",
+            "40 kv zzz",
+            "52 request-task zzz *",
+            "62 update-task *",
+            "89 nope",
+            "90 *",
+            "94 install *",
+        )
+    ),
     Deviation("2[12] lock * --json", "exit: 1, not 0", EXIT_CODE),
     Deviation("25 unlock * --json", "exit: 1, not 0", EXIT_CODE),
     *(Deviation("25 unlock * --json", what, UNLOCKED) for what in ("missing ok", "missing file")),
@@ -131,13 +144,36 @@ CLI = (
     Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
     *(
         Deviation("82 doctor", f"extra stdout.*: *{name}: *", CHECKS)
-        for name in ("sqlite", "libraries", "faults", "settings", "fail", "state", "guard", "kernel", "protect")
+        for name in (
+            "sqlite",
+            "libraries",
+            "faults",
+            "settings",
+            "fail",
+            "state",
+            "guard",
+            "kernel",
+            "protect",
+            "merge",
+            "first look",
+        )
     ),
     Deviation("83 doctor *", "extra checks.*.mend", "a check that fails says what mends it"),
     Deviation("83 doctor *", "extra checks.[89]: *sqlite*", CHECKS),
     *(
         Deviation("83 doctor *", f'extra checks.*: {{"name": "{name}"*', CHECKS)
-        for name in ("libraries", "faults", "guard", "settings", "fail", "state", "kernel", "protect")
+        for name in (
+            "libraries",
+            "faults",
+            "guard",
+            "settings",
+            "fail",
+            "state",
+            "kernel",
+            "protect",
+            "merge",
+            "first look",
+        )
     ),
     Deviation("83 doctor *", "missing checks.*.details.*", CHECKS),
     Deviation("83 doctor *", "extra checks.*.details.*", CHECKS),

@@ -32,14 +32,17 @@ SWARM = [
 ]
 
 PR_CAPBSET_DROP = 24
+# Loaded here: between fork and exec a lock of another thread stays locked for ever.
+LIBC = ctypes.CDLL(None, use_errno=True)
+LAST_CAPABILITY = Path("/proc/sys/kernel/cap_last_cap")
+CAPABILITIES = range(int(LAST_CAPABILITY.read_text()) + 1 if LAST_CAPABILITY.exists() else 0)
 
 
 def without_privileges() -> None:
     """Between fork and exec: take the right to ignore file permissions from root's program; others never had it."""
     if os.geteuid() == 0:
-        libc = ctypes.CDLL(None, use_errno=True)
-        for capability in range(int(Path("/proc/sys/kernel/cap_last_cap").read_text()) + 1):
-            if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
+        for capability in CAPABILITIES:
+            if LIBC.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0):
                 raise OSError(ctypes.get_errno(), "prctl")
 
 

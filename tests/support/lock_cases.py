@@ -14,7 +14,7 @@ from support.fixtures import Sleeper
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
 from swarm_hook_core import clock
 from swarm_hook_core.check import Writes
-from swarm_hook_core.check.rules import denied_by_lock
+from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers

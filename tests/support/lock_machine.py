@@ -19,7 +19,7 @@ from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle
 from support.worlds import OneMachine
 from swarm_hook_core import clock, paths
 from swarm_hook_core.check import Writes
-from swarm_hook_core.check.rules import denied_by_lock
+from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, plain

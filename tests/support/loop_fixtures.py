@@ -116,7 +116,7 @@ class Finished(NamedTuple):
 
 
 def loop(*words: str, stdin: str = "") -> Finished:
-    """`swarm-mcp loop` in this process."""
+    """`swarm-mcp worker loop` in this process."""
     out, err = io.StringIO(), io.StringIO()
     given = io.StringIO(stdin)
     before = sys.stdin

@@ -1,4 +1,4 @@
-"""The mark of a test that shows a requirement of docs/dev/requirements.md to hold: ``@requirement("A-30")``."""
+"""The mark of a test that shows a requirement to hold: ``@requirement("A-30")``."""
 
 from __future__ import annotations
 

@@ -10,15 +10,13 @@ import subprocess
 import sys
 import time
 import uuid
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.fixtures import put_empty_store
 from swarm_hook_core.core import HookCore
+from swarm_hook_core.first_look import CLIENTS, CONTRACT
 from swarm_hook_core.process import start_time
-from swarm_mcp.runtimes import bundle
-from swarm_mcp.runtimes.transport import MCP_TOOL
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -27,6 +25,7 @@ PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # the hooks' interpreter
+PROGRAM = os.environ.get("SWARM_FIRST_LOOK", "")  # in front of the check, where there is one: `make test` names it
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -82,14 +81,6 @@ def wired_command(runtime: str, event: str) -> str:
     return str(entry["command"]).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
 
 
-@cache
-def hooks_by_tool(runtime: str) -> list[dict[str, Any]]:
-    """The hooks of PreToolUse where this runtime's check is asked of the session's MCP server."""
-    files = bundle.contents(None, {runtime: MCP_TOOL})
-    (group,) = json.loads(files[f"integrations/{runtime}/hooks.json"])["hooks"]["PreToolUse"]
-    return list(group["hooks"])
-
-
 def argv(runtime: str, hook: str) -> list[str]:
     """A hook as its client starts it, without the shell in between."""
     words = wired_command(runtime, EVENTS[hook]).rpartition('hook.sh" ')[2].partition(";")[0].split()
@@ -113,18 +104,33 @@ def run(
 ) -> Ran:
     """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a start waits for a busy machine."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+    words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
+    variables = {**os.environ, **(env or {})}
+    if PROGRAM and hook == "pre_tool_use" and runtime in CLIENTS:
+        words, variables = [PROGRAM, str(CONTRACT), runtime, *words], without_settings(variables)
     begun = time.monotonic()
     done = subprocess.run(
-        [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook),
+        words,
         input=data,
         capture_output=True,
-        env={**os.environ, **(env or {})},
+        env=variables,
         cwd=cwd,
         timeout=300,
         check=False,
     )
     took = time.monotonic() - begun
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), took)
+
+
+def without_settings(variables: dict[str, str]) -> dict[str, str]:
+    """Return the environment with the tests' own settings spelled as a system's: the program leaves settings to Python."""
+    state = variables.get("SWARM_STATE_DIR", "")
+    if os.path.basename(state) == "swarm-mcp" and sys.platform != "darwin":
+        variables = {**variables, "XDG_STATE_HOME": os.path.dirname(state)}
+        del variables["SWARM_STATE_DIR"]
+    if variables.get("SWARM_UVX") == "off":
+        del variables["SWARM_UVX"]
+    return variables
 
 
 def captured(runtime: str, name: str, cwd: Any, **more: Any) -> dict[str, Any]:
@@ -212,7 +218,7 @@ def mistakes() -> list[dict[str, Any]]:
 
 
 def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **more: Any) -> str:
-    """Return the wired hook's text after the call of `payload`; empty for none."""
+    """Return the wired hook's text after the call of `payload`; empty if there is no answer."""
     command = wired_command(runtime, event).replace("; exit 0", f" {shlex.quote(sys.executable)}; exit 0")
     assert sys.executable in command
     done = subprocess.run(

@@ -9,12 +9,13 @@ import re
 import stat
 from pathlib import Path
 
-from swarm_hook_core.traces import AFTER, LATER, LOOK, LOST, MERGED, version_path
+from swarm_hook_core.traces import AFTER, INPUTS, LATER, LOOK, LOST, MERGED, version_path
 from swarm_hook_core.traces.versions import CONTENT, HALF, NO_FILE, NOT_KEPT
+from swarm_hook_core.traces.versions.names import read_name
 
 _PER_PLACE = re.compile(r"(traces|kept|heads)/[0-9a-f]+\.[0-9a-f]+/")
 _TREE = re.compile(r"(heads/.*)\.[0-9a-f]{8}$")
-_TIME = re.compile(f"({LATER}|{LOOK}|{AFTER}|{LOST}|{MERGED})" + r"(\d+)$")
+_TIME = re.compile(f"({LATER}|{LOOK}|{AFTER}|{LOST}|{MERGED})" + r"(\d+)(-\d+-[0-7]+-[0-9a-f]+)?$")
 _WITHOUT_CONTENT = {NO_FILE: "(no file)", NOT_KEPT: "(not kept)", HALF: "(half a copy)"}
 
 
@@ -52,17 +53,20 @@ def without_inodes(text: str) -> str:
     """Return `text`, with times as ``<HASH>``, without the inodes beside them: a new file system has small ones."""
     text = re.sub(r"<HASH> \d+ \d+\b", "<HASH> <N>", text)
     text = re.sub(r"<HASH> \d+ <HASH>", "<HASH> <N> <HASH>", text)
-    return re.sub(r"(<HASH>-<HASH>-\d+)-\d+-", r"\1-<N>-", text)
+    return text
 
 
 def _is_version(name: str) -> bool:
-    return name.startswith("kept/") and name.count("/") == 3
+    return name.startswith("kept/") and name.count("/") == 3 and not name.rpartition("/")[2].startswith(INPUTS)
 
 
 def _plain(name: str, escaped: dict[str, str]) -> str:
     folder, _slash, last = name.rpartition("/")
     if _is_version(name):
         file = _TIME.sub("", last)
-        time = _TIME.sub(r"\1<TIME>", last[len(file) :])
-        name = f"{folder}/{escaped[file]}{time}"
+        time = _TIME.sub(lambda found: f"{found[1]}<TIME>{'<FACTS>' if found[3] else ''}", last[len(file) :])
+        if time.endswith("<FACTS>"):  # of a locked file: no journal has to name it
+            name = f"{folder}/{read_name(last)[0].rpartition('/')[2]}{time}"
+        else:
+            name = f"{folder}/{escaped[file]}{time}"
     return _TREE.sub(r"\1.<TREE>", _PER_PLACE.sub(r"\1/<PLACE>/", name))

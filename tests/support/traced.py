@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from support.world import Agent, Verdict, checkout, git
+from support.world import Agent, Verdict, checkout, git, hunks_of, patch
 from swarm_hook_core.traces import journal_name, place_of
 from swarm_hook_core.traces.versions.stored import contents_below
 
@@ -24,6 +24,22 @@ class Player(Agent):
         verdict = self.ask(tool, given, agent)
         assert not verdict.denied, verdict.words
         return verdict.notice
+
+    def will_put(self, name: str, after: str | None, agent: str = "") -> str:
+        """Ask for the call of the client's own tool that puts `after` in the place of a file's text; None: no file."""
+        path = Path(self.folder, name)
+        before = path.read_bytes().decode() if path.exists() else ""
+        if self.runtime == "claude-code":
+            if before and after and before != after:
+                return self.told("Edit", {"file_path": str(path), "old_string": before, "new_string": after}, agent)
+            return self.told("Write", {"file_path": str(path), "content": after or ""}, agent)
+        if after is None:
+            body = f"*** Delete File: {name}\n"
+        elif not before:
+            body = f"*** Add File: {name}\n" + "".join(f"+{line}\n" for line in after.split("\n")[:-1])
+        else:
+            body = f"*** Update File: {name}\n{hunks_of(str(path), before, after)}"
+        return self.told("apply_patch", patch(body), agent)
 
     def runs(self, command: str) -> str:
         """Run a shell command."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.sessions import captured, mistakes, new_session, run, start
+from support.world import hunks_of, patch
 
 
 class Said(NamedTuple):
@@ -57,7 +58,7 @@ class Worker:
     def _edit(self, old: str, new: str, name: str) -> None:
         file = self.repo / name
         if self.runtime == "codex":
-            given = ("apply_patch", {"command": _patch(f"*** Update File: {name}\n@@\n-{old}\n+{new}")})
+            given = ("apply_patch", patch(f"*** Update File: {name}\n{hunks_of(str(file), old, new)}"))
         else:
             given = ("Edit", {"file_path": str(file), "old_string": old, "new_string": new})
         if self._passes(f"edit {name}", *given):

@@ -16,6 +16,7 @@ An event in, a verdict out; a verb in, JSON out. The check runs inside this proc
 
 from __future__ import annotations
 
+import difflib
 import os
 import subprocess
 import tempfile
@@ -103,7 +104,7 @@ class Agent:
         if self.runtime == "claude-code":
             verdict = self.ask("Edit", {"file_path": path, "old_string": old, "new_string": new})
         else:
-            verdict = self.ask("apply_patch", patch(f"*** Update File: {name}\n@@\n-{old}\n+{new}\n"))
+            verdict = self.ask("apply_patch", patch(f"*** Update File: {name}\n{hunks_of(path, old, new)}"))
         return self._made(verdict, path, lambda: Path(path).read_text().replace(old, new, 1))
 
     def write(self, name: str, text: str = "written\n") -> Verdict:
@@ -189,6 +190,18 @@ class World:
 def patch(body: str) -> dict[str, str]:
     """Return the input of `apply_patch` for one file section."""
     return {"command": f"*** Begin Patch\n{body}*** End Patch\n"}
+
+
+def hunks_of(path: str, old: str, new: str) -> str:
+    """Return the hunks of a patch that puts `new` in the place of the first `old` of the file at `path`."""
+    try:
+        before = Path(path).read_text()
+    except OSError:
+        before = ""
+    if old not in before:
+        return f"@@\n-{old}\n+{new}\n"
+    lines = difflib.ndiff(before.splitlines(), before.replace(old, new, 1).splitlines())
+    return "@@\n" + "".join(f"{line[0]}{line[2:]}\n" for line in lines if line[0] != "?")
 
 
 def some_time_passes() -> None:

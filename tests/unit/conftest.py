@@ -32,13 +32,22 @@ LEFT_OUT = {
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
 }
 
+# SWARM_CHECKS=1 leaves only files that start a client's check as a process: with the program in front of it, if there is one.
+STARTS_CHECKS = re.compile(
+    r"from support\.sessions import (\([^)]*|[^(\n]*)\b(run|write|begun)\b|\bsessions\.(run|write|begun)\("
+)
+
 # These begin first: the last worker would be at them when the others are done.
 LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave slow files out before they are imported: importing them takes as long as the quick ones' tests."""
-    if "slow" not in LEFT_OUT or not collection_path.name.startswith("test_"):
+    """Leave files out before they are imported: importing them takes as long as the quick ones' tests."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    if os.environ.get("SWARM_CHECKS") and not STARTS_CHECKS.search(collection_path.read_text()):
+        return True
+    if "slow" not in LEFT_OUT:
         return None
     return True if re.search(r"^pytestmark = [^=]*mark\.slow", collection_path.read_text(), re.MULTILINE) else None
 

@@ -12,17 +12,21 @@ import pytest
 from swarm_mcp import installation
 from swarm_mcp.runtimes import base
 
+PYTHON = shlex.quote(sys.executable)
+PIPX = {"main_package": {"package": "swarm-locks", "suffix": "_next"}}
+# The file that the installer left in the environment -> the command, for an installation from {source}.
+INSTALLERS = {
+    "uv": ("uv-receipt.toml", "", "uv tool install --with 'textual>=1' {source}"),
+    "pipx": ("pipx_metadata.json", json.dumps(PIPX), "pipx inject swarm-locks_next 'textual>=1'"),
+    "an older pipx": ("pipx_metadata.json", "[]", "pipx inject swarm-locks 'textual>=1'"),
+    "pip": ("pyvenv.cfg", "", f"{PYTHON} -m pip install {{extra}}"),
+}
 
-@pytest.mark.parametrize(
-    ("sign", "begins"),
-    [
-        ("uv-receipt.toml", "uv tool install --force "), ("pipx_metadata.json", "pipx install --force "),
-        ("pyvenv.cfg", f"{shlex.quote(sys.executable)} -m pip install "),
-    ],
-)  # fmt: skip
+
+@pytest.mark.parametrize("installer", INSTALLERS)
 @pytest.mark.parametrize("is_from_a_folder", [True, False])
 def test_a_part_is_added_by_the_installer_of_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sign: str, begins: str, is_from_a_folder: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installer: str, is_from_a_folder: bool
 ) -> None:
     clone = tmp_path / "a clone"
     clone.mkdir()
@@ -31,11 +35,20 @@ def test_a_part_is_added_by_the_installer_of_the_package(
         def read_text(self, name: str) -> str | None:
             return json.dumps({"url": clone.as_uri(), "dir_info": {}}) if is_from_a_folder else None
 
+    needs = ["jinja2>=3", "textual>=1; extra == 'top'", 'psycopg[binary]>=3; extra == "team"']
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Found())
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: needs)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    (tmp_path / sign).write_text("")
-    what = f"{clone}[top]" if is_from_a_folder else "swarm-locks[top]"
-    assert installation.extra_command("top") == f"{begins}{shlex.quote(what)}"
+    sign, text, command = INSTALLERS[installer]
+    (tmp_path / sign).write_text(text)
+    source = str(clone) if is_from_a_folder else "swarm-locks"
+    expected = command.format(source=shlex.quote(source), extra=shlex.quote(f"{source}[top]"))
+    assert installation.extra_command("top") == expected
+
+
+def test_the_part_s_packages_are_those_of_the_record() -> None:
+    assert any(one.startswith("textual") for one in installation._needed_by("top"))
+    assert installation._needed_by("no such part") == []
 
 
 NODE = """\

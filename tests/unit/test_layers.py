@@ -69,7 +69,7 @@ INTEGRATIONS = ROOT / "integrations"
 
 
 SCRIPTS = [path for path in sorted(INTEGRATIONS.rglob("hooks/*.py")) if "hs" not in path.parts]
-STARTED_WITH = {"swarm_hook_core", "runtime", "launch", "gc", "os", "sys"}
+STARTED_WITH = {"swarm_hook_core", "runtime", "launch", "lean", "image", "gc", "os", "sys"}
 FOR_TYPES = {"typing", "collections"}  # under TYPE_CHECKING: see test_a_check_loads_nothing_costly
 
 
@@ -149,7 +149,7 @@ def test_a_check_loads_nothing_costly(runtime: str, locked: str, tmp_path: Path)
         peer_locks(tmp_path, tmp_path / {"this": "f", "other": "g"}[locked])
     out, loaded = modules_after(runtime, write_payload(runtime, me, tmp_path, str(tmp_path / "f")))
     assert bool(out) is (locked == "this")
-    assert {"_sqlite3", "swarm_hook_core.lookup.sqlite"} <= loaded, "the store was asked"
+    assert {"_sqlite3", "swarm_hook_core.lookup.glance"} <= loaded, "the store was asked"
     assert not COSTLY & loaded
     assert not any(name.startswith("swarm_mcp") for name in loaded)
 
@@ -197,7 +197,7 @@ def test_what_reads_patterns_is_loaded_where_one_is_locked_that_could_be_met(
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("command", ["ls -l", "echo apply_patch", "cat <<'EOF' > f\nx\nEOF"])
+@pytest.mark.parametrize("command", ["ls -l", "git status && rg x | head", "echo > f", "cat <<'EOF' > f\nx\nEOF"])
 @pytest.mark.parametrize("locked", ["nothing", "mine", "peer's"])
 def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
     runtime: str, locked: str, command: str, tmp_path: Path
@@ -211,9 +211,38 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
     payload = write_payload(runtime, me, tmp_path, "f")
     out, loaded = modules_after(runtime, {**payload, "tool_name": "Bash", "tool_input": {"command": command}})
     assert out == ""
-    assert {"_sqlite3", "swarm_hook_core.lookup.sqlite"} <= loaded
+    assert {"_sqlite3", "swarm_hook_core.lookup.glance"} <= loaded
     assert not COSTLY & loaded
     assert ("swarm_hook_core.shell" in loaded) is (locked == "peer's")
+    assert ("swarm_hook_core.shell.walk" in loaded) is (locked == "peer's" and ">" in command), "a first look is enough"
+
+
+# The most modules of ours in a check, beside a peer: of an edit, of a shell call that reads, of one that adds a line.
+MOST_BESIDE = {"has written": (23, 24, 35), "holds a lock": (29, 36, 40)}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("peer", MOST_BESIDE)
+@requirement("P-27")
+def test_a_check_beside_a_peer_loads_few_modules(runtime: str, peer: str, tmp_path: Path) -> None:
+    ready_store()
+    me, other = new_session(), new_session()
+    assert start(runtime, me, tmp_path).context
+    if peer == "has written":
+        assert start("codex", other, tmp_path).context
+        assert write("codex", other, tmp_path, tmp_path / "g").out == ""
+    else:
+        peer_locks(tmp_path, tmp_path / "g")
+    payload = write_payload(runtime, me, tmp_path, str(tmp_path / "f"))
+    calls = [payload]
+    for command in ("git status && rg x | head", "echo x >> f"):
+        calls.append({**payload, "tool_name": "Bash", "tool_input": {"command": command}})
+    counts = []
+    for call in calls:
+        out, loaded = modules_after(runtime, call)
+        assert out == "" and not COSTLY & loaded
+        counts.append(len([module for module in loaded if module.startswith("swarm_")]))
+    assert all(count <= most for count, most in zip(counts, MOST_BESIDE[peer], strict=True)), counts
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -259,17 +288,33 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
     payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
-    most = {"session_start": 52, "turn": 48, "session_end": 44}
+    most = {"session_start": 54, "turn": 49, "session_end": 44}
     for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
         told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
         parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
         assert not COSTLY & loaded
-        assert parts <= {"database", "driver", "notices", "reactions", "schema", "session_table", "sessions", "store",
+        assert parts <= {"database", "driver", "notices", "reactions", "schema_version", "session_table", "sessions", "store",
                          "turns"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours
     assert mistakes() == []
+
+
+# The most modules of ours in a short command.
+MOST_IN_COMMAND = {"locks": 67, "status": 95, "lock f --detach --ttl 60": 105}
+
+
+@pytest.mark.parametrize("line", MOST_IN_COMMAND)
+def test_a_short_command_loads_no_costly_module(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready_store()
+    monkeypatch.chdir(tmp_path)
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    loaded = modules_of_command(*line.split(), payload={})
+    assert not (COSTLY | {"contextlib", "swarm_mcp.store.schema", "swarm_mcp.cli.terminal"}) & loaded
+    ours = sorted(module for module in loaded if module.startswith("swarm_"))
+    assert len(ours) <= MOST_IN_COMMAND[line], (len(ours), ours)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)

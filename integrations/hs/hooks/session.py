@@ -121,7 +121,7 @@ def _greeting() -> str:
     try:
         with open(_greeting_file(), encoding="utf-8", errors="replace") as file:
             return file.read(16384)
-    except OSError:  # none was kept
+    except OSError:  # not kept
         return ""
 
 

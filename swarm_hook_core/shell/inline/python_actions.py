@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.python_functions import method_of_value, path_method
 from swarm_hook_core.shell.inline.python_values import (

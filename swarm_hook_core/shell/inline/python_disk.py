@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.change import EDIT
+from swarm_hook_core import EDIT
 from swarm_hook_core.shell.inline.effects import SCRATCH, CodeEffects, Exit
 from swarm_hook_core.shell.inline.python_values import ANY, DiskFiles, Path, SomeFiles, text_of, tidy, truth
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known

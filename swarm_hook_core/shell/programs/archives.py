@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE
+from swarm_hook_core import REMOVE
 from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen

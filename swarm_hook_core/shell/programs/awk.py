@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import LONGEST, read

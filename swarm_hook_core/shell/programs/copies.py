@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.places import (

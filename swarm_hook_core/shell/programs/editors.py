@@ -1,6 +1,6 @@
 """Editors that take their commands from the command line or the standard input: ed, ex, vim."""
 
-from swarm_hook_core.change import REPLACE
+from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 from swarm_hook_core.shell.options import split

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Input, Stream, absolute, is_known
 from swarm_hook_core.shell.options import Options, split, split_one_dash

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import Options

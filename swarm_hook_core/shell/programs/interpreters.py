@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core.change import REPLACE
+from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import EDIT, REPLACE
+from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces

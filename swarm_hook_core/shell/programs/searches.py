@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.find_expression import RUNS, Expression, names_below

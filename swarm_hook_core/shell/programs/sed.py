@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REPLACE
+from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_sed

@@ -11,7 +11,7 @@ import os
 
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces import MAKES_COMMITS
+from swarm_hook_core.traces.trail import MAKES_COMMITS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

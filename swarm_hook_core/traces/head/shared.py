@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE
+from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader, Session
     from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.traces import Trail
+    from swarm_hook_core.traces.trail import Trail
 
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
 _COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
@@ -62,10 +62,11 @@ class Shared:
                 denial.loss = without_owner("head", "change", git_call.by)
                 return denial, ""
             lines.append(line)
-        denial = self._lock_removed()
+        denial, line = self._lock_removed()
         if denial is not None:
             denial.loss = without_owner("head", "change")
             return denial, ""
+        lines.append(line)
         self._leave()
         return None, "\n".join(dict.fromkeys(filter(None, lines)))
 
@@ -89,9 +90,11 @@ class Shared:
             return self._once(top, head, told, "", text, fact)
         if words[0] == "commit" and (index := self._stale_index(git_call, top)):
             text = wording.stale_index(self.call.client_tool, git_call.by, index[0], head)
-            denial, line = self._once(top, head, told, index[1], text, fact)
+            denial, line = self._once(top, head, told, index[1], text, "")
             if denial is not None:
                 return denial, ""
+            fact = "\n".join(filter(None, (fact, line)))
+            told = self._to_note.get(top, (head, told))[1]
         if words[0] == "push":
             denial, line = self._push(git_call, words, top, head, told, fact)
             if denial is not None or line != fact:
@@ -161,8 +164,8 @@ class Shared:
             return None, more
         told = (told | {fact}) - {""}
         if not self.denies:
-            self._to_note[top] = head, told
-            return None, more or text
+            self._to_note[top] = self._to_note.get(top, (head, told))[0], told
+            return None, more or wording.of_passing(text)
         self._note(top, head, told)
         return Denial(top, None, text), ""
 
@@ -184,8 +187,8 @@ class Shared:
             return None
         return path, f"index:{written_ns}"
 
-    def _lock_removed(self) -> Denial | None:
-        """Return the Denial of a call that removes git's index lock while a git command may hold it."""
+    def _lock_removed(self) -> tuple[Denial | None, str]:
+        """Judge a call that removes git's index lock while a git command may hold it. Return as `_of`."""
         for top in self.others:
             tree = tree_at(top, is_real=True)
             if tree is None:
@@ -200,15 +203,11 @@ class Shared:
             if not by or (age > FRESH_SECONDS and not (pid := running_git(top))):
                 continue
             head = heads.read(top) or Head("", "")
-            note = heads.noted(self.runtime, self.call.session_id, top)
-            told = set()
-            if note is not None:
-                told = note.told
+            note = heads.noted(self.runtime, self.call.session_id, top) or Note(head, 0, set())
+            told = self._to_note.get(top, (head, note.told))[1]
             text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
-            denial, _words = self._once(top, head, told, f"lock:{made_ns}", text, "")
-            if denial is not None:
-                return denial
-        return None
+            return self._once(top, head, told, f"lock:{made_ns}", text, "")
+        return None, ""
 
     def _removes(self, path: str) -> str:
         """Return the part of the command that removes the file at `path`, or an empty text."""

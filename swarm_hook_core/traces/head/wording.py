@@ -132,6 +132,11 @@ def drops_commits(tool: str, by: str, dropped: Dropped, others: Sequence[Held], 
     )
 
 
+def of_passing(text: str) -> str:
+    """Return the `text` of a denial for a call that goes ahead: without its last sentence, the way past it."""
+    return text[: text.rindex(" If ")]
+
+
 def working(others: Sequence[Held], own_label: str) -> str:
     """Return the sessions in words: ``codex 5f0c (working on "...") and claude ab12``."""
     names = [_session(one, own_label) for one in others[:NAMED]]

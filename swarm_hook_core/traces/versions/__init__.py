@@ -12,8 +12,9 @@ has no author. More than one author means that nothing tells them apart. Nothing
 
 Files: ``<state>/kept/<place>/<journal>/<path>``, with slashes of the path escaped. Appended: ``%w`` and a time for
 versions after the first, ``%i`` or ``%a`` and a time for looks at the next call or at the end of the call, ``%l`` and a
-time for contents that a call destroys, for `swarm-mcp restore` alone. The file's
-mtime is the time of the entry, the first version's atime that of the session's last write. Permissions say its state:
+time for contents kept for `swarm-mcp restore` alone: those that a call destroys, and those of locked files, all in the
+folder ``locked.files`` (``locked``). The file's mtime is the time of the entry, the first version's atime that
+of the session's last write. Permissions say its state:
 
     r     the content, whole; other bits as in the file
     -     there was no file
@@ -23,11 +24,16 @@ mtime is the time of the entry, the first version's atime that of the session's 
 The kernel copies, or shares the blocks where the file system can. Nothing is hashed before a write; ``pruning`` folds
 equal contents, drops files that git ignores, and holds the bounds.
 
+    names     the file names of versions
     stored    the versions of a file; `before_first_write`
+    acts      the calls that may have written a file
     steps     the steps of a file, and their authors
     lines     the lines of a file, and their authors: `lines_of`, `changes_of`, `changes_by`
+    by_persons  saves and undos of persons
     reflog    commits that have changed a file since some time
     pruning   bounds, ignored files, equal contents
+    locked    contents of locked files
+    earlier   contents of locked files that releases before this store have kept
 
 This module holds only the copy. A check loads it when a copy is due.
 """
@@ -37,7 +43,7 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.state import make_private, write_all
+from swarm_hook_core.state import make_private, state_dir, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,14 +77,31 @@ def keep(source: str, target: str, at_ns: int) -> bool:
             os.close(reading)
 
 
-def keep_text(data: bytes, target: str, at_ns: int) -> bool:
-    """Keep `data`, which no file has now, as the version at path `target`; else as `keep`."""
+def keep_again(copy: str, target: str, at_ns: int) -> bool:
+    """Give the kept `copy`, with a time in its name, a second name `target`, of time `at_ns`. Return False if it cannot
+    be done.
+    """
+    try:
+        os.link(copy, target)
+        os.utime(target, ns=(at_ns, at_ns))
+    except (OSError, AttributeError):
+        return False  # kept before, or a file system without links
+    return True
+
+
+def keep_text(data: bytes, target: str, at_ns: int, mode: int = 0) -> bool:
+    """Keep `data` as the version at path `target`, of a file with the permissions `mode`; else as `keep`."""
 
     def written(writing: int) -> int:
         write_all(writing, data)
-        return CONTENT
+        return CONTENT | (mode & 0o177)
 
     return _keep(target, at_ns, written)
+
+
+def keep_missing(target: str, at_ns: int) -> bool:
+    """Keep at path `target` that there was no file; else as `keep`."""
+    return _keep(target, at_ns, lambda _writing: NO_FILE)
 
 
 def _keep(target: str, at_ns: int, fill: Callable[[int], int]) -> bool:
@@ -87,6 +110,7 @@ def _keep(target: str, at_ns: int, fill: Callable[[int], int]) -> bool:
         try:
             writing = os.open(target, _CREATE, HALF)
         except FileNotFoundError:
+            make_private(os.path.join(state_dir(), "kept"))  # a link in its place is followed no further
             make_private(os.path.dirname(target))
             writing = os.open(target, _CREATE, HALF)
     except FileExistsError:

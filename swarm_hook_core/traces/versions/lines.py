@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 
-from swarm_hook_core.traces import place_of
+from swarm_hook_core.traces import UNDO, place_of
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.reflog import contents_since
-from swarm_hook_core.traces.versions.steps import PERSON, Author, History
+from swarm_hook_core.traces.versions.steps import History
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,9 +105,12 @@ def lines_of(path: str) -> list[Line]:
     return Fold(path).lines()
 
 
-def changes_of(path: str) -> list[Change]:
-    """Return the differences of the file from the last commit, in order. Raises NoLines, OSError."""
-    return Fold(path).changes()
+def changes_of(path: str, seconds: float = SECONDS) -> list[Change]:
+    """Return the differences of the file from the last commit, in order; `seconds`: for git's answer.
+
+    Raises NoLines, OSError.
+    """
+    return Fold(path, seconds=seconds).changes()
 
 
 def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Change]]:
@@ -145,18 +150,19 @@ class Fold:
 
     committed   its content in the last commit, empty if it has none; None: git is asked
     until_ns    as of that time, for a file that was moved away then
+    seconds     for git's answer
 
     head        the lines of the last commit
     writers     all sessions that may have written the file
     """
 
-    def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0):
+    def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float = SECONDS):
         self.path = os.path.realpath(path)
         data, present = _present(self.path)
         if until_ns:
             data = b""
         if committed is None:
-            committed = _committed(self.path)
+            committed = _committed(self.path, seconds)
         _require_lines(committed)
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = split_lines(committed)
@@ -192,7 +198,9 @@ class Fold:
     def _follow(self, history: History) -> None:
         steps, moments = history.steps(), history.moments
         self.alive = [_Element(text, (), index) for index, text in enumerate(self.head)]
-        first = next((at for at in reversed(range(len(moments))) if self._is_head(moments[at])), None)
+        # Not right before or after an undo: lines that come back with the undo of that keep their authors.
+        heads = (at for at in reversed(range(len(moments))) if self._is_head(moments[at]))
+        first = next((at for at in heads if moments[at].tool != UNDO), None)
         if first is not None:
             texts = split_lines(moments[first].content())
             self.alive = [_Element(text, (), index) for index, text in enumerate(texts)]
@@ -216,8 +224,8 @@ class Fold:
                 moved = self._moved_from(step, content)
             if moved is not None:
                 self.alive = moved
-            else:
-                self._step(content, step.authors, step.is_undo)
+            if moved is None or step.source:
+                self._step(content, step.authors, step.is_undo or step.is_left)
 
     def _step(self, content: list[bytes], authors: Authors, is_undo: bool = False) -> None:
         """Go on to the next `content`. Its new lines may be by any of these authors.
@@ -258,15 +266,21 @@ class Fold:
         return self._compared(split_lines(moment.content())) == self._compared(self.head)
 
     def _moved_from(self, step: Step, content: list[bytes]) -> list[_Element] | None:
-        """Return the lines of a file that this step has brought from another name, or None."""
+        """Return the lines of a file that this step has brought from another name, or None.
+
+        Those are the lines before the changes that a patch may have made at the same time.
+        """
         from swarm_hook_core.traces.versions.stored import kept_at
 
         data, at_ns = b"".join(content), step.before.at_ns
         for path, version in kept_at(self.place, step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
-            if path == self.path or version.size != len(data) or version.content() != data or os.path.lexists(path):
+            is_patched = path == step.source  # perhaps with changes
+            if path == self.path or version.is_lost or os.path.lexists(path):
+                continue
+            if not is_patched and (version.size != len(data) or version.content() != data):
                 continue
             source = Fold(path, until_ns=version.at_ns).alive
-            if [one.text for one in source] == content:
+            if b"".join(one.text for one in source) == version.content():
                 return [_Element(one.text, one.authors or step.authors) for one in source]
         return None
 
@@ -336,14 +350,15 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     return data, found
 
 
-def _committed(path: str) -> bytes:
+def _committed(path: str, seconds: float) -> bytes:
     """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
     from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text, is_as_committed
 
     try:
-        if not is_as_committed(path, SECONDS):
+        end = time.monotonic() + seconds
+        if not is_as_committed(path, seconds):
             raise NoLines("git has a filter change its content, or the commit's content is not in this clone")
-        text = committed_text(path, SECONDS)
+        text = committed_text(path, end - time.monotonic())
     except Refused:
         return b""  # not in the last commit, no commit yet, or no repository
     except NoAnswer as error:

@@ -10,9 +10,10 @@ import os
 import stat
 
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import LOST, traces_dir
-from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE, NOT_KEPT
-from swarm_hook_core.traces.versions.stored import ENDED, read_name
+from swarm_hook_core.traces import INPUTS, LOST, PATH, traces_dir
+from swarm_hook_core.traces.versions import CONTENT, NO_FILE, NOT_KEPT, earlier
+from swarm_hook_core.traces.versions.names import read_name
+from swarm_hook_core.traces.versions.stored import ENDED
 
 TOTAL_BYTES = 256 * 1024 * 1024  # of all versions
 TOTAL_FILES = 20_000
@@ -48,7 +49,7 @@ def prune(now: float) -> int:
 
     `now` in Unix seconds. Raises OSError.
     """
-    gone, left = 0, []
+    gone, left = earlier.prune(now, AGE_SECONDS), []
     for place in _folders(os.path.join(state_dir(), "kept")):
         copies = []
         for session in _folders(place):
@@ -56,6 +57,7 @@ def prune(now: float) -> int:
             old = [one for one in _copies(session) if _is_over(one, now)]
             gone += sum(_drop(one, is_used) for one in old)
             copies += [one for one in _copies(session) if one.has_content or not is_used]
+            _drop_old_parts(session, now)
             _close(session, is_used, now)
         ignored = _ignored(place, copies)
         dropped = [one for one in copies if one.file in ignored and not one.is_lost]
@@ -87,7 +89,7 @@ def _copies(session: str) -> list[_Kept]:
     for name in os.listdir(session):
         path = os.path.join(session, name)
         try:
-            if not name.startswith(ENDED):
+            if not name.startswith((ENDED, INPUTS)) and not name.endswith(PATH):
                 found.append(_Kept(path, os.lstat(path)))
         except FileNotFoundError:
             continue  # removed by another process just now
@@ -139,12 +141,28 @@ def _close(session: str, is_used: bool, now: float) -> None:
     is_young = os.path.lexists(ended) and os.lstat(ended).st_ctime > now - AGE_SECONDS
     if is_used or is_young or _copies(session):
         return
-    for name in (ENDED, ENDED + ".1"):
+    for name in (ENDED, ENDED + ".1", *_parts(session)):
         _remove(os.path.join(session, name))
     try:
         os.rmdir(session)
     except OSError:
         return  # a version came just now
+
+
+def _drop_old_parts(session: str, now: float) -> None:
+    """Remove inputs and noted paths that are as old as the oldest versions."""
+    for name in _parts(session):
+        path = os.path.join(session, name)
+        try:
+            if os.lstat(path).st_mtime < now - AGE_SECONDS:
+                _remove(path)
+        except FileNotFoundError:
+            continue  # removed by another process just now
+
+
+def _parts(session: str) -> list[str]:
+    """Return the names of files beside versions: inputs, two at most, and the paths of cut names."""
+    return [name for name in os.listdir(session) if name in (INPUTS, INPUTS + ".1") or name.endswith(PATH)]
 
 
 def _close_place(place: str) -> None:
@@ -231,6 +249,6 @@ def _share(first: str, path: str) -> None:
 def _content_of(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(LIMIT_BYTES)
+            return file.read()
     except OSError:
         return path.encode("utf-8", "surrogateescape")  # gone: equal to nothing else

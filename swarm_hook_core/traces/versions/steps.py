@@ -1,67 +1,46 @@
-"""The steps of a file: from one version to the next, each with all authors that may have made it.
+"""The steps of a file: from one content to the next, each with all authors that may have made it.
 
-A call *may have made* a step if it was let pass before the step's end and was not over before its beginning. A call of
-a write tool writes once: after a step that only it can have made, it is over. A person may have made a step too if no
-such call explains the file's time of change at the step's end; and with it any session that ran a command then, if the
-command's files are not known. The same holds if a command has not noted the file's state as it began: its own change
-hides any change between the call before it and itself.
+A call *may have made* a step if it was let pass before the step's end and was not over before its beginning.
+
+- **Write tools.** The input of the call tells the content after it (``inputs``, ``replay``). The step is parted there:
+  what the inputs explain is the calls', whenever the writes were made; what is left over is a person's, or that of a
+  command that ran then (``explained``).
+- **Commands that were read**, and those that redirect into the file: the file's state before them is noted, and its
+  content kept. A change in the time of the call is the call's; if another session's command of the third kind may have
+  run then, too, it is either's.
+- **Saves** that an editor reports are a person's, whatever ran at that time (``by_persons``).
+- **Other commands.** A change in the time between a command and its end, as the hook after it has noted it, is that
+  command's if the content right before it is known (``own_files``), and if no other session had a call at that time,
+  nor a call since the content before that may have written the file. Else a person may have made it, too: before the
+  command, hidden by the command's own change.
+
+Where the input of a write tool is not known, or the end of a command is not, a change within two seconds is the call's,
+and a later one may be a person's.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_left, bisect_right
 
-from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of, place_of, seen
-from swarm_hook_core.traces.others import is_in
-from swarm_hook_core.traces.versions.stored import ended_at, journals_of, writes_of
+from swarm_hook_core.traces import NO_FILE, UNDO, journal, journal_name, place_of
+from swarm_hook_core.traces.versions.acts import PERSON, Act, Acts, Author, authors_of, number_in, owner_by
+from swarm_hook_core.traces.versions.by_persons import PERSONS, SAVED, SAVING
+from swarm_hook_core.traces.versions.explained import Explained, explain
+from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
+from swarm_hook_core.traces.versions.stored import journals_of, writes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.versions.stored import Version
 
-UNDO = "swarm:undo"  # the tool of an undo, which looks at the file right before and right after it
-PERSONS = "person.undo"  # the journal of undos that a person has asked for
-SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
-
-
-class Author:
-    """A session, or one of its agents, with the call that may have made a step. Without a session: a person, or a
-    program that no session is known to have started.
-
-    at_ns  time of the call's check; the last one if several calls made the step
-    """
-
-    __slots__ = ("runtime", "session_id", "agent", "tool", "at_ns")
-
-    def __init__(self, runtime: str = "", session_id: str = "", agent: str = "", tool: str = "", at_ns: int = 0):
-        self.runtime = runtime
-        self.session_id = session_id
-        self.agent = agent
-        self.tool = tool
-        self.at_ns = at_ns
-
-    @property
-    def is_person(self) -> bool:
-        return not self.session_id
-
-    @property
-    def session(self) -> tuple[str, str]:
-        """``(runtime, session id)``, empty for a person."""
-        return (self.runtime, self.session_id)
-
-    def __repr__(self) -> str:
-        return f"Author({self.runtime} {self.session_id} {self.agent} {self.tool} {self.at_ns})"
-
-
-PERSON = Author()
-
 
 class Moment:
-    """The file's content at one time: a Version, or the present content.
+    """The file's content at one time: a Version, the present content, or one computed from the input of a call.
 
     changed_ns  the file's time of change then; 0 for a missing file, None if it is unknown
     mode        permissions, without the owner's right to write
@@ -89,42 +68,25 @@ class Moment:
 
 
 class Step:
-    """The way from one Moment to the next one. `authors`: all that may have made it, never empty."""
+    """The way from one Moment to the next one. `authors`: all that may have made it, never empty.
 
-    __slots__ = ("before", "after", "authors")
+    is_left  True if it is what inputs have left over: a call before it may have failed in part, so that lines return
+    source   path of the file that the step has moved here by a patch, or ""
+    """
 
-    def __init__(self, before: Moment, after: Moment, authors: tuple[Author, ...]):
+    __slots__ = ("before", "after", "authors", "is_left", "source")
+
+    def __init__(self, before: Moment, after: Moment, authors: tuple[Author, ...], is_left: bool = False):
         self.before = before
         self.after = after
         self.authors = authors
+        self.is_left = is_left
+        self.source = ""
 
     @property
     def is_undo(self) -> bool:
         """Return True if the step is an undo (``swarm-mcp undo``)."""
         return _is_undo(self.before, self.after)
-
-
-class Act:
-    """A call that may have written the file.
-
-    end_ns   end of the call, infinity if unknown
-    late_ns  a change of the file until this time is certainly the call's; 0 for a call without an entry: its hook was
-             killed, or the journal was cut
-    is_once  True for a write tool: it writes once
-    is_over  True once that write has been seen
-    has_state  True if its entry notes the file's state before it
-    """
-
-    __slots__ = ("author", "at_ns", "end_ns", "late_ns", "is_once", "is_over", "has_state")
-
-    def __init__(self, author: Author, end_ns: float, late_ns: float, is_once: bool, has_state: bool = False):
-        self.author = author
-        self.at_ns = author.at_ns
-        self.end_ns = end_ns
-        self.late_ns = late_ns
-        self.is_once = is_once
-        self.is_over = False
-        self.has_state = has_state
 
 
 class History:
@@ -136,58 +98,191 @@ class History:
 
     def __init__(self, path: str, data: bytes, present: os.stat_result | None, until_ns: int = 0):
         self.path = path
-        self.keys = keys_of(path)
-        place = place_of(os.path.dirname(path))
+        self._place = place = place_of(os.path.dirname(path))
         self._journals = journals_of(place)
-        self._ended = ended_at(place)
         versions = [one for one in writes_of(place, path) if not until_ns or one.at_ns <= until_ns]
-        self._commands: list[Act] = []  # commands with unknown files
-        self.acts = sorted(self._acts(versions), key=lambda act: act.at_ns)
-        self.moments = [self._moment(one) for one in versions if one.is_whole]
+        self._versions = versions
+        acts = Acts(path, place, self._journals, versions)
+        self.acts = acts.known
+        self._commands = acts.commands
+        self._kept = acts.kept
+        self._states = _States(path, self._journals)
+        known = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
             now = Moment(time.time_ns(), 0, present is not None, None, data)
             if present is not None:
                 now.changed_ns, now.mode = present.st_ctime_ns, present.st_mode & 0o177 | 0o400
-            self.moments.append(now)
+            known.append(now)
+        self.moments = known[:1]
+        self._steps: list[Step] = []
+        for before, after in zip(known, known[1:]):
+            self._add(before, after)
 
     def steps(self) -> list[Step]:
-        """Return the steps from the first Moment on, in order."""
-        pairs = zip(self.moments, self.moments[1:])
-        return [Step(before, after, self._authors(before, after)) for before, after in pairs]
+        """Return the steps from the first Moment on, in order: one less than `moments`."""
+        return self._steps
 
     def earlier(self) -> tuple[Author, ...]:
         """Return all that may have changed the file between the last commit and the first Moment."""
-        first = self.moments[0].at_ns
-        acts = [act for act in self.acts if act.at_ns < first]
-        return (*_authors_of([*acts, *self._commands_at([self.moments[0].changed_ns or 0])]), PERSON)
+        first = self.moments[0]
+        acts = [act for act in self.acts if act.at_ns < first.at_ns]
+        return (*authors_of([*acts, *self._commands_at([first.changed_ns or 0], first)]), PERSON)
 
     def writers(self) -> tuple[Author, ...]:
         """Return all sessions with a call that may have written the file, the last one first."""
-        return _authors_of(self.acts)[::-1]
+        return authors_of(self.acts)[::-1]
 
     # ------------------------------------------------------------------------------------------- authors
 
-    def _authors(self, before: Moment, after: Moment) -> tuple[Author, ...]:
+    def _add(self, before: Moment, after: Moment) -> None:
+        """Add the steps from one known Moment to the next one."""
         if _is_undo(before, after):
             owner = ("", "")
             if before.journal != PERSONS:
-                owner = _owner_by(before.journal, self._journals)
-            return (Author(*owner, tool=UNDO, at_ns=before.at_ns),)
+                owner = owner_by(before.journal, self._journals)
+            self._go_to(after, (Author(*owner, tool=UNDO, at_ns=before.at_ns),))
+            return
+        if _is_save(before, after):
+            self._go_to(after, (PERSON,))
+            return
         acts = [act for act in self.acts if act.at_ns < after.at_ns and act.end_ns > before.at_ns and not act.is_over]
-        if len(acts) == 1:
-            acts[0].is_over = acts[0].is_once and (after.changed_ns or 0) >= acts[0].at_ns
-        others = self._unexplained(before, after, acts)
-        if others is None or others or not acts:
-            return (*_authors_of([*acts, *self._commands_at(others or ())]), PERSON)
-        return _authors_of(acts)
+        found = self._explained(before, after, acts)
+        if found is None:
+            if len(acts) == 1:
+                acts[0].is_over = acts[0].is_once and (after.changed_ns or 0) >= acts[0].at_ns
+            self._go_to(after, self._authors(before, after, acts))
+            return
+        for act in found.fitting:
+            act.is_over = True
+        for part, then in zip(found.parts, [*found.parts[1:], None]):
+            at_ns = self.moments[-1].at_ns + 1
+            if then is not None:
+                at_ns = max(at_ns, then.call.at_ns)  # the content before that call
+            made = self._computed(at_ns, part.content, before, after)
+            if part is found.parts[-1] and part.content == _content_of(after):
+                made = after
+            authors = authors_of([part.call, *part.others])
+            if not part.is_sure or part.call.is_doubtful:
+                authors = (*authors, PERSON)
+            self._go_to(made, authors)
+            if part.call.input and not before.exists:
+                self._steps[-1].source = source_of(part.call.input, self.path)
+        if self.moments[-1] is not after:
+            self._go_to(after, self._authors_of_rest(before, after, acts, found), is_left=bool(found.parts))
 
-    def _commands_at(self, changes: Collection[int]) -> list[Act]:
-        """Return the commands with unknown files, if they ran at one of these times of change."""
-        slack = journal.SLACK_NS
+    @staticmethod
+    def _computed(at_ns: int, content: bytes | None, before: Moment, after: Moment) -> Moment:
+        """Return the Moment of a content that was computed, between the two known ones."""
+        made = Moment(at_ns, after.changed_ns, content is not None, None, content or b"")
+        made.journal = before.journal
+        if made.exists:
+            made.mode = after.mode or before.mode
+        return made
+
+    def _go_to(self, moment: Moment, authors: tuple[Author, ...], is_left: bool = False) -> None:
+        self._steps.append(Step(self.moments[-1], moment, authors, is_left))
+        self.moments.append(moment)
+
+    def _explained(self, before: Moment, after: Moment, acts: list[Act]) -> Explained | None:
+        """Return what the inputs of these calls explain of the step; None if no input is known, or nothing changed."""
+        if not any(act.input for act in acts):
+            return None
+        old, new = _content_of(before), _content_of(after)
+        if old == new:
+            return None
+        calls = [(act, self._replay(act), act.end_ns >= after.at_ns) for act in acts if act.input]
+        return explain(old, new, calls)
+
+    def _replay(self, act: Act) -> Callable[[bytes | None], list[bytes | None]]:
+        """Return the function that computes the possible contents after the call from the one before it."""
+        given = act.input
+        assert given is not None
+
+        def replay(content: bytes | None) -> list[bytes | None]:
+            if content is not None and act.size >= 0 and len(content) != act.size:
+                act.is_doubtful = is_whole(given)
+            return contents_after(given, self.path, content, lambda path: self._source(act, path))
+
+        return replay
+
+    def _source(self, act: Act, path: str) -> bytes | None:
+        """Return the content of another file before the call, None if it is not known."""
+        given, name = act.input, journal_name(*act.author.session)
+        if given is None:
+            return None
+        for one in writes_of(self._place, path):
+            is_kept = one.journal == name and one.is_whole and one.exists
+            if is_kept and given.first_ns <= one.at_ns <= given.last_ns:
+                return one.content()
+        return None
+
+    def _authors_of_rest(self, before: Moment, after: Moment, acts: list[Act], found: Explained) -> tuple[Author, ...]:
+        """Return all that may have made what inputs have left over."""
+        others = [act for act in acts if act.input is None or act in found.unfitting]
+        if found.formatted:
+            others.append(found.parts[-1].call)
+        if not others:
+            command = self._only_command(self.moments[-1].at_ns, after)
+            if command is not None:
+                return (command,)
+        return (*authors_of([*others, *self._commands_at([after.changed_ns or 0], after)]), PERSON)
+
+    def _authors(self, before: Moment, after: Moment, acts: list[Act]) -> tuple[Author, ...]:
+        """Return all that may have made a step without known inputs."""
+        others = self._unexplained(before, after, acts)
+        if others is not None and not others and acts:
+            return authors_of([*acts, *self._commands_beside(acts, after)])
+        command = self._only_command(before.at_ns, after)
+        if command is not None:
+            return (command,)
+        return (*authors_of([*acts, *self._commands_at(others or (), after)]), PERSON)
+
+    def _only_command(self, since_ns: int, after: Moment) -> Author | None:
+        """Return the author of the command that alone can have made the last change before `after`, or None.
+
+        It ran at that time; the hook after it has noted its end; the content before it is known. No other session had a
+        call that may have written the file since `since_ns`, nor any call at that time.
+        """
+        if not after.changed_ns or not after.exists:
+            return None
+        acts = [act for act in self.acts if act.end_ns > since_ns and act.at_ns < after.at_ns and not act.is_over]
+        commands = [act for act in self._commands if act.at_ns < after.at_ns]
+        running = [act for act in (*acts, *commands) if act.may_write_at(after.changed_ns)]
+        ended = [act for act in running if act.is_ended and not act.is_once and self._is_known_before(act)]
+        owners = {(act.author.session, act.author.agent) for act in (*acts, *running)}
+        if not ended or len(owners) != 1:
+            return None
+        return ended[-1].author
+
+    def _is_known_before(self, act: Act) -> bool:
+        """Return True if the file's content right before this command is known."""
+        if act.has_state:
+            return True
+        name = journal_name(*act.author.session)
+        own = [one for one in self._versions if one.journal == name and one.at_ns <= act.at_ns]
+        if (name, act.at_ns) not in self._kept or not own or not own[-1].is_whole:
+            return False
+        return not self._states.has_before(name, own[-1].at_ns, act.at_ns)  # its version was pruned
+
+    def _commands_at(self, changes: Collection[int], before: Moment) -> list[Act]:
+        """Return the commands with unknown files that ran at one of these times of change.
+
+        Only those that began before the Moment `before`: its content was kept as the others began.
+        """
         return [
             act
             for act in self._commands
-            if any(act.at_ns - slack <= change <= act.late_ns + slack for change in changes)
+            if act.at_ns < before.at_ns and any(act.has_certainly_written_at(change) for change in changes)
+        ]
+
+    def _commands_beside(self, acts: list[Act], after: Moment) -> list[Act]:
+        """Return other sessions' commands with unknown files that may have run at the last change before `after`."""
+        sessions = {act.author.session for act in acts}
+        changed_ns = after.changed_ns if after.exists else after.at_ns  # a removal leaves no time
+        return [
+            act
+            for act in self._commands
+            if act.author.session not in sessions and act.at_ns < after.at_ns and act.may_write_at(changed_ns or 0)
         ]
 
     def _unexplained(self, before: Moment, after: Moment, acts: list[Act]) -> list[int] | None:
@@ -197,118 +292,57 @@ class History:
         """
         if after.changed_ns is None or not all(act.late_ns for act in acts) or _hides_changes(before, acts):
             return None
-        changes = [*self._changes_between(before, after), after.changed_ns]
+        changes = [*self._states.between(before.at_ns, after.at_ns), after.changed_ns]
         if not after.exists:
             changes[-1] = after.at_ns  # a removal leaves no time
         return [
             change
             for change in changes
-            if change != before.changed_ns
-            and not any(act.at_ns - journal.SLACK_NS <= change <= act.late_ns + journal.SLACK_NS for act in acts)
-        ]
-
-    def _changes_between(self, before: Moment, after: Moment) -> list[int]:
-        """Return the times of change noted by calls between two Moments that have kept no version."""
-        entries = [
-            entry
-            for data in self._journals.values()
-            for entry in journal.newest_first(data, self.path, ("wrote", "will"))
-        ]
-        return [
-            _number(entry.text.partition(" ")[0])
-            for entry in entries
-            if before.at_ns < entry.at_ns < after.at_ns and entry.text != NO_FILE
+            if change != before.changed_ns and not any(act.has_certainly_written_at(change) for act in acts)
         ]
 
     # ------------------------------------------------------------------------------------------- what is known
 
-    def _acts(self, versions: list[Version]) -> list[Act]:
-        found, known = [], set()
-        for name, data in self._journals.items():
-            owner, ends = journal.owner_of(data), _Ends(data)
-            looks = [one.at_ns for one in versions if one.journal == name and one.is_after]
-            for entry in self._entries(data):
-                found.append(_act(owner, entry, ends, looks))
-                known.add((name, entry.at_ns))
-            for entry in (*journal.newest_of(data, "ran"), *journal.newest_of(data, "runs")):
-                self._commands.append(_act(owner, entry, ends, ()))
-        for one in versions:
-            if not one.is_look and (one.journal, one.at_ns) not in known:  # its entry was never written, or is gone
-                author = Author(*_owner_by(one.journal, self._journals), at_ns=one.at_ns)
-                found.append(Act(author, float("inf"), 0, is_once=False))
-        for act in (*found, *self._commands):
-            ended_ns = self._ended.get(journal_name(*act.author.session), 0)
-            if ended_ns > act.at_ns:
-                act.end_ns, act.late_ns = min(act.end_ns, ended_ns), min(act.late_ns, ended_ns)
-        return found
-
-    def _entries(self, data: bytes) -> list[Entry]:
-        """Return the entries of a journal about calls that may have written the file."""
-        found, is_answered = [], False
-        for entry in journal.newest_first(data, self.path, ("wrote", "will", "wont")):
-            if entry.kind == "wrote" or (entry.kind == "will" and not is_answered):  # its hook was killed
-                found.append(entry)
-            is_answered = entry.kind != "will"
-        if b" clears " in data:
-            found += [entry for entry in journal.newest_of(data, "clears") if is_in(self.keys, entry.key)]
-        if b" ran " in data:
-            from swarm_hook_core.paths import keys_for, real_paths
-            from swarm_hook_core.traces.unread import Reading, UnreadCommands
-
-            real = real_paths()
-            found += UnreadCommands(data, Reading(None, real)).that_wrote(keys_for(self.path, "/", real))
-        return found
-
     def _moment(self, version: Version) -> Moment:
         found = Moment(version.at_ns, None, version.exists, version)
-        entries = journal.newest_first(self._journals.get(version.journal, b""), self.path, ("wrote", "is"))
-        entry = next((one for one in entries if one.at_ns == version.at_ns), None)
+        entry = self._states.at(version.journal, version.at_ns)
         if entry is not None:
             found.tool = entry.tool
-            if version.exists:
-                found.changed_ns = _number(entry.text.split(" ")[0 if entry.kind == "wrote" else 3])
+            words, place = entry.text.split(" "), 3 if entry.kind == "is" else 0
+            if version.exists and place < len(words):  # else the entry is torn
+                found.changed_ns = number_in(words[place])
         return found
 
 
-class _Ends:
-    """The entries of a journal that tell the ends of earlier calls, parsed once."""
+class _States:
+    """The states of the file at `path` that all `journals` have noted, parsed once: a file may have thousands."""
 
-    def __init__(self, data: bytes):
-        self._found: list[tuple[int, bytes, bytes]] = []  # time, kind, agent
-        for raw in data.split(b"\n"):
-            words = raw.partition(b"\0")[0].split(b" ")
-            if len(words) == 4 and words[0].isdigit() and words[1] in (b"over", b"is", *seen.CALLS):
-                self._found.append((int(words[0]), words[1], words[2]))
+    def __init__(self, path: str, journals: dict[str, bytes]):
+        self._at: dict[tuple[str, int], Entry] = {}  # (journal, time) -> its newest entry of that time
+        self._before: dict[str, list[int]] = {}  # journal -> times of its entries ``before``
+        changes: list[tuple[int, int]] = []  # time of the entry, time of the file's change noted there
+        for name, data in journals.items():
+            for entry in journal.newest_first(data, path, ("wrote", "will", "before", "is")):
+                if entry.kind != "will":
+                    self._at.setdefault((name, entry.at_ns), entry)
+                if entry.kind == "before":
+                    self._before.setdefault(name, []).append(entry.at_ns)
+                if entry.kind != "is" and entry.text != NO_FILE:
+                    changes.append((entry.at_ns, number_in(entry.text.partition(" ")[0])))
+        self._changes = sorted(changes)
 
-    def of(self, entry: Entry) -> float:
-        """Return the end of the call of `entry`, infinity if unknown.
+    def at(self, name: str, at_ns: int) -> Entry | None:
+        """Return the entry with a state by the journal `name` at this time, or None."""
+        return self._at.get((name, at_ns))
 
-        A later call of the same agent begins after it, unless the two may have run side by side.
-        """
-        agent, later = (entry.agent or "-").encode(), entry.at_ns + seen.APART_NS
-        ends = (
-            at
-            for at, kind, who in self._found
-            if who == agent and (at > later or (kind == b"over" and at > entry.at_ns))
-        )
-        return min(ends, default=float("inf"))
+    def has_before(self, name: str, since_ns: int, until_ns: int) -> bool:
+        """Return True if the journal has an entry ``before`` after the first time, up to the second."""
+        return any(since_ns < at_ns <= until_ns for at_ns in self._before.get(name, ()))
 
-    def is_noted(self, end_ns: float) -> bool:
-        """Return True if the hook after a call has noted this end."""
-        return any(at == end_ns and kind == b"over" for at, kind, _who in self._found)
-
-
-def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[int]) -> Act:
-    """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
-    author = Author(*owner, entry.agent, entry.tool, entry.at_ns)
-    look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))
-    end_ns = min(ends.of(entry), look_ns)
-    is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
-    late_ns = end_ns
-    is_exact = end_ns < float("inf") and (end_ns == look_ns or (not is_once and ends.is_noted(end_ns)))
-    if not is_exact:  # the next call tells only that this one is over by then
-        late_ns = min(end_ns, entry.at_ns + OWN_NS)
-    return Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"))
+    def between(self, since_ns: int, until_ns: int) -> list[int]:
+        """Return the times of change noted by calls between the two times."""
+        start, end = bisect_right(self._changes, (since_ns, 1 << 63)), bisect_left(self._changes, (until_ns,))
+        return [changed_ns for _at_ns, changed_ns in self._changes[start:end]]
 
 
 def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
@@ -316,25 +350,16 @@ def _hides_changes(before: Moment, acts: Iterable[Act]) -> bool:
     return any(act.at_ns > before.at_ns and not act.has_state for act in acts)
 
 
-def _authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:
-    """Return one Author for each session and agent, of its last call."""
-    return tuple({(act.author.session, act.author.agent): act.author for act in acts}.values())
+def _content_of(moment: Moment) -> bytes | None:
+    """Return the content; None for a missing file. Raises OSError if the version is gone."""
+    if not moment.exists:
+        return None
+    return moment.content()
 
 
 def _is_undo(before: Moment, after: Moment) -> bool:
     return before.tool == after.tool == UNDO and before.journal == after.journal and after.is_after and before.is_look
 
 
-def _owner_by(name: str, journals: dict[str, bytes]) -> tuple[str, str]:
-    """Return ``(runtime, session id)`` of the session with the journal of this `name`; its id may be abridged there."""
-    owner = journal.owner_of(journals.get(name, b""))
-    if owner[1]:
-        return owner
-    runtime, _, session_id = name.partition(".")
-    return runtime, session_id
-
-
-def _number(text: str) -> int:
-    if text.isdigit():
-        return int(text)
-    return 0
+def _is_save(before: Moment, after: Moment) -> bool:
+    return before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS

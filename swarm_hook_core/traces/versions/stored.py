@@ -5,30 +5,32 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.state import make_private, read_all, state_dir
+from swarm_hook_core.paths import own_path
+from swarm_hook_core.state import make_private, read_all, read_private
 from swarm_hook_core.traces import (
     AFTER,
-    CUT,
-    LATER,
     LOOK,
     LOST,
     MERGED,
-    WHOLE,
+    PATH,
     journal,
     journal_name,
     kept_dir,
     others_in,
     place_of,
+    traces_dir,
     version_path,
 )  # fmt: skip
-from swarm_hook_core.traces.versions import CONTENT, LIMIT_BYTES, NO_FILE
+from swarm_hook_core.traces.versions import CONTENT, NO_FILE
+from swarm_hook_core.traces.versions.locked import facts_in
+from swarm_hook_core.traces.versions.names import is_of, read_name, split_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
-_MARKS = (LATER, LOOK, AFTER, LOST)  # a MERGED text was never the content of its file
+LONGEST_PATH = 16384  # bytes
 _KEEPS_ATIME = hasattr(os, "O_NOATIME")  # a first version's atime means something
 _READ = os.O_RDONLY
 for _flag in ("O_NOATIME", "O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
@@ -47,6 +49,7 @@ class Version:
     is_whole   False: nothing was kept, or half of it; only that the session was about to write is known
     exists     False: there was no file
     mode       permissions of the file, without the owner's right to write
+    facts      Facts of a locked file; None for others
     """
 
     __slots__ = (
@@ -59,6 +62,7 @@ class Version:
         "is_whole",
         "exists",
         "mode",
+        "facts",
         "size",
         "times",
     )
@@ -71,6 +75,7 @@ class Version:
         self.is_look = mark in (LOOK, AFTER)
         self.is_after = mark == AFTER
         self.is_lost = mark == LOST
+        self.facts = facts_in(os.path.basename(path)) if mark == LOST else None
         self.mode = stat.S_IMODE(found.st_mode)
         self.exists = self.mode != NO_FILE
         self.is_whole = not self.exists or bool(self.mode & CONTENT and not self.mode & 0o200)
@@ -83,7 +88,7 @@ class Version:
             return b""
         handle = os.open(self.path, _READ)
         try:
-            data = read_all(handle, LIMIT_BYTES)
+            data = read_all(handle, self.size)
             if not _KEEPS_ATIME:
                 os.utime(self.path, ns=self.times)
             return data
@@ -142,20 +147,19 @@ def writes_of(place: str, path: str) -> list[Version]:
 
 
 def contents_of(path: str) -> list[Version]:
-    """Return all whole contents of the file at `path`, links resolved, that were ever kept, the newest first."""
-    found = _all_of(place_of(os.path.dirname(path)), path)
-    return [one for one in reversed(found) if one.is_whole and one.exists]
+    """Return all whole contents of the file at `path`, links resolved, that were ever kept, the newest first.
+
+    In all places: its folder, or the repository, may be another one by now.
+    """
+    found = [one for place in _names_in(kept_dir("")) for one in _all_of(place, path)]
+    return sorted((one for one in found if one.is_whole and one.exists), key=lambda one: -one.at_ns)
 
 
 def contents_below(folder: str) -> dict[str, list[Version]]:
-    """Return ``{path: contents}``, the newest first, of files below absolute `folder`, in all its repositories.
-
-    Files with a name too long to be read back are left out.
-    """
-    base = os.path.join(state_dir(), "kept")
+    """Return ``{path: contents}``, the newest first, of files below absolute `folder`, in all its repositories."""
     found: dict[str, list[Version]] = {}
-    for place in _names_in(base):
-        for session in _names_in(os.path.join(base, place)):
+    for place in _names_in(kept_dir("")):
+        for session in _names_in(kept_dir(place)):
             for path, one in _kept_by(place, session):
                 if one.exists and path.startswith(folder.rstrip(os.sep) + os.sep):
                     found.setdefault(path, []).append(one)
@@ -169,8 +173,7 @@ def _all_of(place: str, path: str) -> list[Version]:
         first = version_path(place, session, path)
         folder, name = os.path.split(first)
         for one in _names_in(folder):
-            mark = one[len(name) :][:2]
-            if one == name or (one.startswith(name) and mark in _MARKS and one[len(name) + 2 :].isdigit()):
+            if is_of(one, name):
                 found.append(_found_at(os.path.join(folder, one)))
     return sorted(filter(None, found), key=lambda version: version.at_ns)
 
@@ -190,36 +193,45 @@ def files_of(runtime: str, session_id: str, folder: str) -> list[str]:
 def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
     """Return ``[(path, version)]`` of the versions that a session has kept between the two times.
 
-    `name`: file name of its journal. Files with a name too long to be read back are left out.
+    `name`: file name of its journal.
     """
     return [(path, one) for path, one in _kept_by(place, name) if since_ns <= one.at_ns <= until_ns]
 
 
 def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     folder = os.path.join(kept_dir(place), name)
-    for one in _names_in(folder):
+    names = _names_in(folder)
+    long_paths: dict[str, str] | None = None
+    for one in names:
         path, mark, _at_ns = read_name(one)
         version = version_at(os.path.join(folder, one))
-        if path and mark != MERGED and version is not None:
+        if mark == MERGED or version is None:
+            continue
+        if not path:
+            if long_paths is None:
+                long_paths = _long_paths(place, name, names)
+            path = long_paths.get(split_name(one)[0], "")
+        if path:
             yield path, version
 
 
-def read_name(name: str) -> tuple[str, str, int]:
-    """Return ``(path, mark, time)`` of the version with this file name.
+def _long_paths(place: str, session: str, names: list[str]) -> dict[str, str]:
+    """Return ``{name of a first version: path}`` of files whose path does not fit into the name.
 
-    The path is that of its file, empty if it was too long. The mark is empty, and the time 0, for a first version.
+    The session's journal has them; for locked files, a note beside the copies (``PATH``). `names`: all in the
+    session's folder.
     """
-    mark, at_ns = "", 0
-    for one in (*_MARKS, MERGED):
-        head, found, at = name.rpartition(one)
-        if found and at.isdigit():
-            name, mark, at_ns = head, one, int(at)
-    if CUT in name:
-        return "", mark, at_ns
-    name = name.partition(WHOLE)[0]
-    for escape, letter in (("%2F", "/"), ("%5C", "\\"), ("%3A", ":"), ("%25", "%")):
-        name = name.replace(escape, letter)
-    return (name if os.path.isabs(name) else ""), mark, at_ns
+    journals = journals_of(os.path.join(traces_dir(), os.path.basename(place)))
+    keys = journal.newest_lines(journals.get(session, b""), ("wrote",))
+    found = {os.path.basename(version_path(place, session, path)): path for path in map(os.fsdecode, keys)}
+    for one in names:
+        if one.endswith(PATH):
+            try:
+                path = os.fsdecode(read_private(os.path.join(kept_dir(place), session, one), LONGEST_PATH))
+            except OSError:
+                continue  # removed just now
+            found[one[: -len(PATH)]] = path
+    return found
 
 
 def journals_of(place: str) -> dict[str, bytes]:
@@ -281,6 +293,6 @@ def _spellings(path: str) -> Iterator[str]:
     """Yield the path with links resolved, and with only those of its folder: a write may replace a link itself."""
     whole = os.path.realpath(path)
     yield whole
-    beside = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    beside = own_path(path)
     if beside != whole:
         yield beside

@@ -1,4 +1,4 @@
-"""``swarm-mcp dispatch --all``: progress while many tasks are worked on, and the summary at the end."""
+"""``swarm-mcp worker dispatch --all``: progress while many tasks are worked on, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def dispatch_all(args: Arguments, store: Store, requester: Session, request: Dis
                     changes.wait(work.seconds_left())
         except KeyboardInterrupt:
             progress.end()
-            progress.say("running workers go on; swarm-mcp dispatch --all waits for them again, and starts the others")
+            progress.say(
+                "running workers go on; swarm-mcp worker dispatch --all waits for them again, and starts the others"
+            )
             raise
         progress.end()
     ends = work.ends(store)
@@ -133,4 +135,4 @@ def _say_ends(ends: list[TaskEnd], stopped: str, mail: list[Message], reader: Re
     if stopped:
         say(f"no more workers were started: {stopped}")
     if any(end.task.status == DONE and task_trees.of_task(end.task.scope, end.task.id) for end in ends):
-        say("next: swarm-mcp merge --all")
+        say("next: swarm-mcp worker merge --all")

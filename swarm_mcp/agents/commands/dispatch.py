@@ -1,4 +1,4 @@
-"""``swarm-mcp dispatch``: handing a task to a live worker, or starting one for it."""
+"""``swarm-mcp worker dispatch``: handing a task to a live worker, or starting one for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swarm_mcp.cli.arguments import (
     MODES,
     ROLES,
     TASKS,
-    WORKERS,
+    WORKER,
     Arguments,
     Option,
     Usage,
@@ -61,7 +61,7 @@ OPTIONS = (
     ),
     Option(
         "--harness NAME",
-        "the harness to start: claude, codex, ..., as in `swarm-mcp harness list` (default:"
+        "the harness to start: claude, codex, ..., as in `swarm-mcp worker harness list` (default:"
         " SWARM_DISPATCH_HARNESS, SWARM_WORKER_HARNESS, HARNESS_PROVIDER, the one of this session)",
     ),
     Option("--directory DIR", "where to start it (default: this session's folder)", source=FOLDERS),
@@ -94,7 +94,7 @@ OPTIONS = (
     Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
     Option(
         "--worktree",
-        "give the task a work tree of the repository for itself, on a branch of its own; `swarm-mcp merge TASK` brings"
+        "give the task a work tree of its own, on a branch of its own; `swarm-mcp worker merge TASK` brings"
         " its commits back",
     ),
     *ACTING,
@@ -124,7 +124,7 @@ OF_WORKERS = (
         ),
         *OPTIONS,
     ),
-    group=WORKERS,
+    group=WORKER,
 )
 def dispatch(args: Arguments) -> int:
     """dispatch: hand a task to a live worker, or start one for it
@@ -133,7 +133,7 @@ def dispatch(args: Arguments) -> int:
     (harness, command, model, mode, effort or a limit) starts a worker in any case, unless the task has such a worker
     already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others wait.
 
-    --all works on the open tasks of this scope (`swarm-mcp request-task`, with --depends-on), each as soon as the tasks
+    --all works on the open tasks of this scope (`swarm-mcp task request`, with --depends-on), each as soon as the tasks
     that it depends on are done, and waits for the end. A failed task is tried once more, and the new worker is told the
     reason. Each worker may spend an even share of the rest of --max-cost, if its harness can be held to a limit. After
     an interruption, type the same command again: finished tasks stay done, and running workers are waited for. Exit 1
@@ -143,7 +143,7 @@ def dispatch(args: Arguments) -> int:
     any agent, or any caller with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 if the dispatch is refused. Exit 0 once the task
     exists, even if no worker could be started for it (status spawn_failed), and however it ends; --json has the status.
 
-    example: swarm-mcp dispatch "Renumber the migrations" --role implementer --file db/schema.sql --completion-wait 600
+    example: swarm-mcp worker dispatch "Renumber the migrations" --file db/schema.sql --completion-wait 600
     """
     request = _request(args)
     with Store() as store:

@@ -120,5 +120,5 @@ def _next_step(answer: dict[str, Any]) -> str:
     """Return the command that shows how the task goes on: the log of its worker, if a supervisor of ours keeps one."""
     task = short(answer["task_id"])
     if answer["status"] == "spawned" and answer["spawner"] in SUPERVISED:
-        return f"swarm-mcp logs {task} -f"
-    return f"swarm-mcp task {task}"
+        return f"swarm-mcp worker logs {task} -f"
+    return f"swarm-mcp task show {task}"

@@ -10,7 +10,7 @@ from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.checks import command_of, environment_test, version_of
 from swarm_mcp.agents.harness.slash_commands import slash_commands
-from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKERS, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
@@ -42,7 +42,7 @@ NAME = Word("NAME", "the harness", optional=True, source=())
         Option("--directory DIR", "where it is to run (default: here)", source=FOLDERS),
         JSON,
     ),
-    group=WORKERS,
+    group=WORKER,
 )
 def harness(args: Arguments) -> int:
     """harness: list and check the agent command lines that can run here
@@ -54,7 +54,7 @@ def harness(args: Arguments) -> int:
 
     SWARM_HARNESS_<NAME> sets the words that start a harness instead of its name; <NAME>_DEFAULT_MODEL sets its model.
 
-    example: swarm-mcp harness doctor claude
+    example: swarm-mcp worker harness doctor claude
     """
     actions = {"list": _list, "doctor": _doctor, "models": _models, "commands": _commands}
     return actions[args.words[0]](args, "".join(args.words[1:]))

@@ -6,7 +6,7 @@ from swarm_mcp import __version__
 from swarm_mcp.agents.commands import run_options
 from swarm_mcp.agents.loop import agent, commands, sources
 from swarm_mcp.agents.loop.settings import LoopSettings
-from swarm_mcp.cli.arguments import MODES, WORKERS, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import MODES, WORKER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
 
 _BESIDE = ("session", "auth", "tools", "hooks", "help")
@@ -26,7 +26,7 @@ _INNER = ("tool", "provider")  # started by the executables of built-in plugins
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
     Usage(choice("auth"), choice("list", "set", "remove"), Word("PROVIDER", optional=True, source=())),
     Usage(choice("tools", "hooks", "help", "version")),
-    group=WORKERS,
+    group=WORKER,
 )
 def loop(args: Arguments) -> int:
     """loop: run the embedded agent loop, as a plugin of the bash harness
@@ -44,7 +44,7 @@ def loop(args: Arguments) -> int:
     asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS); 130
     interrupted; 143 ended by a signal.
 
-    example: swarm-mcp loop "add a test for the empty list in parse.py"
+    example: swarm-mcp worker loop "add a test for the empty list in parse.py"
     """
     words = list(args.words) or ["agent"]
     name = words[0]

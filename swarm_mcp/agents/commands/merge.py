@@ -9,7 +9,7 @@ from swarm_mcp.agents.dispatch.merging import Merged, MergeStopped
 from swarm_mcp.agents.dispatch.merging import merge as bring_back
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.answers.views import short
-from swarm_mcp.cli.arguments import ACTING, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import process_holder, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
@@ -33,21 +33,21 @@ from swarm_mcp.store import Store
         *ACTING,
     ),
     refuses=True,
-    group=WORKERS,
+    group=WORKER,
 )  # fmt: skip
 def merge(args: Arguments) -> int:
     """merge: merge the commits of workers with work trees of their own
 
-    `swarm-mcp dispatch --worktree` gives a worker a work tree and a branch. merge puts the commits of that branch on
-    top of the branch that is checked out here, in their order, and removes the work tree and its branch; commits and
-    changes that are not in the result are never thrown away. Meanwhile it locks the repository and all files that it
-    changes. Several tasks come in the order in which they were begun. Without a task, it lists the work trees and their
-    states.
+    `swarm-mcp worker dispatch --worktree` gives a worker a work tree and a branch. merge puts the commits of that
+    branch on top of the branch that is checked out here, in their order, and removes the work tree and its branch;
+    commits and changes that are not in the result are never thrown away. Meanwhile it locks the repository and all
+    files that it changes. Several tasks come in the order in which they were begun. Without a task, it lists the work
+    trees and their states.
 
     On a conflict, or if a merge would overwrite uncommitted changes here, it stops, names the files, and leaves this
     work tree and the task's as they were. Exit 1 then, and if another session holds one of the files.
 
-    example: swarm-mcp merge 6ff1c928
+    example: swarm-mcp worker merge 6ff1c928
     """
     target = task_trees.work_tree_at(here())
     known = task_trees.task_trees(target)
@@ -92,7 +92,7 @@ class _Holding:
 
     def take(self, files: list[str]) -> None:
         """Lock the files at these absolute paths. Raises LockRefused."""
-        facts = {"note": "swarm-mcp merge", "mode": "exclusive", "agent": self._agent, "tool": "merge"}
+        facts = {"note": "swarm-mcp worker merge", "mode": "exclusive", "agent": self._agent, "tool": "merge"}
         self.wanted = requested(self._store, self._instance, files, False, None, **facts)
         self._taken.append(acquire_shown(self._args, self._store, self._instance, self.wanted))
 
@@ -119,7 +119,7 @@ def _chosen(store: Store, references: list[str], known: list[TaskTree]) -> list[
             raise SwarmError(f"the ids of several tasks begin with {reference[:60]!r}: {ids}")
         if not matches:
             raise SwarmError(
-                f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them"
+                f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp worker merge lists them"
             )
         found += matches
     return [tree for tree in known if tree in found]
@@ -129,7 +129,7 @@ def _require_ended(store: Store, tree: TaskTree, instance: Session) -> None:
     worker = task_trees.worker_of(store, tree, but=instance.id)
     if worker:
         raise MergeStopped(
-            tree, f"{worker} is at work in its work tree", [], f"swarm-mcp logs {short(tree.task_id)} -f"
+            tree, f"{worker} is at work in its work tree", [], f"swarm-mcp worker logs {short(tree.task_id)} -f"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
-from swarm_mcp.cli.arguments import ACTING, WORKERS, Arguments, Usage, verb
+from swarm_mcp.cli.arguments import ACTING, WORKER, Arguments, Usage, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
@@ -30,12 +30,12 @@ ROLES = {
 
 @verb(
     Usage(*ACTING),
-    group=WORKERS,
+    group=WORKER,
 )
 def roles(args: Arguments) -> int:
     """roles: the roles a session can take, and the role of this one
 
-    example: swarm-mcp roles
+    example: swarm-mcp worker roles
     """
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

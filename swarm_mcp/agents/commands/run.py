@@ -10,7 +10,7 @@ from typing import Any
 from swarm_hook_core.environment import identity, is_word
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.agents.commands import run_options
-from swarm_mcp.agents.commands.run_display import CountedRun, WatchedRun
+from swarm_mcp.agents.commands.live import Counts, Live
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.agents.harness.checks import command_of
@@ -32,7 +32,7 @@ from swarm_mcp.cli.arguments import (
     MODES,
     ROLES,
     SCOPE,
-    WORKERS,
+    WORKER,
     Arguments,
     Option,
     Usage,
@@ -40,6 +40,7 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import complain, refused, say_text, show
+from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import CANCEL
@@ -58,7 +59,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         Word("PROMPT", "the prompt; - reads it from standard input", optional=True, repeated=True),
         Option(
             "--harness NAME",
-            "claude, codex, pi, ..., as in `swarm-mcp harness list` (default: HARNESS_PROVIDER, else claude)",
+            "claude, codex, pi, ..., as in `swarm-mcp worker harness list` (default: HARNESS_PROVIDER, else claude)",
             source=(),
         ),
         Option("--watch", "show the events as they happen; at a terminal with a line of totals"),
@@ -79,7 +80,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
             "--command WORDS",
             "the command of the harness `process`; for other harnesses, a command instead of their own",
         ),
-        Option("--resume SESSION", "continue a session: its id, or the id of a run (swarm-mcp runs)", source=()),
+        Option("--resume SESSION", "continue a session: its id, or the id of a run (swarm-mcp worker runs)", source=()),
         Option("--fork", "leave the session of --resume as it is, and continue a copy of it"),
         Option("--add-dir DIR", "one more folder that it may work in", repeatable=True, source=FOLDERS),
         Option(
@@ -93,7 +94,7 @@ DEFAULT_ROLE = "run"  # not to be taken for a session that waits for work
         SCOPE,
         JSON,
     ),
-    group=WORKERS,
+    group=WORKER,
 )
 def run(args: Arguments) -> int:
     """run: run an agent on one prompt, and print its answer
@@ -103,13 +104,13 @@ def run(args: Arguments) -> int:
     standard error. Ctrl-C ends the agent with all its processes.
 
     If the harness lacks an ability that protects you (mode, limits, schema), the run is refused before it starts; for
-    other missing abilities a line on standard error says that the option is left out. `swarm-mcp harness list` shows
-    the abilities of each.
+    other missing abilities a line on standard error says that the option is left out. `swarm-mcp worker harness list`
+    shows the abilities of each.
 
     Exit 0 for success, 1 for a failure (one line has the reason), 124 after --timeout, 125 if the harness lacks an
     ability, 130 interrupted.
 
-    example: swarm-mcp run --watch --mode read-only "What is the oldest open question in SPEC.md?"
+    example: swarm-mcp worker run --watch --mode read-only "What is the oldest open question in SPEC.md?"
     """
     adapter = registry.get(args.value("--harness"))
     query = checked(_query(args, adapter))
@@ -129,7 +130,7 @@ def run(args: Arguments) -> int:
         show(result.to_dict())
     elif result.is_error:
         complain(f"swarm-mcp run: {result.error_category}: {one_line(result.error_message or '')}"
-                 f" (swarm-mcp logs {result.run_id[:8]})")  # fmt: skip
+                 f" (swarm-mcp worker logs {result.run_id[:8]})")  # fmt: skip
     elif not was_shown:
         say_text(answer_text(result).rstrip("\n"))
     if ended_by:
@@ -203,7 +204,7 @@ def _prompt(args: Arguments) -> str:
             raise UsageError("standard input is closed")
         return sys.stdin.buffer.read().decode("utf-8", "replace")
     if not args.words and not args.value("--command"):
-        raise UsageError("missing the prompt: swarm-mcp run PROMPT..., or - for standard input")
+        raise UsageError("missing the prompt: swarm-mcp worker run PROMPT..., or - for standard input")
     return " ".join(args.words)
 
 
@@ -274,3 +275,53 @@ def _supervised(
         display.close()
     run_row.close(result)
     return result, sum(caught[:1])
+
+
+class CountedRun:
+    """A run without --watch: one step on standard error, with totals at a terminal."""
+
+    def __init__(self, as_json: bool, run_id: str, harness: str):
+        self._progress = Progress(as_json, aside=True, margin="swarm-mcp run: ")
+        self._counts, self._has_begun = Counts(), False
+        self._words = f"{harness} is working (swarm-mcp worker logs {run_id[:8]} -f)"
+
+    def note(self, event: Event) -> None:
+        """Count one event."""
+        self._counts.add(event)
+
+    def tick(self) -> None:
+        """Update the line."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._progress.begin(self._words)
+        self._progress.note("  ".join([self._words, *self._counts.words()]))
+
+    def close(self) -> None:
+        """Take the line away."""
+        self._progress.end()
+        self._progress.__exit__()
+
+
+class WatchedRun:
+    """A run with --watch: every event, and at a terminal a line of totals below."""
+
+    def __init__(self, as_json: bool, folder: str, model: str):
+        stream = sys.stdout
+        if as_json:
+            stream = sys.stderr
+        self._live = stream and Live.at_terminal(stream, folder=folder, model=model)
+
+    def note(self, event: Event) -> None:
+        """Show one event."""
+        if self._live:
+            self._live.show(event)
+
+    def tick(self) -> None:
+        """Update the line of totals."""
+        if self._live:
+            self._live.tick()
+
+    def close(self) -> None:
+        """Take the line of totals away."""
+        if self._live:
+            self._live.close()

@@ -13,7 +13,7 @@ from swarm_mcp.agents.harness.record import events_in
 from swarm_mcp.agents.harness.transcript import transcript
 from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import outcome
-from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import flush, listing, say, show_with_list
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -36,15 +36,15 @@ POLL_SECONDS = 0.5
         SCOPE,
         JSON,
     ),
-    group=WORKERS,
+    group=WORKER,
 )
 def runs(args: Arguments) -> int:
     """runs: the agent runs of this scope, the newest first
 
-    Lists the runs that `swarm-mcp run` and `swarm-mcp dispatch` have started, with the outcome, the cost if it is
-    known, and the task. Runs are kept for a month.
+    Lists the runs that `swarm-mcp worker run` and `swarm-mcp worker dispatch` have started, with the outcome, the cost
+    if it is known, and the task. Runs are kept for a month.
 
-    example: swarm-mcp runs --state running
+    example: swarm-mcp worker runs --state running
     """
     scope, wanted = current_scope(args.value("--scope")), args.value("--state")
     with Store(read_only=True) as store:
@@ -81,23 +81,23 @@ def _table(rows: list[Run], reader: Reader) -> None:
     Usage(
         Word(
             "TASK|RUN",
-            "the task or the run, by an id or its beginning: swarm-mcp runs lists them; of a task the newest is shown",
+            "the task or the run, by an id or its beginning (swarm-mcp worker runs); of a task the newest is shown",
             source=TASKS,
         ),
         Option("--follow", "go on until the run has ended", also="-f"),
         SCOPE,
         JSON,
     ),
-    group=WORKERS,
+    group=WORKER,
 )
 def logs(args: Arguments) -> int:
     """logs: the transcript of an agent run
 
-    Prints the transcript, as `swarm-mcp run --watch` does, and at the end the path of the record. --json prints the run
-    and its transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries without
-    a meaning to swarm.
+    Prints the transcript, as `swarm-mcp worker run --watch` does, and at the end the path of the record. --json prints
+    the run and its transcript, with --follow one entry of the transcript on each line. SWARM_DEBUG=1 also shows entries
+    without a meaning to swarm.
 
-    example: swarm-mcp logs 4f1c2b7e -f
+    example: swarm-mcp worker logs 4f1c2b7e -f
     """
     follow = args.given("--follow")
     with Store(read_only=True) as store:

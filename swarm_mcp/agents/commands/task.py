@@ -7,7 +7,7 @@ from swarm_mcp.agents.commands.work_words import report_lines, run_lines
 from swarm_mcp.answers.size import fitted, printed
 from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import about, find_task, outcome
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASKS, WORKERS, Arguments, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TASK, TASKS, Arguments, Usage, Word, verb
 from swarm_mcp.cli.output import moment, say, say_prose, show
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.message import Message
@@ -25,7 +25,7 @@ from swarm_mcp.store import Store
         ABSOLUTE,
         *ACTING,
     ),
-    group=WORKERS,
+    group=TASK,
 )
 def task(args: Arguments) -> int:
     """task: all facts about one task
@@ -34,7 +34,7 @@ def task(args: Arguments) -> int:
     about it that are still kept. No message is marked as read. Tasks of another identity are not shown. With --json:
     {"task", "runs", "messages"}.
 
-    example: swarm-mcp task 6ff1c928
+    example: swarm-mcp task show 6ff1c928
     """
     scope = current_scope(args.value("--scope"))
     with Store(read_only=True) as store:

@@ -38,10 +38,10 @@ def report_lines(result: str | None) -> list[str]:
 def run_lines(run: Run) -> list[str]:
     """Return lines on the changes, duration and cost of a run; unknown parts are left out."""
     if run.state != ENDED:
-        return [f"its worker has not ended yet; swarm-mcp logs {short(run.id)} -f"]
+        return [f"its worker has not ended yet; swarm-mcp worker logs {short(run.id)} -f"]
     result = run.result or {}
     lines = changes_in_words(result.get("changes"))
-    return [*lines, f"{_taken(run, result)}; swarm-mcp logs {short(run.id)}"]
+    return [*lines, f"{_taken(run, result)}; swarm-mcp worker logs {short(run.id)}"]
 
 
 def _taken(run: Run, result: dict[str, Any]) -> str:

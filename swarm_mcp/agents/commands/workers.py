@@ -15,7 +15,7 @@ from swarm_mcp.agents.dispatch.assignment import read
 from swarm_mcp.agents.dispatch.nursery import tend
 from swarm_mcp.agents.dispatch.supervision import Supervisor
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
-from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKERS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.main import main
 from swarm_mcp.cli.output import answer as print_answer
 from swarm_mcp.cli.output import complain, say, show
@@ -40,7 +40,7 @@ _ENDS = {"none": "it had no worker", "ending": "its worker is being ended", "end
         *ACTING,
     ),
     refuses=True,
-    group=WORKERS,
+    group=WORKER,
 )
 def cancel(args: Arguments) -> int:
     """cancel: cancel a task, and end its worker
@@ -49,10 +49,10 @@ def cancel(args: Arguments) -> int:
     this one are cancelled with it. The requester and the assignee of a task may cancel it; if the requester is gone,
     any gateway may.
 
-    A work tree from `swarm-mcp dispatch --worktree` stays, with its changes, until `swarm-mcp merge`. --discard throws
-    it away, and prints the last commits of its branches. It also works after the task has ended.
+    A work tree from `swarm-mcp worker dispatch --worktree` stays, with its changes, until `swarm-mcp worker merge`.
+    --discard throws it away, and prints the last commits of its branches. It also works after the task has ended.
 
-    example: swarm-mcp cancel 6ff1c928
+    example: swarm-mcp worker cancel 6ff1c928
     """
     reference = args.words[0]
     with Store() as store:
@@ -83,7 +83,9 @@ def _tree_to_discard(reference: str) -> TaskTree:
     """The work tree of the task that is meant. Raises Refused."""
     tree = task_trees.find(task_trees.work_tree_at(here()), reference)
     if tree is None:
-        raise Refused(f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp merge lists them")
+        raise Refused(
+            f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp worker merge lists them"
+        )
     return tree
 
 
@@ -118,31 +120,31 @@ def _subject(answer: dict[str, Any]) -> str:
 @verb(
     Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
     refuses=True,
-    group=WORKERS,
+    group=WORKER,
 )
 def pause(args: Arguments) -> int:
     """pause: stop a worker for now; it keeps its task
 
-    The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp resume` or `swarm-mcp
-    cancel`. This works for workers under a supervisor of swarm-mcp (spawners process and tmux).
+    The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp worker resume` or
+    `swarm-mcp worker cancel`. This works for workers under a supervisor of swarm-mcp (spawners process and tmux).
 
-    example: swarm-mcp pause 6ff1c928
+    example: swarm-mcp worker pause 6ff1c928
     """
-    return _order(args, control.pause, "is being paused; swarm-mcp resume goes on with it")
+    return _order(args, control.pause, "is being paused; swarm-mcp worker resume goes on with it")
 
 
 @verb(
     Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
     refuses=True,
-    group=WORKERS,
+    group=WORKER,
 )
 def resume(args: Arguments) -> int:
     """resume: let a paused worker go on
 
     It continues its conversation where the harness can do that; else it starts anew and is told how far it was. Where
-    no worker has the task any more, `swarm-mcp dispatch --resume TASK` starts one.
+    no worker has the task any more, `swarm-mcp worker dispatch --resume TASK` starts one.
 
-    example: swarm-mcp resume 6ff1c928
+    example: swarm-mcp worker resume 6ff1c928
     """
     return _order(args, control.resume, "goes on")
 

@@ -97,7 +97,7 @@ def read(text: str) -> Assignment:
     try:
         assignment = Assignment(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
-        raise SwarmError("this is no assignment; swarm-mcp dispatch gives one") from None
+        raise SwarmError("this is no assignment; swarm-mcp worker dispatch gives one") from None
     return assignment._replace(command=tuple(assignment.command))
 
 

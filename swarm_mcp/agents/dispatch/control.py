@@ -134,7 +134,7 @@ def _worked_on(store: Store, actor: Session, reference: str) -> tuple[Task, Run]
     if task.status in TERMINAL:
         raise Refused(f"Task is already {task.status}")
     if run is None:
-        raise Refused(f"no worker of ours is at it; swarm-mcp dispatch --resume {task.id} starts one")
+        raise Refused(f"no worker of ours is at it; swarm-mcp worker dispatch --resume {task.id} starts one")
     _require_party(store, actor, task.requester, task.assignee)
     return task, run
 

@@ -167,7 +167,7 @@ def told(tree: TaskTree) -> str:
         place = f"on branch {state.branch}"
     else:
         place = f"in {tree.top}"
-    return f"[{commits} {place}{rest}: swarm-mcp merge {short(tree.task_id)}]"
+    return f"[{commits} {place}{rest}: swarm-mcp worker merge {short(tree.task_id)}]"
 
 
 def worker_of(store: Store, tree: TaskTree, but: str = "") -> str:
@@ -280,7 +280,7 @@ def _take_in(top: str, commit: str) -> None:
         named = f" in {', '.join(files[:MOST_NAMED])}"
     else:
         named = ""
-    raise Refused(f"the work of earlier tasks conflicts{named}: swarm-mcp merge brings it together")
+    raise Refused(f"the work of earlier tasks conflicts{named}: swarm-mcp worker merge brings it together")
 
 
 def _top(tree: Tree, task_id: str, title: str) -> str:

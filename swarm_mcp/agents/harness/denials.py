@@ -1,6 +1,6 @@
 """Refusals of ours in a harness's output: the file, its holder, and the holder's note.
 
-Harnesses pass on the words only (``swarm_hook_core.wording``, ``storms``, ``brief_reason``), each in its own frame. A
+Harnesses pass on the words only (``swarm_hook_core.wording``, ``storms``, ``denial``), each in its own frame. A
 test reads the words of those modules back.
 """
 

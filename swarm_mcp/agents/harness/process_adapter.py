@@ -19,7 +19,7 @@ class Process(HarnessAdapter):
 
     name = "process"
     label = "Any command"
-    instructions = "Name the command: swarm-mcp run --harness process --command 'make check'"
+    instructions = "Name the command: swarm-mcp worker run --harness process --command 'make check'"
     capabilities = Capabilities()
     is_opaque = True
     doc = """\

@@ -1,8 +1,8 @@
 """The request of a run, in words that every harness understands; and the same read from a configuration.
 
-A configuration is a JSON object with the fields of a ``Query`` (without the child's identity). ``swarm-mcp run`` makes
-one of its flags, environment tests read one, and a caller may keep one in a file. It is read by type, with fallbacks,
-never an exception.
+A configuration is a JSON object with the fields of a ``Query`` (without the child's identity). ``swarm-mcp worker run``
+makes one of its flags, environment tests read one, and a caller may keep one in a file. It is read by type, with
+fallbacks, never an exception.
 """
 
 from __future__ import annotations

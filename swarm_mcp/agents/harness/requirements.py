@@ -30,7 +30,7 @@ def require_possible(adapter: HarnessAdapter, query: Query) -> None:
     )
     missing = [words for wanted, flag, words in asked if wanted and not getattr(adapter.capabilities, flag)]
     if missing:
-        raise Unsupported(f"{adapter.name} cannot be given {', nor '.join(missing)} (swarm-mcp harness list)")
+        raise Unsupported(f"{adapter.name} cannot be given {', nor '.join(missing)} (swarm-mcp worker harness list)")
 
 
 def left_out(adapter: HarnessAdapter, query: Query) -> list[str]:

@@ -5,7 +5,7 @@
 ``stages``          one stage: hooks in order of their numbers, each one's output the next one's input; a built-in hook
                     gives way to a file of the same name anywhere in ``sources``
 ``sources``         the places of plugins: ours, the home folder's, every ``.harness`` down to the present folder
-``session``         a folder of markdown; ``conversation``: one prompt after the other at a terminal
+``session``         a folder of markdown
 ``conf_files``      variants as ``.conf`` files, some of them ours (``bundled/``); ``agent_variants``: a reviewer, ...
 ``providers``       models behind HTTP, or executables; ``keys`` that were kept for them
 ``tools``           the model's tools; ``calls`` carries calls out

@@ -1,4 +1,4 @@
-"""The harness ``loop``: ``swarm-mcp loop``, a part of this package that writes our own events."""
+"""The harness ``loop``: ``swarm-mcp worker loop``, a part of this package that writes our own events."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Loop(HarnessAdapter):
     label = "The embedded loop"
     instructions = (
         "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own;"
-        " or have a key kept: swarm-mcp loop auth set PROVIDER"
+        " or have a key kept: swarm-mcp worker loop auth set PROVIDER"
     )
     session_pattern = PATTERN.pattern.removesuffix(r"\Z")
     capabilities = Capabilities(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from swarm_mcp.agents.loop import agent_variants, calls, conversation, prompts, session, sources, stages, tools
+from swarm_mcp.agents.loop import agent_variants, calls, prompts, session, sources, stages, tools
 from swarm_mcp.agents.loop.mcp_servers import Servers
 from swarm_mcp.agents.loop.providers import choice
 from swarm_mcp.agents.loop.providers.choice import Provider
@@ -22,6 +24,13 @@ from swarm_mcp.agents.loop.swarm_session import SwarmSession
 from swarm_mcp.processes.reaper import Reaper
 
 STEPS_PER_TURN = 3
+
+LEAVE, ANEW, HELP = "/exit", "/new", "/help"
+GUIDE = f"""\
+Each line is a prompt; /NAME of a skill puts that skill before it. Ctrl-C ends what is being done.
+{ANEW}   go on in a session of its own
+{LEAVE}  leave, as Ctrl-D does; `swarm-mcp worker loop SESSION` goes on later"""
+ASK = "\n> "
 
 
 class Ended(NamedTuple):
@@ -160,7 +169,7 @@ def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str 
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         if not words[_is_session(words) :] and not as_json and _is_a_person_there():
-            return conversation.hold(partial(_answer, wishes), resume or "".join(words))
+            return converse(partial(_answer, wishes), resume or "".join(words))
         report: Report = Report()
         if as_json:
             report = JsonReport()
@@ -233,7 +242,7 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
     else:
         prompt = sys.stdin.read()
     if not prompt.strip() and not known:
-        raise LoopFailure("the task is missing: swarm-mcp loop [SESSION] WORDS, or the words on standard input")
+        raise LoopFailure("the task is missing: swarm-mcp worker loop [SESSION] WORDS, or the words on standard input")
     loop = LoopRun(settings, report, known.cwd if known else settings.folder)
     try:
         _resolve(loop, known)
@@ -301,3 +310,32 @@ def _stop(*_signal: object) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a second one must not keep us from leaving in order
     raise Stopped
+
+
+def converse(answer: Callable[[str, str], tuple[int, str]], session_id: str) -> int:
+    """Ask for prompts until the person leaves; return the exit code.
+
+    `answer` carries out a prompt in a session (empty: a new one), and returns an exit code and the session's id. Locks
+    that a prompt's run has taken are released with its answer, as in the bash harness.
+    """
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  (lines can be edited, and earlier ones had again)
+    print(f"{HELP} says what there is, {LEAVE} or Ctrl-D leaves", flush=True)
+    while True:
+        try:
+            prompt = input(ASK).strip()
+        except EOFError:
+            print()
+            return 0
+        except KeyboardInterrupt:  # the line is thrown away, as a shell does
+            continue
+        if prompt == LEAVE:
+            return 0
+        if prompt == HELP:
+            print(GUIDE)
+        elif prompt == ANEW:
+            session_id = ""
+        elif prompt:
+            code, session_id = answer(prompt, session_id)
+            if code == STOPPED:
+                return STOPPED

@@ -1,4 +1,4 @@
-"""The commands of `swarm-mcp loop` other than running the agent."""
+"""The commands of `swarm-mcp worker loop` other than running the agent."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def show_session(words: list[str]) -> list[str]:
     if verb == "dir":
         return [session.find(settings.sessions, session_id).path if session_id else settings.sessions]
     if verb != "show" or not session_id:
-        raise UsageError("usage: swarm-mcp loop session list | show ID | dir [ID]")
+        raise UsageError("usage: swarm-mcp worker loop session list | show ID | dir [ID]")
     found = session.find(settings.sessions, session_id)
     names = sorted(name for name in os.listdir(found.folder) if name.endswith(".md"))
     return [*(f"{name}={value}" for name, value in found.conf.items()), f"messages={len(names)}", *names]
@@ -86,7 +86,7 @@ def show_hooks(loop: LoopRun) -> list[str]:
 def show_help(loop: LoopRun) -> list[str]:
     """Return the lines of the help: commands, providers, variables."""
     environ = loop.environment()
-    lines = ["usage: swarm-mcp loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
+    lines = ["usage: swarm-mcp worker loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
     for name in sorted({*DESCRIBED, *sources.executables(loop.sources, "commands")}):
         path = override(name, loop)
         said = DESCRIBED.get(name, "")
@@ -133,7 +133,7 @@ def auth(words: list[str], loop: LoopRun) -> list[str]:
             raise UsageError(f"no key is kept for {name[:60]!r}")
         return [f"forgot the key of {name}"]
     if verb != "set" or not name:
-        raise UsageError("usage: swarm-mcp loop auth list | set PROVIDER | remove PROVIDER")
+        raise UsageError("usage: swarm-mcp worker loop auth list | set PROVIDER | remove PROVIDER")
     if name not in known:
         raise UsageError(f"there is no provider {name[:60]!r}; there are {', '.join(sorted(known))}")
     if sys.stdin is not None and sys.stdin.isatty():

@@ -12,15 +12,15 @@ from swarm_mcp import __version__
 from swarm_mcp.agents.harness.hs.session import nearest_sessions
 from swarm_mcp.errors import SwarmError
 
-# Exit codes of `swarm-mcp loop`, beside those of every command.
+# Exit codes of `swarm-mcp worker loop`, beside those of every command.
 FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
 
 
 class LoopFailure(SwarmError):
     """A run cannot go on; the text says why, in one line.
 
-    `category` is one of ``harness.outcome.ERRORS``; `exit_code` is that of `swarm-mcp loop`; `retry_not_before` is the
-    Unix time until which an endpoint wants us to wait.
+    `category` is one of ``harness.outcome.ERRORS``; `exit_code` is that of `swarm-mcp worker loop`; `retry_not_before`
+    is the Unix time until which an endpoint wants us to wait.
     """
 
     retry_not_before: float | None = None

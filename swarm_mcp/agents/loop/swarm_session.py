@@ -115,7 +115,7 @@ class SwarmSession:
         with _recorded("pre_tool_use"):
             call = self._call(made, "PreToolUse")
             verdict = self._core_for(is_ours).check(call)
-            self.core.tell_owners(verdict, call)
+            self.core.report(verdict, call)
             if verdict is not None and verdict.denial is not None:
                 self._report(verdict.denial, made)
                 return str(verdict.denial.reason)

@@ -200,6 +200,7 @@ TOOLS = (
         {"task_id": text("The task's id.")},
         _pause,
         required=("task_id",),
+        is_listed=False,
     ),
     Tool(
         "resume_task",
@@ -208,5 +209,6 @@ TOOLS = (
         {"task_id": text("The task's id.")},
         _resume,
         required=("task_id",),
+        is_listed=False,
     ),
 )  # fmt: skip

@@ -6,8 +6,8 @@ import os
 from time import localtime, strftime
 
 from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import NoLines
-from swarm_hook_core.traces.versions.steps import PERSON
 from swarm_mcp.answers.text_width import width
 from swarm_mcp.answers.views import short
 from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.traces.versions.steps import Author
+    from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.dirty import DirtyFile
     from swarm_mcp.changes.uncommitted import OwnedLine
 

@@ -9,10 +9,11 @@ from swarm_mcp.changes.dirty import relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, Owners, owners_for
 from swarm_mcp.changes.patch import patch_of, quoted_name
 from swarm_mcp.changes.uncommitted import uncommitted
+from swarm_mcp.changes.whole_patch import whole_patch
 from swarm_mcp.cli.arguments import ACTING, CHANGES, INSTANCES, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import for_people, listing, say, say_patch, show
 from swarm_mcp.domain.session import REMOTE
-from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import clean, current_scope, here
 from swarm_mcp.sessions.acting import find_acting_session, is_person
 from swarm_mcp.sessions.agents_shell import TERMINAL
@@ -48,8 +49,9 @@ def diff(args: Arguments) -> int:
     not. Without FILE: the whole work tree.
 
     The patch is against the last commit, and `git apply` takes it. That of one author applies to the last commit
-    without the others' changes. Files without lines (binary, a link, a submodule, over 1 MiB, kept by git-lfs) are
-    named in lines that begin with "#", with the sessions that may have written them.
+    without the others' changes. A file without lines is named in a line that begins with "#", with the sessions that
+    may have written it. The patch has it whole if it is binary, a link, or over 1 MiB; a submodule, a file over 16 MiB,
+    and one kept by git-lfs are only named.
 
     With --json: {"top", "files": [{"file", "old_mode", "new_mode", "reason", "authors", "hunks": [{"old_line",
     "removed", "new_line", "added", "ambiguous", "authors"}]}]}. Each author is {"name", "is_person", "runtime",
@@ -76,7 +78,7 @@ def diff(args: Arguments) -> int:
             _say_stat(files, sessions, owners)
         else:
             for one in files:
-                _say_file(one, sessions, owners)
+                _say_file(top, one, sessions, owners)
             if not files and for_people():
                 say("(no uncommitted changes)")
     return 0
@@ -89,11 +91,9 @@ def _chosen(args: Arguments, store: Store, owners: Owners, files: list[ChangedFi
     found: set[Session] = set()
     if args.given("--person"):
         found.add(PERSONS)
-    if args.value("--session"):
+    if args.given("--session"):
         authors = [author for one in files for author in (*one.authors, *one.writers)]
         found.add(owners.chosen(args.value("--session"), current_scope(args.value("--scope")), authors))
-    elif args.given("--session"):
-        raise UsageError("--session wants a session: its id, the beginning of it, or part of its label")
     if args.given("--mine"):
         found.add(_own(args, store))
     return found
@@ -124,10 +124,11 @@ def _has_whole(one: ChangedFile, sessions: Collection[Session] | None) -> bool:
 # ------------------------------------------------------------------------------------------- as a patch
 
 
-def _say_file(one: ChangedFile, sessions: Collection[Session] | None, owners: Owners) -> None:
+def _say_file(top: str, one: ChangedFile, sessions: Collection[Session] | None, owners: Owners) -> None:
     name, has_whole = quoted_name(one.file.name), _has_whole(one, sessions)
     if one.reason:
         say_patch(f"# {name}: {one.reason}, {_whole(one)} by {owners.names(one.whole_authors)}\n".encode())
+        say_patch(whole_patch(top, one))
         return
     pieces = _pieces(one, sessions)
     if has_whole and (one.has_new_mode or not one.pieces):

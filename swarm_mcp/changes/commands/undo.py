@@ -72,18 +72,16 @@ def _undo(args: Arguments, folder: str) -> int:
         undoing = Undoing(store, session, folder)
         for line in undoing.messages:
             say(line)
-        only = [os.path.realpath(file_of(session, word) if session else clean(word)) for word in args.words]
-        is_partial = args.given("--partial")
+        only = [os.path.realpath(file_of(session, clean(word)) if session else clean(word)) for word in args.words]
+        is_partial, is_dry = args.given("--partial"), args.given("--dry-run")
         if args.given("--undo"):
             earlier = undoing.record_called(args.value("--undo"))
-            whose, undoes = earlier.whose, earlier.id
-            plan = undoing.plan_back(earlier, only, is_partial)
+            whose = earlier.whose
+            plan, record = undoing.run(lambda: undoing.plan_back(earlier, only, is_partial), whose, earlier.id, is_dry)
         else:
-            whose, undoes = _whose(undoing, args), ""
-            plan = undoing.plan(whose, only, _since(args, whose, folder), is_partial)
-        record = None
-        if plan.files and not args.given("--dry-run"):
-            record = undoing.do(plan, whose, undoes)
+            whose = _whose(undoing, args)
+            since = _since(args, whose, folder)
+            plan, record = undoing.run(lambda: undoing.plan(whose, only, since, is_partial), whose, "", is_dry)
         return _say(args, undoing, plan, whose, record)
 
 
@@ -96,13 +94,13 @@ def _caller(store: Store, args: Arguments, folder: str) -> Session | None:
 
 def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
     """Return the session with the work to take back. Raises SwarmError."""
-    word, session = args.value("--session"), undoing.session
+    session, named = undoing.session, None
+    if args.given("--session"):
+        named = undoing.session_called(args.value("--session"))
     if session is None:
-        if word:
-            return undoing.session_called(word)
-        return undoing.only_session()
+        return named or undoing.only_session()
     own = (session.runtime or "", session.session_id or "")
-    if word and undoing.session_called(word) != own:
+    if named not in (None, own):
         raise PersonOnly(
             "an agent may undo its own session's work alone; a person can undo that of others, in a terminal of their"
             " own"

@@ -1,33 +1,42 @@
 """A commit of one author's uncommitted changes alone, beside the changes of all others.
 
     parts          the changes of the author, of others, and of both
+    whole          the authors of changes that no line shows
     making         the private index, the repository's hooks, the signed commit
+    apart          a work tree for hooks, beside uncommitted changes of others
+    rewritten      files that hooks have changed there
     landing        the branch and the shared index, changed together or not at all
     shared_index   the shared index after the commit
     git            git, with the repository's own programs
 
-No file of the work tree is written. The shared index changes only where the commit does.
+No file of the work tree is written, but for those that hooks rewrite, as for `git commit`. The shared index changes
+only where the commit does.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from swarm_hook_core.repository import Tree, tree_over
+from swarm_hook_core.traces import place_of, state_of
+from swarm_hook_core.traces.journal import owner_of
+from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_mcp.changes.commit.git import Git, literal, split
 from swarm_mcp.changes.commit.landing import Moved, Workshop
 from swarm_mcp.changes.commit.making import Making
 from swarm_mcp.changes.commit.parts import Part, Parts, Place
+from swarm_mcp.changes.commit.rewritten import differing
 from swarm_mcp.changes.commit.shared_index import Mending
+from swarm_mcp.changes.dirty import committed_file, dirty_files
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from swarm_hook_core.traces.versions.steps import Author
-
-TRIES = 3  # commits prepared anew, because the branch has moved meanwhile
+TRIES = 3  # commits prepared anew, because the branch or a file has changed meanwhile
 IN_PROGRESS = {
     "MERGE_HEAD": "a merge", "rebase-merge": "a rebase", "rebase-apply": "a rebase", "CHERRY_PICK_HEAD":
     "a cherry-pick", "REVERT_HEAD": "a revert",
@@ -42,6 +51,8 @@ class Committed:
     left_out   Places of others
     staged     paths with staged content of others that was left as it was
     output     output of the repository's hooks
+    rewritten  paths that the hooks have changed in the commit, and not in the work tree
+    apply      a command that changes them there as well; empty if lines of others stand in the way
     """
 
     def __init__(self, commit: str, branch: str, parts: list[Part], left_out: list[Place]):
@@ -51,6 +62,8 @@ class Committed:
         self.left_out = left_out
         self.staged: list[str] = []
         self.output = ""
+        self.rewritten: list[str] = []
+        self.apply = ""
 
 
 class Commit:
@@ -90,36 +103,55 @@ class Commit:
                     return self._attempt(workshop)
                 except Moved:
                     continue  # the next try begins with the new HEAD
-        raise Refused("the branch got other commits meanwhile, again and again: try again")
+        raise Refused("the branch or the files have changed meanwhile, again and again: try again")
 
     def plan(self) -> Committed:
         """Return the commit as it would be made. Raises Refused."""
         with Workshop(self._tree.top, self._tree.own) as workshop:
             head = self._git.head()
-            parts = self._parts(Making(self._git, workshop, head), head)
+            parts = self._parts(Making(self._git, workshop, head))
             return Committed("", self._branch(), parts.own, parts.left_out)
 
     def _attempt(self, workshop: Workshop) -> Committed:
         head = self._git.head()
         making = Making(self._git, workshop, head)
-        parts = self._parts(making, head)
+        parts = self._parts(making)
         making.stage(parts.own)
+        began_ns = time.time_ns()
         made = making.commit(self._messages)
+        if making.rewritten and not making.is_apart and self._others_wrote(began_ns):
+            raise Moved  # a hook may have staged it: the next try has the hooks in a work tree apart
         others = {place.path for place in parts.left_out}
         mending = Mending(self._git, head, made, {part.path for part in parts.own} - others)
-        workshop.land(self._git, head, made, making.subject, mending.write)
+        rewritten = making.rewritten if making.is_apart else {}
+        workshop.land(self._git, head, made, making.subject, mending.write, rewritten)
         making.hook("post-commit", is_shared=True)
         done = Committed(made, self._branch(), parts.own, parts.left_out)
         done.staged = mending.left
         done.output = making.output
+        done.rewritten = differing(self._git, rewritten)
+        if done.rewritten:
+            done.apply = making.keep_patch(rewritten)
         return done
 
-    def _parts(self, making: Making, head: str) -> Parts:
+    def _others_wrote(self, since_ns: int) -> bool:
+        """Return True if another session may have written in this work tree since then."""
+        for data in journals_of(place_of(self._tree.top)).values():
+            owner, last = owner_of(data), data.rstrip(b"\n").rpartition(b"\n")[2].partition(b" ")[0]
+            if owner[1] and not self._is_own(Author(*owner)) and last.isdigit() and int(last) >= since_ns:
+                return True
+        return False
+
+    def _parts(self, making: Making) -> Parts:
         """Return the Parts of all files in question. Raises Refused for overlaps, and if nothing is the author's."""
         self._require_rest()
-        parts, named = Parts(self._git, head, self._is_own), set(self._files)
-        for path in making.dirty(self._files):
-            parts.add(path, path in named)
+        parts, named = Parts(self._git, self._is_own), set(self._files)
+        paths = making.dirty(self._files)
+        states = {path: state_of(os.path.join(self._tree.top, path)) for path in paths}
+        known = {file.name.rstrip("/"): file for file in dirty_files(self._tree.top, self._files) if states}
+        for path, state in states.items():
+            file = known.get(path) or committed_file(self._tree.top, path)
+            parts.add(file, state, path in named)
         if parts.overlaps:
             raise Refused(self._overlapping(parts), overlaps=[one.words for one in parts.overlaps])
         if not parts.own:
@@ -131,8 +163,8 @@ class Commit:
 
     def _require_rest(self) -> None:
         """Raise Refused in the middle of a merge or the like, and if the index is locked."""
-        for name, deed in IN_PROGRESS.items():
-            if os.path.exists(self._git.path(name)):
+        for path, deed in zip(self._git.paths(list(IN_PROGRESS)), IN_PROGRESS.values()):
+            if os.path.exists(path):
                 raise Refused(f"{deed} is in progress here: finish or abort it first (`git status`)")
         unmerged = split(self._git.ask("diff", "--name-only", "--diff-filter=U", "-z", "--", *literal(self._files)))
         if unmerged:
@@ -159,9 +191,13 @@ class Commit:
     def _inside(self, file: str) -> str:
         """Return the path of an absolute `file` from the top. Raises Refused for a file outside."""
         folder, name = os.path.split(os.path.normpath(file))
-        path = os.path.relpath(os.path.join(os.path.realpath(folder), name), self._tree.top)
+        folder = os.path.realpath(folder)
+        path = os.path.relpath(os.path.join(folder, name), self._tree.top)
         if path.startswith("..") or os.path.isabs(path):
             raise Refused(f"{file} is outside of the work tree {self._tree.top}")
         if path == ".":
             return ""
+        inner = tree_over(folder)
+        if inner is not None and inner.top != self._tree.top:
+            raise Refused(f"{path} is in another repository, {inner.top}: commit it there, by a call of its own")
         return path

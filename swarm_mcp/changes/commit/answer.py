@@ -22,6 +22,8 @@ def described(commit: Commit, done: Committed) -> dict[str, Any]:
         value["staged_by_others"] = done.staged
     if done.output.strip():
         value["hooks"] = done.output.strip()
+    if done.rewritten:
+        value["changed_by_hooks"] = {"files": done.rewritten, "apply": done.apply or None}
     return value
 
 
@@ -42,4 +44,8 @@ def lines(commit: Commit, done: Committed) -> list[str]:
             f"staged content of others that does not fit to this commit was left: {', '.join(done.staged)}"
             " (`git diff --cached` shows it)"
         )
+    if done.rewritten:
+        found.append(f"the hooks changed {', '.join(done.rewritten[:10])} in the commit, not in the work tree")
+        if done.apply:
+            found[-1] += f": `{done.apply}` changes it here, too"
     return found

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from swarm_hook_core.traces.versions.steps import Author
+    from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.domain.session import Session
 
 

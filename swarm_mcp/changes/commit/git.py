@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    Entry = tuple[str, str]  # mode, object
+
 # Variables of a git that runs around this command. They would lead to another repository or index.
 LOCAL = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY",
@@ -33,9 +35,13 @@ class Git:
         if index:
             self.environment["GIT_INDEX_FILE"] = index
 
-    def with_index(self, index: str, environment: Mapping[str, str] | None = None) -> Git:
+    def with_index(self, index: str) -> Git:
         """Return the same with another index file."""
-        return Git(self.top, index, environment)
+        return Git(self.top, index)
+
+    def with_more(self, environment: Mapping[str, str]) -> Git:
+        """Return the same with more variables."""
+        return Git(self.top, self.index, {**self.environment, **environment})
 
     def run(
         self, words: Sequence[str], data: bytes = b"", folder: str = "", keeps: Sequence[int] = ()
@@ -70,26 +76,42 @@ class Git:
 
     def path(self, name: str) -> str:
         """Return the absolute path of one of git's own files, such as ``index``."""
-        return os.path.join(self.top, self.ask("rev-parse", "--git-path", name).rstrip("\n"))
+        return self.paths([name])[0]
+
+    def paths(self, names: Sequence[str]) -> list[str]:
+        """Return the same for several files."""
+        words = [word for name in names for word in ("--git-path", name)]
+        found = self.ask("rev-parse", *words).split("\n")
+        return [os.path.join(self.top, path) for path in found[: len(names)]]
 
     def head(self) -> str:
         """Return the commit of HEAD; empty before the first one."""
         return self.line("rev-parse", "-q", "--verify", "HEAD^{commit}")
 
-    def entries(self, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
+    def entries(self, paths: Sequence[str]) -> dict[str, Entry]:
         """Return ``{path: (mode, object)}`` of these paths in the index. An unmerged one has the mode ``""``."""
-        found: dict[str, tuple[str, str]] = {}
+        found: dict[str, Entry] = {}
         for part in split(self.ask("ls-files", "-s", "-z", "--", *literal(paths))):
             head, _, path = part.partition("\t")
             mode, name, stage = head.split(" ")
             found[path] = (mode, name) if stage == "0" else ("", name)
         return found
 
-    def set_entries(self, entries: Mapping[str, tuple[str, str]]) -> None:
+    def set_entries(self, entries: Mapping[str, Entry]) -> None:
         """Write ``{path: (mode, object)}`` into the index; the mode NO_FILE removes the path."""
         lines = [f"{mode} {name}\t{path}\0" for path, (mode, name) in entries.items()]
         if lines:
-            self.ask("update-index", "-z", "--index-info", data=os.fsencode("".join(lines)))
+            self.ask("update-index", "-z", "--replace", "--index-info", data=os.fsencode("".join(lines)))
+
+    def between(self, old: str, new: str) -> dict[str, tuple[Entry, Entry]]:
+        """Return ``{path: (old entry, new entry)}`` of the paths that differ between two trees or commits."""
+        words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new)
+        parts = split(self.ask(*words))
+        found: dict[str, tuple[Entry, Entry]] = {}
+        for head, path in zip(parts[::2], parts[1::2]):
+            old_mode, new_mode, old_name, new_name, _status = head[1:].split(" ")
+            found[path] = ((old_mode, old_name), (new_mode, new_name))
+        return found
 
 
 def literal(paths: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ branch has moved, else takes the index's lock away. If the guardian dies as well
         lock      held (flock) by the process at work, and by its `git update-ref`
         record    the step under way
         index     the private index; `mended`: the coming shared index; `tree`: files with parts of authors
+        apart     a work tree for hooks
 """
 
 from __future__ import annotations
@@ -23,12 +24,17 @@ import time
 
 from swarm_hook_core.state import make_private, open_private, state_dir, write_private
 from swarm_mcp.changes.commit.git import Git, last_words
+from swarm_mcp.changes.commit.rewritten import bring
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from swarm_mcp.changes.commit.git import Entry
+
+    Rewritten = dict[str, tuple[Entry, Entry]]  # path -> entry as staged, entry in the commit
 
 try:
     import fcntl
@@ -80,23 +86,27 @@ class Workshop:
 
     def clear(self) -> None:
         """Remove the files of a commit that is over."""
-        shutil.rmtree(self.path("tree"), ignore_errors=True)
+        for name in ("tree", "apart"):
+            shutil.rmtree(self.path(name), ignore_errors=True)  # links in it go alone
         for name in ("index", "index.lock", "mended", "mended.lock"):
             _remove(self.path(name))
 
     # ------------------------------------------------------------------------------------------- landing
 
-    def land(self, git: Git, old: str, new: str, subject: str, mend: Callable[[str], None]) -> None:
+    def land(
+        self, git: Git, old: str, new: str, subject: str, mend: Callable[[str], None], rewritten: Rewritten
+    ) -> None:
         """Move HEAD's branch from `old` to `new`, and replace the shared index.
 
-        ``mend(path)`` writes the coming index to `path`, while the present one is locked. Raises Moved, Refused.
+        ``mend(path)`` writes the coming index to `path`, while the present one is locked. `rewritten`: for files that
+        the hooks have changed apart from the work tree (``rewritten.bring``). Raises Moved, Refused.
         """
         index = git.path("index")
         side = self._side
         guardian = self._guard()
         try:
             inode = _make(side, index)
-            record = {"index": index, "inode": inode, "old": old, "new": new}
+            record = {"index": index, "inode": inode, "old": old, "new": new, "rewritten": rewritten}
             write_private(self.path("record"), json.dumps(record))
             _lock(index, side)
             if git.head() != old:
@@ -134,6 +144,8 @@ class Workshop:
                 _remove(lock)
         _remove(self._side)
         self._remove_ref_locks(git, record)
+        if is_done and record.get("rewritten"):
+            bring(git, {path: (tuple(old), tuple(new)) for path, (old, new) in record["rewritten"].items()})
         _remove(self.path("record"))
 
     def _remove_ref_locks(self, git: Git, record: dict[str, Any]) -> None:

@@ -1,41 +1,50 @@
 """The commit itself: a private index with the parts, the repository's hooks, the message, the signed commit object.
 
 Nothing of it is seen by others: objects without a reference, and an index of its own. Hooks get that index
-(GIT_INDEX_FILE), as those of `git commit` do; a hook that stages something changes the commit.
+(GIT_INDEX_FILE), as those of `git commit` do; a hook that stages something changes the commit. If the work tree has
+other uncommitted changes than the commit's, the hooks run in a work tree apart.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import state_of
+from swarm_mcp.changes.commit.apart import has_hooks, is_as_the_commit, make_apart
 from swarm_mcp.changes.commit.git import Git, last_words, literal, split
 from swarm_mcp.changes.commit.landing import Moved
+from swarm_mcp.changes.commit.rewritten import patch_for
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from swarm_mcp.changes.commit.landing import Workshop
+    from swarm_mcp.changes.commit.landing import Rewritten, Workshop
     from swarm_mcp.changes.commit.parts import Part
 
 MESSAGE = "COMMIT_EDITMSG"  # git's own name: hooks look for it
+PATCH = "hooks.patch"  # kept until the next commit
 
 
 class Making:
     """The making of a commit on `head` (empty: the first one), in the `workshop`.
 
-    output    what the hooks have printed
-    subject   first line of the message, once it is made
+    output     output of the hooks
+    subject    first line of the message, once it is made
+    is_apart   True if the hooks run in a work tree apart
+    rewritten  files that the hooks have changed in the commit: ``{path: (entry as staged, entry in the commit)}``
     """
 
     def __init__(self, git: Git, workshop: Workshop, head: str):
         self.output = ""
         self.subject = ""
+        self.is_apart = False
+        self.rewritten: Rewritten = {}
         self._head = head
         self._shared = git
         self._workshop = workshop
@@ -62,39 +71,38 @@ class Making:
     def stage(self, parts: Sequence[Part]) -> None:
         """Put the parts into the private index, as `git add` would. Raises Moved if a file has changed meanwhile."""
         whole = [part for part in parts if part.content is None]
-        self._add(whole, self._git)
+        if whole:
+            data = os.fsencode("".join(part.path + "\0" for part in whole))
+            self._git.ask("update-index", "--add", "--remove", "--replace", "-z", "--stdin", data=data)
         if any(part.state and state_of(os.path.join(self._git.top, part.path)) != part.state for part in parts):
             raise Moved  # its new lines may be another author's
         pieces = [part for part in parts if part.content is not None]
         if not pieces:
             return
-        folder = self._workshop.path("tree")
-        modes = self._git.entries([part.path for part in pieces])
-        for part in pieces:
-            path = os.path.join(folder, part.path)
-            make_private(os.path.dirname(path))
-            with open(path, "wb") as file:
+        names = []
+        make_private(self._workshop.path("tree"))
+        for number, part in enumerate(pieces):
+            names.append(os.path.join(self._workshop.path("tree"), str(number)))
+            with open(names[-1], "wb") as file:
                 file.write(part.content or b"")
-            os.chmod(path, int(modes.get(part.path, ("100644", ""))[0] or "100644", 8) & 0o777)
-        own = self._git.ask("rev-parse", "--absolute-git-dir").rstrip("\n")
-        # git add in a work tree of its own: the same filters and line ends, by the attributes of the index.
-        monitor = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.fsmonitor", "GIT_CONFIG_VALUE_0": "false"}
-        apart = self._git.with_index(self._git.index, {"GIT_DIR": own, "GIT_WORK_TREE": folder, **monitor})
-        apart.top = folder
-        self._add(pieces, apart)
-
-    def _add(self, parts: Sequence[Part], git: Git) -> None:
-        if parts:
-            names = os.fsencode("".join(part.path + "\0" for part in parts))
-            git.ask("update-index", "--add", "--remove", "--replace", "-z", "--stdin", data=names)
+        data = os.fsencode("".join(name + "\n" for name in names))
+        objects = self._git.ask("hash-object", "-w", "--no-filters", "--stdin-paths", data=data).split()
+        self._git.set_entries({part.path: (part.mode, name) for part, name in zip(pieces, objects)})
 
     def commit(self, messages: Sequence[str]) -> str:
         """Run the hooks, and return the new commit's name. Raises Refused if a hook or the signing fails."""
-        self._require_change("the parts are as committed, but for line ends")
+        staged = self._require_change("the parts are as committed, but for line ends")
+        if has_hooks(self._shared) and not is_as_the_commit(self._git):
+            self._git, self.is_apart = make_apart(self._shared, self._git, self._workshop), True
         environment = self._author()
-        self.hook("pre-commit", environment=environment)
+        try:
+            self.hook("pre-commit", environment=environment)
+        except Refused as error:
+            raise Refused(f"{error}{self._changed_apart(staged)}", output=self.output) from None
         tree = self._require_change("the pre-commit hook has taken all changes out")
-        path = self._shared.path(MESSAGE)
+        if tree != staged:
+            self.rewritten = self._git.between(staged, tree)
+        path = self._git.path(MESSAGE)
         with open(path, "wb") as file:
             file.write(self._clean(os.fsencode("\n\n".join(text.strip("\n") for text in messages) + "\n")))
         self.hook("prepare-commit-msg", path, "message", environment=environment)
@@ -109,7 +117,7 @@ class Making:
             words += ["-p", self._head]
         if self._git.line("config", "--type=bool", "commit.gpgSign") == "true":
             words.append("-S")
-        done = self._git.with_index(self._git.index, environment).run([*words, "-F", "-"], text)
+        done = self._shared.with_more(environment).run([*words, "-F", "-"], text)
         if done.returncode:
             raise Refused(f"git commit-tree: {last_words(done)}")
         return os.fsdecode(done.stdout).strip()
@@ -121,15 +129,41 @@ class Making:
             raise Refused(f"nothing to commit: {words}")
         return tree
 
+    def keep_patch(self, changes: Rewritten) -> str:
+        """Keep a patch that makes these changes of hooks in the shared work tree; return the command that applies it.
+
+        The command is empty if no change fits there.
+        """
+        patch = patch_for(self._shared, changes, self._workshop.path("tree"))
+        if not patch:
+            return ""
+        with open(self._workshop.path(PATCH), "wb") as file:
+            file.write(patch)
+        return shlex.join(["git", "-C", self._shared.top, "apply", self._workshop.path(PATCH)])
+
+    def _changed_apart(self, staged: str) -> str:
+        """Return words about changes that a failed hook has made in the work tree apart."""
+        if not self.is_apart:
+            return ""
+        self._git.run(["add", "-u"])
+        changes = self._git.between(staged, self._git.ask("write-tree").strip())
+        if not changes:
+            return ""
+        words = f"; it has changed {', '.join(list(changes)[:10])} in a copy of the work tree"
+        command = self.keep_patch(changes)
+        if command:
+            words += f": `{command}` changes the files here, too"
+        return words
+
     def hook(self, name: str, *words: str, is_shared: bool = False, environment: dict[str, str] | None = None) -> None:
         """Run a hook of the repository, if it has one. Raises Refused with its output if it fails.
 
         `is_shared`: with the shared index, after the commit; then a failure changes nothing.
         """
         more = {"GIT_EDITOR": ":", **(environment or {})}
-        git = self._git.with_index(self._git.index, more)
+        git = self._git.with_more(more)
         if is_shared:
-            git = self._shared.with_index("", more)
+            git = self._shared.with_more(more)
         done = git.run(["hook", "run", "--ignore-missing", name, "--", *words])
         if done.returncode and b"'hook' is not a git command" in done.stderr:
             done = self._run_by_path(git, name, words)  # git before 2.36
@@ -156,8 +190,7 @@ class Making:
 
     def _author(self) -> dict[str, str]:
         """Return the author for hooks and the commit, as variables. Raises Refused if git knows no author."""
-        for name in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-            self._git.ask("var", name)
+        self._git.ask("var", "GIT_COMMITTER_IDENT")
         person, _, date = self._git.ask("var", "GIT_AUTHOR_IDENT").strip().rpartition("> ")
         name, _, address = person.partition(" <")
         return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address, "GIT_AUTHOR_DATE": f"@{date}"}

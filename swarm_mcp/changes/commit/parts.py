@@ -1,29 +1,42 @@
 """The parts of a commit: the changes of one author in each uncommitted file, and the changes of all others.
 
-A place that the author changed alone goes into the commit. A place of others is left out. A place where the author may
-have changed something together with others is an overlap: a commit of it might have the text of others.
+A file is parted into the pieces that `swarm-mcp diff` shows. A piece that the author made alone goes into the commit, a
+piece of others is left out. An overlap is a piece that several may have made, or lines of one author in the place of
+lines that another removed: a commit of one side would put them in an order that no one wrote.
+
+    its mode, a binary file, a link, a file with a filter (git-lfs)     in the commit if the author alone has changed it
+    a removed file                                                      the same: no file is removed in parts
+    a submodule                                                         in the commit if it is named
 """
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import place_of, state_of
-from swarm_hook_core.traces.versions.lines import Fold, Line, NoLines
-from swarm_hook_core.traces.versions.steps import History
+from swarm_hook_core.traces import place_of
+from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.stored import journals_of
+from swarm_mcp.changes.commit.whole import mode_writers, writers_of
+from swarm_mcp.changes.dirty import NONE, SUBMODULE
+from swarm_mcp.changes.patch import result_of
+from swarm_mcp.changes.pieces import joined, pieces_of
+from swarm_mcp.changes.uncommitted import ChangedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from swarm_hook_core.traces.versions.lines import Change
-    from swarm_hook_core.traces.versions.steps import Author
+    from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.commit.git import Git
+    from swarm_mcp.changes.dirty import DirtyFile
+    from swarm_mcp.changes.pieces import Piece
 
     IsOwn = Callable[[Author], bool]
 
-GITLINK = "160000"
+A_MODE = "its mode"
+EMPTY = "it is empty"
+ENDS = "its line ends"
+REMOVED = "removed"
 
 
 class Place:
@@ -57,18 +70,39 @@ class Part:
     """The author's part of one file, by its path from the top.
 
     lines     number of added and of removed lines
-    content   the content to commit; None: the file as it is in the work tree, or its removal
+    content   the content to commit, as git stores it; None: the file as it is in the work tree, or its removal
+    mode      git's mode for `content`
     state     of the file when it was read (``state_of``), to notice a later change
     """
 
-    __slots__ = ("path", "added", "removed", "content", "state")
+    __slots__ = ("path", "added", "removed", "content", "mode", "state")
 
-    def __init__(self, path: str, added: int, removed: int, content: bytes | None, state: str):
+    def __init__(
+        self, path: str, state: str, pieces: Sequence[Piece] = (), content: bytes | None = None, mode: str = ""
+    ):
         self.path = path
-        self.added = added
-        self.removed = removed
+        self.added = sum(len(piece.added) for piece in pieces)
+        self.removed = sum(len(piece.removed) for piece in pieces)
         self.content = content
+        self.mode = mode
         self.state = state
+
+
+class Group:
+    """Pieces of one file that can only be committed together."""
+
+    def __init__(self, pieces: Sequence[Piece], is_own: IsOwn):
+        self.pieces = list(pieces)
+        self.authors = joined(author for piece in pieces for author in piece.authors)
+        self.is_own = all(map(is_own, self.authors))
+        self.is_others = not any(map(is_own, self.authors))
+        self.has_own_lines = any(all(map(is_own, piece.authors)) for piece in pieces)
+
+    def place(self, file: DirtyFile) -> Place:
+        if file.new_mode == NONE:
+            return Place(file.name, 0, 0, self.authors, REMOVED)
+        first, last = self.pieces[0], self.pieces[-1]
+        return Place(file.name, first.new + 1, last.new + len(last.added), self.authors)
 
 
 class Parts:
@@ -76,146 +110,140 @@ class Parts:
 
     own        Parts to commit
     left_out   Places of others
-    overlaps   Places that may be the author's and others'
+    overlaps   Places that may be the author's, or not
     """
 
-    def __init__(self, git: Git, head: str, is_own: IsOwn):
+    def __init__(self, git: Git, is_own: IsOwn):
         self._git = git
-        self._head = head
         self._is_own = is_own
         self.own: list[Part] = []
         self.left_out: list[Place] = []
         self.overlaps: list[Place] = []
 
-    def add(self, path: str, is_named: bool) -> None:
-        """Sort the changes of the file at `path`, from the top. `is_named`: the author has asked for this very file."""
-        absolute = os.path.join(self._git.top, path)
-        if os.path.isdir(absolute) and not os.path.islink(absolute):
-            self._add_gitlink(path, absolute, is_named)
+    def add(self, file: DirtyFile, state: str, is_named: bool) -> None:
+        """Sort the changes of a file. `state`: as it began; `is_named`: the author has asked for this very file."""
+        is_folder = os.path.isdir(file.path) and not os.path.islink(file.path)
+        if is_folder or SUBMODULE in (file.old_mode, file.new_mode):
+            self._add_submodule(file, state, is_named)
             return
-        state = state_of(absolute)
-        try:
-            fold = Fold(absolute)
-        except NoLines as error:
-            self._add_whole(path, absolute, state, is_named, str(error))
-            return
-        changes = fold.changes()
-        if not changes:
-            self._add_whole(path, absolute, state, is_named, "its mode, or its last line's end")
-            return
-        own = [change for change in changes if all(map(self._is_own, change.authors))]
-        shared = [one for one in changes if one not in own and any(map(self._is_own, one.authors))]
-        others = [one for one in changes if one not in own and one not in shared]
-        places = [_place(path, change) for change in shared]
-        if own or is_named or any(self._has_own_line(one) for one in shared):
+        pieces, reason = _parted(file)
+        if reason:
+            self._add_whole(file, state, is_named, reason)
+        else:
+            self._add_pieces(file, state, is_named, pieces)
+
+    # ------------------------------------------------------------------------------------------- lines
+
+    def _add_pieces(self, file: DirtyFile, state: str, is_named: bool, pieces: list[Piece]) -> None:
+        groups = [Group(some, self._is_own) for some in tied(pieces)]
+        has_others = any(group.is_others for group in groups)
+        is_removed = file.new_mode == NONE  # perhaps moved, with lines of others in it
+        if is_removed and not all(group.is_own for group in groups):
+            groups = [Group(pieces, self._is_own)]
+        own = [group for group in groups if group.is_own]
+        shared = [group for group in groups if not group.is_own and not group.is_others]
+        others = [group.place(file) for group in groups if group.is_others]
+        mode = self._mode(file, is_named, bool(own))
+        places = [group.place(file) for group in shared]
+        if own or is_named or (is_removed and has_others) or any(group.has_own_lines for group in shared):
             self.overlaps += places
         else:
             self.left_out += places  # perhaps a build's: the author has certainly written nothing here
-        self.left_out += [_place(path, change) for change in others]
-        if not own or (shared and is_named):
+        self.left_out += others
+        has_own_mode = NONE not in (file.old_mode, mode) and mode != file.old_mode
+        if (shared and is_named) or not (own or has_own_mode):
             return
-        added = sum(len(change.added) for change in own)
-        removed = sum(len(change.removed) for change in own)
+        chosen = [piece for group in own for piece in group.pieces]
         content = None
-        if shared or others:
-            content = composed(fold.head, own)
-        self.own.append(Part(path, added, removed, content, state))
+        if shared or others or mode != file.new_mode:
+            content = result_of(ChangedFile(file, pieces, "", ()), chosen)
+        self.own.append(Part(file.name, state, chosen, content, mode))
 
-    def _has_own_line(self, change: Change) -> bool:
-        lines = (*change.removed, *change.added)
-        return any(line.author is not None and self._is_own(line.author) for line in lines)
-
-    def _add_whole(self, path: str, absolute: str, state: str, is_named: bool, why: str) -> None:
-        """Add a file without lines that could be told apart, if one author alone has changed it."""
-        authors = self._writers(path, absolute)
+    def _mode(self, file: DirtyFile, is_named: bool, has_own: bool) -> str:
+        """Return the mode for the commit: the present one if the author may commit it, else that of the last commit."""
+        if NONE in (file.old_mode, file.new_mode) or file.old_mode == file.new_mode:
+            return file.new_mode
+        authors = mode_writers(file)
         if authors and all(map(self._is_own, authors)):
-            self.own.append(Part(path, 0, 0, None, state))
+            return file.new_mode
+        place = Place(file.name, 0, 0, authors, A_MODE)
+        if any(map(self._is_own, authors)) and (has_own or is_named):
+            self.overlaps.append(place)
+        else:
+            self.left_out.append(place)
+        return file.old_mode
+
+    # ------------------------------------------------------------------------------------------- whole files
+
+    def _add_whole(self, file: DirtyFile, state: str, is_named: bool, why: str) -> None:
+        """Add a file without lines that could be told apart, if one author alone has changed it."""
+        authors = writers_of(file, self._git)
+        if authors and all(map(self._is_own, authors)):
+            self.own.append(Part(file.name, state))
             return
-        place = Place(path, 0, 0, authors, why)
+        place = Place(file.name, 0, 0, authors, why)
         if is_named or any(one.session_id and self._is_own(one) for one in authors):
             self.overlaps.append(place)
         else:
             self.left_out.append(place)
 
-    def _add_gitlink(self, path: str, absolute: str, is_named: bool) -> None:
+    def _add_submodule(self, file: DirtyFile, state: str, is_named: bool) -> None:
         """Add a submodule's new commit if the author named it, and no other session has written in the submodule."""
         from swarm_hook_core.traces.journal import owner_of
-        from swarm_hook_core.traces.versions.steps import Author
+        from swarm_hook_core.traces.versions.acts import Author
 
-        owners = {owner_of(data) for data in journals_of(place_of(absolute)).values()}
+        name = file.name.rstrip("/")
+        owners = {owner_of(data) for data in journals_of(place_of(file.path.rstrip("/"))).values()}
         authors = [Author(*owner) for owner in owners if owner[1]]
-        if is_named and all(map(self._is_own, authors)):
-            self.own.append(Part(path, 0, 0, None, ""))
-        elif is_named:
-            self.overlaps.append(Place(path, 0, 0, authors, "a submodule"))
+        if not is_named:
+            self.left_out.append(Place(name, 0, 0, authors, "a submodule: name it to commit it"))
+        elif all(map(self._is_own, authors)):
+            self.own.append(Part(name, ""))
         else:
-            self.left_out.append(Place(path, 0, 0, authors, "a submodule: name it to commit it"))
+            self.overlaps.append(Place(name, 0, 0, authors, "a submodule"))
 
-    def _writers(self, path: str, absolute: str) -> list[Author]:
-        """Return all that may have changed the file since it was as committed."""
-        real = os.path.join(os.path.realpath(os.path.dirname(absolute)), os.path.basename(absolute))
-        try:
-            present = os.lstat(real)
-            data = b"" if os.path.islink(real) else _read(real)
-        except OSError:
-            present, data = None, b""  # removed
-        history = History(real, data, present)
-        committed = ""
-        if self._head:
-            committed = self._git.line("rev-parse", "-q", "--verify", f"{self._head}:{path}")
-        steps = history.steps()
-        start = 0
-        for at, moment in reversed(list(enumerate(history.moments[:-1]))):
-            if self._is_content(path, moment.content() if moment.exists else None, committed):
-                start = at
-                break
+
+def _parted(file: DirtyFile) -> tuple[list[Piece], str]:
+    """Return ``(pieces, "")``, or ``([], reason)`` if the file is taken as a whole."""
+    if file.reason:
+        return [], file.reason
+    try:
+        fold = Fold(file.path, file.head)
+    except (NoLines, OSError) as error:
+        return [], str(error)
+    pieces = pieces_of(fold, file.converts)
+    if pieces and not fold.changes():
+        return [], ENDS
+    if not pieces and NONE in (file.old_mode, file.new_mode):
+        return [], EMPTY
+    return pieces, ""
+
+
+def tied(pieces: Iterable[Piece]) -> list[list[Piece]]:
+    """Return the pieces in groups that can only be committed together.
+
+    A piece is alone. But where some pieces only remove lines, and others side by side only add some, the order of the
+    removed and the added lines is unknown.
+    """
+    found: list[list[Piece]] = []
+    for piece in pieces:
+        if found and _is_half(piece) and _touches(found[-1][-1], piece):
+            found[-1].append(piece)
         else:
-            found = list(history.earlier())
-            return _once([*found, *(author for step in steps for author in step.authors)])
-        return _once([author for step in steps[start:] for author in step.authors])
-
-    def _is_content(self, path: str, data: bytes | None, committed: str) -> bool:
-        """Return True if `data`, of a work tree, is what git has as `committed`. None: no file."""
-        if data is None or not committed:
-            return data is None and not committed
-        made = self._git.run(["hash-object", "--stdin", f"--path={path}"], data)
-        return made.returncode == 0 and os.fsdecode(made.stdout).strip() == committed
+            found.append([piece])
+    return [some for group in found for some in _apart(group)]
 
 
-def composed(committed: Sequence[bytes], own: Sequence[Change]) -> bytes:
-    """Return the `committed` lines with the `own` changes, and with nothing else."""
-    lines: list[bytes] = []
-    at = 0
-    for change in own:
-        lines += committed[at : change.old]
-        lines += _texts(change.added)
-        at = change.old + len(change.removed)
-    lines += committed[at:]
-    whole = [_ended(line, lines[0]) for line in lines[:-1]]
-    return b"".join([*whole, *lines[-1:]])
+def _apart(group: list[Piece]) -> list[list[Piece]]:
+    if any(piece.added for piece in group) and any(piece.removed for piece in group):
+        return [group]
+    return [[piece] for piece in group]
 
 
-def _texts(lines: Sequence[Line]) -> list[bytes]:
-    return [line.text for line in lines]
+def _is_half(piece: Piece) -> bool:
+    return not (piece.removed and piece.added)
 
 
-def _ended(line: bytes, first: bytes) -> bytes:
-    """Return a line with an end, as the `first` one has it: it may have been the last of its file."""
-    if line.endswith(b"\n"):
-        return line
-    if first.endswith(b"\r\n"):
-        return line + b"\r\n"
-    return line + b"\n"
-
-
-def _place(path: str, change: Change) -> Place:
-    return Place(path, change.new + 1, change.new + len(change.added), change.authors)
-
-
-def _once(authors: Sequence[Author]) -> list[Author]:
-    return list({(one.session, one.agent): one for one in authors}.values())
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
+def _touches(first: Piece, second: Piece) -> bool:
+    is_beside = (first.old + len(first.removed), first.new + len(first.added)) == (second.old, second.new)
+    return is_beside and _is_half(first)

@@ -13,13 +13,13 @@ import os
 import shutil
 
 from swarm_hook_core.state import make_private
-from swarm_mcp.changes.commit.git import NO_FILE, Git, split
+from swarm_mcp.changes.commit.git import NO_FILE, Git
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    Entry = tuple[str, str]
+    from swarm_mcp.changes.commit.git import Entry
 
 _FILES = ("100644", "100755")
 
@@ -36,7 +36,7 @@ class Mending:
         self._none = (NO_FILE, "0" * len(new))
         self._sole = sole
         self.left: list[str] = []
-        self._changed = self._between(old, new)
+        self._changed = git.between(old or git.ask("mktree").strip(), new)
 
     @property
     def paths(self) -> list[str]:
@@ -92,14 +92,3 @@ class Mending:
             return None
         name = self._git.ask("hash-object", "-w", "--stdin", data=done.stdout).strip()
         return (new[0] if entry[0] == old[0] else entry[0]), name
-
-    def _between(self, old: str, new: str) -> dict[str, tuple[Entry, Entry]]:
-        """Return ``{path: (old entry, new entry)}`` of the paths that differ."""
-        tree = old or self._git.ask("mktree").strip()
-        words = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", tree, new)
-        parts = split(self._git.ask(*words))
-        found: dict[str, tuple[Entry, Entry]] = {}
-        for head, path in zip(parts[::2], parts[1::2]):
-            old_mode, new_mode, old_name, new_name, _status = head[1:].split(" ")
-            found[path] = ((old_mode, old_name), (new_mode, new_name))
-        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_mcp.changes.last_call import note_end
 from swarm_mcp.changes.undoing import Undoing, patch_of, turn_began
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.folders import file_of
@@ -18,26 +19,27 @@ if TYPE_CHECKING:
 def _undo(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     folder = row.root or row.directory
+    note_end(row, folder)
     undoing = Undoing(call.store, row, folder)
     only = [os.path.realpath(file_of(row, one)) for one in arguments.get("files", ())]
-    whose, undoes = (row.runtime or "", row.session_id or ""), ""
+    whose, is_partial, is_dry = (row.runtime or "", row.session_id or ""), arguments["partial"], arguments["dry_run"]
     if "undo_id" in arguments:
         earlier = undoing.record_called(arguments["undo_id"])
-        whose, undoes = earlier.whose, earlier.id
-        plan = undoing.plan_back(earlier, only, arguments["partial"])
+        whose = earlier.whose
+        plan, record = undoing.run(lambda: undoing.plan_back(earlier, only, is_partial), whose, earlier.id, is_dry)
     else:
         since_ns = since_when(arguments.get("since", ""), time.time()) * 10**9
         if arguments["turn"]:
             since_ns = turn_began(whose, folder)
-        plan = undoing.plan(whose, only, since_ns, arguments["partial"])
+        plan, record = undoing.run(lambda: undoing.plan(whose, only, since_ns, is_partial), whose, "", is_dry)
     value: dict[str, Any] = {
         "files": [one.path for one in plan.files],
         "left": [os.path.relpath(one.path, folder) + undoing.words_for(one, whose) for one in plan.problems],
     }
-    if arguments["dry_run"]:
+    if is_dry:
         return Answer({**value, "patch": patch_of(plan.files, undoing.folder)})
-    if plan.files:
-        value["undo_id"] = undoing.do(plan, whose, undoes).id
+    if record is not None:
+        value["undo_id"] = record.id
     return Answer(value)
 
 

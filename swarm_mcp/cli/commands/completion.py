@@ -12,8 +12,9 @@ from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli.arguments import (
     FILES,
     FOLDERS,
+    FRONT,
     INSTANCES,
-    SETUP,
+    MORE_SETUP,
     TASKS,
     Arguments,
     Option,
@@ -24,7 +25,7 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import say_text
-from swarm_mcp.cli.verbs import aliases, all_verbs, is_verb, summary_of, verb_named
+from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, declared, is_verb, summary_of, verb_named, words_of
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.folders import current_scope
@@ -61,13 +62,26 @@ def candidates(words: list[str]) -> list[Candidate]:
     if not before and current.startswith("-"):
         found = [Candidate("--help"), Candidate("--version")]
     elif not before or before == ["help"]:
-        found = [Candidate(verb, summary_of(verb)) for verb in all_verbs()]
+        found = _commands()
     else:
-        verb = aliases().get(before[0], before[0])
-        found = []
+        noun, of_noun = before[0], words_of(before[0])
+        found = [Candidate(word, summary_of(verb)) for word, verb in of_noun.items() if len(before) == 1]
+        verb, behind = aliases().get(noun, noun), before[1:]
+        if before[1:2] and before[1] in of_noun:
+            verb, behind = of_noun[before[1]], before[2:]
         if is_verb(verb):
-            found = _after(verb_named(verb).usages, before[1:], current)
+            found += _after(verb_named(verb).usages, behind, current)
     return [one for one in found if one.word in BY_THE_SHELL.values() or _offered(one.word, current)][:MOST]
+
+
+def _commands() -> list[Candidate]:
+    """Return the commands of the help page."""
+    found = [Candidate(noun, about) for noun, about in NOUNS.items()]
+    for name in all_verbs():
+        group, about = declared(name)
+        if group in FRONT:
+            found.append(Candidate(name, about))
+    return found
 
 
 def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[Candidate]:
@@ -247,7 +261,7 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 @verb(
     Usage(choice("bash", "zsh", "fish", about="shell")),
     Usage(choice("words", about="shell"), Word("WORD", optional=True, repeated=True, may_be_blank=True), hidden=True),
-    group=SETUP,
+    group=MORE_SETUP,
 )
 def completion(args: Arguments) -> int:
     """completion: a script that teaches a shell to complete swarm-mcp

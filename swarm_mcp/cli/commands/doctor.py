@@ -7,12 +7,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from swarm_mcp.cli.arguments import JSON, SCOPE, SETUP, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import JSON, MORE_SETUP, SCOPE, SETUP, Arguments, Option, Usage, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
 from swarm_mcp.cli.output import answer, flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.doctor import copies, enforcement, own_checks
-from swarm_mcp.doctor.demo import play
+from swarm_mcp.doctor.demo import NEXT, play
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
@@ -105,7 +105,8 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
             return
         tell(enforcement.coverage(client))
         tell(copies.of_plugin(client, look.installed.root))
-        tell(enforcement.transport(client, look.installed))
+        for finding in enforcement.earlier_checks(client, look.installed):
+            tell(finding)
         named = server_name.finding(client, folder)
         if named:
             tell(named)
@@ -122,9 +123,10 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
     group=SETUP,
 )
 def demo(args: Arguments) -> int:
-    """demo: watch one session's lock deny another's write
+    """demo: watch agents being refused, in a folder of the demo's own
 
-    Plays two sessions through the plugin's real hooks, with a store of their own. Nothing of yours is read or changed.
+    An agent that would throw away your uncommitted lines, or those of another agent, is refused; then a lock. Two
+    sessions are played, through the plugin's real hooks. It needs no client, and reads and changes nothing of yours.
     Exit 1 if a step ends in another way than it should.
 
     example: swarm-mcp demo
@@ -132,26 +134,19 @@ def demo(args: Arguments) -> int:
     lines: list[str] = []
     with Progress(args.json) as progress:
 
-        def tell(line: str) -> None:
+        def tell(line: str, mark: str, style: str) -> None:
             lines.append(line)
             progress.end()
             if not args.json:
-                _say_scene(line)
+                say_marked(line, mark, style)
+                flush()
 
         fine = play(tell, progress.note)
-    ending = "That is all it does. Put it into your clients with: swarm-mcp install"
+    ending = ["Next:", *(f"   {line}" for line in NEXT)]
     if not fine:
-        ending = "This is not as it must be."
-    answer(args, {"ok": fine, "scene": lines}, "", ending)
+        ending = ["This is not as it must be. `swarm-mcp doctor` looks for the cause."]
+    answer(args, {"ok": fine, "scene": lines}, "", *ending)
     return int(not fine)
-
-
-def _say_scene(text: str) -> None:
-    """Print lines of the demo, successes and failures in colour."""
-    for line in text.split("\n"):
-        word = line.strip().partition(" ")[0]
-        say_marked(line, word, {"ok": "ok", "NOT": "fail"}.get(word, ""))
-    flush()
 
 
 COUNTERS = {  # as in JSON -> as in text
@@ -170,7 +165,8 @@ COUNTERS = {  # as in JSON -> as in text
 
 @verb(
     Usage(SCOPE, Option("--dry-run", "print the numbers, and remove nothing"), JSON),
-    group=SETUP,
+    Usage(Option("--due", "a little of what is due, for a hook", hidden=True), hidden=True),
+    group=MORE_SETUP,
 )
 def cleanup(args: Arguments) -> int:
     """cleanup: remove expired sessions, messages, tasks and events
@@ -180,6 +176,10 @@ def cleanup(args: Arguments) -> int:
 
     example: swarm-mcp cleanup --dry-run
     """
+    if args.given("--due"):
+        with Store() as store:
+            store.cleanup.some()
+        return 0
     chosen = args.value("--scope").strip() or os.environ.get("SWARM_MCP_SCOPE", "").strip()
     scope = None
     if chosen:

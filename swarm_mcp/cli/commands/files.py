@@ -5,19 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from swarm_hook_core.own_release import launcher
-from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, SETUP, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import FOLDERS, INTERNAL, JSON, MORE_SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer
 from swarm_mcp.cli.words import clause
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean
 from swarm_mcp.guard import projects
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.fetched_release import leave_launcher
 from swarm_mcp.runtimes.mcp_file import add_server
 from swarm_mcp.runtimes.owned_folder import read_record
-from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.runtimes.users_file import write_whole
 
 
@@ -28,11 +26,6 @@ from swarm_mcp.runtimes.users_file import write_whole
             "--local",
             "name this machine's interpreter and swarm-mcp by path, as `install` does; without it the folder starts"
             " python3 and swarm-mcp by name and can be published as a git repository",
-        ),
-        Option(
-            "--transport HOW",
-            f"how the check before a write is asked (see `swarm-mcp install --help`): {COMMAND} (default), {MCP_TOOL}",
-            source=(COMMAND, MCP_TOOL),
         ),
         Option("--force", "write into a folder that holds other files of the same names"),
         JSON,
@@ -46,9 +39,7 @@ def bundle(args: Arguments) -> int:
     """
     target = Path(args.words[0]).expanduser().resolve()
     try:
-        how = known(args.value("--transport") or COMMAND)
-        transports = {name: how for name in NAMES if runtime(name).check_tool}
-        changed = write_bundle(target, args.given("--local"), args.given("--force"), transports)
+        changed = write_bundle(target, args.given("--local"), args.given("--force"))
     except OSError as error:
         raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
     state = "already current"
@@ -88,7 +79,7 @@ def fetched(args: Arguments) -> int:
         Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
         JSON,
     ),
-    group=SETUP,
+    group=MORE_SETUP,
 )
 def init(args: Arguments) -> int:
     """init: set one project up for clients that have no plugin of ours

@@ -12,13 +12,14 @@ from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp import contributions
 from swarm_mcp.answers.views import seconds_since
-from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, LOCKS, Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, SUBJECTS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import answer, complain, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.guard import hooks, projects
 from swarm_mcp.guard.changes import changed_by_others
 from swarm_mcp.guard.check import HOOKS, piped, refusals
+from swarm_mcp.guard.events import record
 from swarm_mcp.hooks.protection_watch import remember_guard
 from swarm_mcp.sessions.person import require_person
 
@@ -51,7 +52,7 @@ AUTO = Option("--auto", "also check for changes of other sessions without a lock
         DIR,
         JSON,
     ),
-    group=LOCKS,
+    group=SUBJECTS,
 )
 def guard(args: Arguments) -> int:
     """guard: git hooks that refuse to commit or push locked files
@@ -144,6 +145,8 @@ def _check(args: Arguments, folder: str) -> int:
         _say_locks(hook, found)
     elif changes is not None and changes.traces:
         _say_changes(changes)
+    if args.value("--hook"):
+        record(hook, folder, session, found, changes)
     if offline:
         complain(f"{hooks.SAYS}{offline}")
     return int(refused)

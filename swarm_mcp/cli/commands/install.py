@@ -23,11 +23,9 @@ from swarm_mcp.hooks.protection_watch import remember, tell_lowered
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name, state_folder, user_settings
 from swarm_mcp.runtimes.base import Runtime
-from swarm_mcp.runtimes.bundle import transports_of
 from swarm_mcp.runtimes.bundle import write as write_bundle
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.steps import Steps
-from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 from swarm_mcp.server.old_records import forget_records
 from swarm_mcp.sessions.person import require_person
 from swarm_mcp.store import Store
@@ -46,13 +44,6 @@ _ON = {True: "on", False: "off"}
     Usage(
         CLIENT,
         Option(
-            "--transport HOW",
-            f"the check before a write: a command of its own ({COMMAND}, the default), or a tool of the session's MCP"
-            f" server ({MCP_TOOL}: some 10 ms less for each write, 5 s more if that server hangs; the command stands in"
-            " while it is not running). A later `install` keeps the choice",
-            source=(COMMAND, MCP_TOOL),
-        ),
-        Option(
             "--kernel",
             "let the kernel keep locked files read-only during commands that cannot be analysed: Linux; Claude Code,"
             " and tested releases of Codex. A lasting setting for all your sessions",
@@ -60,6 +51,7 @@ _ON = {True: "on", False: "off"}
         Option("--no-kernel", "remove that setting"),
         Option("--dry-run", "print the steps, and do nothing"),
         Option("--no-skills", "changes nothing: the skills are part of the plugin", also="--no-skill"),
+        Option("--transport HOW", hidden=True),
         JSON,
     ),
     group=START,
@@ -84,17 +76,18 @@ def install(args: Arguments) -> int:
         complain("swarm-mcp install: the plugin carries the skills; it is installed with them")
     if args.given("--kernel") and args.given("--no-kernel"):
         raise UsageError("install: either --kernel or --no-kernel")
-    transports = _transports(args, clients, folder)
+    if args.given("--transport"):
+        complain("swarm-mcp install: --transport is gone; each write is checked by a command. Leave the option out")
     if args.given("--dry-run"):
-        return _dry_run(args, clients, folder, transports)
+        return _dry_run(args, clients, folder)
     try:
-        return _install(args, clients, folder, transports)
+        return _install(args, clients, folder)
     except KeyboardInterrupt:
         complain("swarm-mcp install: interrupted; run it again to finish")
         return 130
 
 
-def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
     of_kernel = _set_kernel(args, clients)  # first: where the settings cannot be changed, nothing is
     # before the folder changes: some clients run from it
     versions = {client.name: client.version() for client in clients}
@@ -102,11 +95,9 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path, transports: 
         place = f"marketplace folder {folder}"
         progress.begin("writing", place)
         servers = server_name.other_names(clients, folder)
-        changed = write_bundle(folder, local=True, transports=transports, servers=servers)
+        changed = write_bundle(folder, local=True, servers=servers)
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
-    for result in results:
-        result["transport"] = transports.get(result["client"], COMMAND)
     earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
         about = upgrade_notes.as_json(earlier)
@@ -190,30 +181,12 @@ def _ending(result: dict[str, Any]) -> str:
     return "done; sessions started from now on take part"
 
 
-def _transports(args: Arguments, clients: list[Runtime], folder: Path) -> dict[str, str]:
-    """The transport of each client's check: from the flag, else the present one."""
-    wanted = ""
-    if args.given("--transport"):
-        wanted = known(args.value("--transport"))
-    kept = transports_of(read_record(folder))
-    able = [client.name for client in clients if client.check_tool]
-    for client in clients:
-        if wanted == MCP_TOOL and client.name not in able:
-            complain(f"swarm-mcp install: {client.title} has no transport {wanted}; its check is a command")
-    if wanted:
-        kept = {**kept, **dict.fromkeys(able, wanted)}
-    return kept
-
-
-def _dry_run(args: Arguments, clients: list[Runtime], folder: Path, transports: dict[str, str]) -> int:
+def _dry_run(args: Arguments, clients: list[Runtime], folder: Path) -> int:
     wanted = None
     if args.given("--kernel") or args.given("--no-kernel"):
         wanted = args.given("--kernel")
     if args.json:
-        results = [
-            {"client": client.name, "program": client.program(), "transport": transports.get(client.name, COMMAND)}
-            for client in clients
-        ]
+        results = [{"client": client.name, "program": client.program()} for client in clients]
         absent = [client.name for client in _absent(args)]
         show({"dry_run": True, "marketplace": str(folder), "results": results, "absent": absent, "kernel": wanted})
     else:
@@ -221,8 +194,7 @@ def _dry_run(args: Arguments, clients: list[Runtime], folder: Path, transports: 
             say(f"would set `kernel` {_ON[wanted]} in {config_path()}")
         say(f"would write the marketplace folder {folder}")
         for client in clients:
-            how = transports.get(client.name, COMMAND)
-            say(f"would install the plugin from it into {client.title} ({client.program()}), transport {how}")
+            say(f"would install the plugin from it into {client.title} ({client.program()})")
         _say_absent(args)
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.answers.views import name_of, public_instance, registration, short
 from swarm_mcp.answers.visibility import veiled
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, SESSIONS, Arguments, Usage, verb
 from swarm_mcp.cli.output import answer, listing, presence, state_of
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @verb(
     Usage(*PAGES, ABSOLUTE, *ACTING),
-    group=TOGETHER,
+    group=SESSIONS,
 )
 def instances(args: Arguments) -> int:
     """instances: the sessions of this scope
@@ -60,7 +60,7 @@ def instances(args: Arguments) -> int:
 
 @verb(
     Usage(*ACTING),
-    group=TOGETHER,
+    group=SESSIONS,
 )
 def whoami(args: Arguments) -> int:
     """whoami: the session this command would act as

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, KEYS, TOGETHER, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, KEYS, SESSIONS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import answer, listing, refused, say_text, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -29,7 +29,7 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
     Usage(choice("set"), KEY, VALUE, *ACTING, surplus=True),
     Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *ACTING, surplus=True),
     Usage(choice("del"), KEY, *ACTING, surplus=True),
-    group=TOGETHER,
+    group=SESSIONS,
 )
 def kv(args: Arguments) -> int:
     """kv: values that sessions share

@@ -8,7 +8,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, MORE_LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import answer, complain
@@ -216,7 +216,7 @@ def _words(active: dict[str, Any], instance: Session, file: str, agent: str) -> 
         Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
     ),
     refuses=True,
-    group=LOCKS,
+    group=MORE_LOCKS,
 )
 def renew(args: Arguments) -> int:
     """renew: renew a lock, or fail if it is lost

@@ -6,7 +6,9 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.explained import through, until
+from swarm_mcp.answers.explained import until
+from swarm_mcp.answers.incident_words import sentence, through
+from swarm_mcp.answers.incidents import as_json
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_text, show
 from swarm_mcp.cli.reader import HIDDEN, Reader
@@ -14,7 +16,7 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.locking.explaining import explanation
+from swarm_mcp.locking.explaining import explanation, incidents_about
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
 
@@ -38,9 +40,11 @@ def why(args: Arguments) -> int:
     pattern, or on the same file of another work tree; with its holder, mode, fence, age and end. Then comes the queue
     in its order. Last comes the decision on an edit, an overwrite and a removal by this session (or WHO, or its
     subagent ID): the hooks' own check decides, and it also knows uncommitted changes of other sessions. PATH need not
-    exist, nor be locked. For a pattern, the locks that overlap it are listed.
+    exist, nor be locked. For a pattern, the locks that overlap it are listed. Below stand the last refusals and notices
+    about it, of the past hour.
 
-    With --json: {"file", "pattern", "held", "waiting", "write"}; "write" is null for a pattern, else {"instance_id",
+    With --json: {"file", "pattern", "held", "waiting", "write", "incidents"}; "incidents" are those refusals and
+    notices, in the shape of `refusals` of `status`; "write" is null for a pattern, else {"instance_id",
     "label", "agent", "allowed", "guarded", "reason", "kinds"} and, for a denial, "holder_id" and of a lock "lock_file",
     "fence". "kinds" has "edit", "overwrite" and "remove", each {"allowed", "reason", "told"}; "allowed" is true if all
     of them are.
@@ -64,10 +68,14 @@ def why(args: Arguments) -> int:
             if args.value("--as"):
                 place = session
         found = explanation(store, place, word, session, args.value("--agent"), viewer)
+        reader = Reader(args, store, viewer)
+        lately = incidents_about(store, place, word, reader.people)
         if args.json:
-            show(found)
+            show({**found, "incidents": [as_json(one) for one in lately]})
             return 0
-        _say_why(found, Reader(args, store, viewer))
+        _say_why(found, reader)
+        for one in lately:
+            say(f"  {one.last.level} {reader.when(one.last.at)}  {sentence(one.last, reader.path, one.times)}")
     return 0
 
 

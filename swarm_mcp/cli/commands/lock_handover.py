@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.answers.views import name_of
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, LOCKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, MORE_LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, refused
 from swarm_mcp.cli.reader import said_path
 from swarm_mcp.domain.lock import granted
@@ -33,7 +33,7 @@ from swarm_mcp.store import Store
         *ACTING,
     ),
     refuses=True,
-    group=LOCKS,
+    group=MORE_LOCKS,
 )
 def transfer(args: Arguments) -> int:
     """transfer: hand a lock to another session
@@ -60,7 +60,7 @@ def transfer(args: Arguments) -> int:
 @verb(
     Usage(Word("FILE", "the file"), Option("--reason TEXT", "the reason; the holder is told"), *ACTING),
     refuses=True,
-    group=LOCKS,
+    group=MORE_LOCKS,
 )
 def request_lock(args: Arguments) -> int:
     """request-lock: ask the holder of a file to release it
@@ -88,7 +88,7 @@ def request_lock(args: Arguments) -> int:
         *ACTING,
     ),
     refuses=True,
-    group=LOCKS,
+    group=MORE_LOCKS,
 )
 def steal(args: Arguments) -> int:
     """steal: take a lock from a holder that is gone, or by force

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import islice
 
 from swarm_mcp.cli import lock_columns
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, MORE_LOCKS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted
-from swarm_mcp.cli.output import listing, show_list
+from swarm_mcp.cli.output import listing, say, show_list
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.lock import Lock
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 AT_ONCE = 500  # rows of a table
+NO_LOCKS = "(no locks)"
 
 
 @verb(
@@ -31,7 +32,7 @@ AT_ONCE = 500  # rows of a table
         ABSOLUTE,
         *ACTING,
     ),
-    group=LOCKS,
+    group=MORE_LOCKS,
 )
 def locks(args: Arguments) -> int:
     """locks: the locks of this scope, with their holders and notes
@@ -49,16 +50,29 @@ def locks(args: Arguments) -> int:
     example: swarm-mcp locks --file src/schema.sql --json
     """
     with Store(read_only=True) as store:
+        scope = current_scope(args.value("--scope"))
+        if not store.exists() and not args.given("--file"):
+            return _say_no_locks(args)  # to ask an empty stand-in would take longer than to ask a store
         viewer = viewer_identity(store, args)
         if args.given("--file"):
             rows = _on_files(store, args, viewer)
         else:
-            rows = store.locks.held(current_scope(args.value("--scope")), viewer)
-        rows = store.panes.with_locks(counted(store, rows))
+            rows = store.locks.held(scope, viewer)
+        rows = counted(store, rows)
+        if store.has_values():  # panes are shared values, and few machines have any
+            rows = store.panes.with_locks(rows)
         if args.json:
             show_list(rows)
         else:
             _print(rows, Reader(args, store, viewer))
+    return 0
+
+
+def _say_no_locks(args: Arguments) -> int:
+    if args.json:
+        show_list(())
+    else:
+        say(NO_LOCKS)
     return 0
 
 
@@ -73,7 +87,7 @@ def _print(rows: Iterator[dict[str, Any]], reader: Reader) -> None:
             cells.append((file, who, pane, reader.when(row["created_at"]), *more, row["content"]))
             line = f"  {who}{clause(' (pane {})', pane)}  {file}  — {row['content'] or ''}"
             plain.append(line + lock_columns.suffix(row, reader.now))
-        listing(("file", "who", "pane", "since", *lock_columns.HEADERS, "note"), cells, plain, empty="(no locks)")
+        listing(("file", "who", "pane", "since", *lock_columns.HEADERS, "note"), cells, plain, empty=NO_LOCKS)
         part = list(islice(rows, AT_ONCE))
         if not part:
             return

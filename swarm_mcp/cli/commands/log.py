@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.naming import agent_name
-from swarm_mcp.answers.refusal_words import why_refused
+from swarm_mcp.answers.incident_words import sentence
+from swarm_mcp.answers.incidents import LEVELS, incident_of, keys_of
 from swarm_mcp.answers.size import printed
+from swarm_mcp.answers.timeline import happening
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.checkout_log import STYLES, say_checkout, since_when
 from swarm_mcp.cli.output import say, say_row, show
@@ -65,7 +67,8 @@ def log(args: Arguments) -> int:
     The details of a denial hold the facts behind the decision: path, tool, cwd, session, denied_agent, the lock's id,
     fence, mode, agent and pattern, its holder, and "rule". If an uncommitted change of "holder" was the reason instead
     of a lock: "reason" (uncommitted, moment, sweep, stash), deed, command, changed_at, also and "said". "repeated"
-    counts the same denial within the next minute, which has no event of its own. "next", if it is there, is the cursor
+    counts the same denial within the next minute, which has no event of its own. A refusal or a notice also has "level"
+    (refused, notice), "kind" and "reason", the one in a word, the other in words. "next", if it is there, is the cursor
     that --after takes for earlier events.
 
     example: swarm-mcp log --since 8:00
@@ -89,12 +92,15 @@ def _log_of_path(args: Arguments, word: str, limit: int, since: int) -> int:
         viewer = viewer_identity(store, args)
         found = history(store, place, word, viewer, limit, args.value("--after"), printed)
         found["events"] = [event for event in found["events"] if event["at"] >= since]
+        reader = Reader(args, store, viewer)
         if args.json:
+            for event in found["events"]:
+                event.update(keys_of(incident_of(happening(event, reader.people))))
             show(found)
             return 0
-        reader = Reader(args, store, viewer)
-        lines = [(event["what"], reader.when(event["at"]), _line(event, found["file"], reader))
-                 for event in found["events"]]  # fmt: skip
+        events, path = found["events"], found["file"]
+        kinds = [LEVELS.get(event["what"], event["what"]) for event in events]
+        lines = [(kind, reader.when(event["at"]), _line(event, path, reader)) for kind, event in zip(kinds, events)]
     if not lines:
         say(f"(nothing is known of {reader.path(found['file'])})")
     longest = max((len(at) for _what, at, _words in lines), default=0)
@@ -108,45 +114,32 @@ def _log_of_path(args: Arguments, word: str, limit: int, since: int) -> int:
 def _line(event: Event, path: str, reader: Reader) -> str:
     """Return an event in one line, without its time and its kind."""
     details = event["details"]
-    if event["what"] == "denied":
-        parts = _denial(event, path, reader)
-    elif event["what"] == "deadlock":
-        names = [_name(one, reader) for one in details.get("circle", ())]
-        parts = [" waits for ".join([*names, *names[:1]])]
-    else:
-        parts = _change(event, path, reader)
+    incident = incident_of(happening(event, reader.people), event.get("repeated", 0))
+    if incident is not None:
+        return sentence(incident, reader.path) + clause("; fence {}", details.get("fence")) + _circle(details, reader)
+    parts = _change(event, path, reader)
     if details.get("fence"):
         parts.append(f"fence {details['fence']}")
     note = details.get("content") or details.get("note") or details.get("why")
     return "; ".join(parts) + clause(": {}", note)
 
 
-def _denial(event: Event, path: str, reader: Reader) -> list[str]:
-    """Return the parts of a denial: the session and its call, the obstacle, repetitions."""
-    details, holder = event["details"], HIDDEN
-    call = f"{details.get('tool') or 'a write'} of {reader.path(details.get('path') or event['file'])}"
-    if details.get("holder_label") or details.get("holder"):
-        holder = reader.known(details.get("holder_label"), details.get("holder") or "?")
-    agent = details.get("denied_agent")
-    parts = [f"to {_name(event, reader)}{_agent(agent)}, by {call}"]
-    reason = why_refused(details, event["at"], holder)
-    parts.append(reason or f"held by {holder}{_through(event, path, reader)}")
-    if event.get("repeated"):
-        parts.append(f"and {event['repeated']} more within the minute")
-    return parts
+def _circle(details: Event, reader: Reader) -> str:
+    """Return the sessions that would have waited in a circle; mostly empty."""
+    names = [_name(one, reader) for one in details.get("circle") or ()]
+    if not names:
+        return ""
+    return f" ({' waits for '.join([*names, names[0]])})"
 
 
 def _change(event: Event, path: str, reader: Reader) -> list[str]:
     """Return the parts of a change to a lock or its file: the session, the mode, the other session, the reason."""
     what, details, who = event["what"], event["details"], _name(event, reader)
-    subject = f"by {who}"
-    if what == "altered":
-        subject = f"while {who} ran a call"
-    parts = [f"{subject}{_agent(details.get('agent'))}{_through(event, path, reader)}"]
+    parts = [f"by {who}{_agent(details.get('agent'))}{_through(event, path, reader)}"]
     if details.get("mode") and (what == "acquired" or details["mode"] == AUTO):
         parts.append(f"mode {details['mode']}")
     for name, words in (("to", "to"), ("from", "from"), ("by", "by"), ("holder", "from")):
-        if details.get(name) and what != "altered":
+        if details.get(name):
             parts.append(f"{words} {reader.called(details[name])}")
     if details.get("reason") and details["reason"].replace("_", " ") != what:
         parts.append(details["reason"])
@@ -170,6 +163,4 @@ def _through(event: Event, path: str, reader: Reader) -> str:
     where = {"folder": "the folder ", "pattern": "the pattern ", "repository": "another work tree's "}
     if event["rule"] in where and event["file"] != path:
         return f" through {where[event['rule']]}{reader.path(event['file'])}"
-    if event["rule"] == "queue":
-        return ", first in the queue"
     return ""

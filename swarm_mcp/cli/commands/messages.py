@@ -6,7 +6,7 @@ from itertools import islice
 
 from swarm_mcp.answers.paging import cursor
 from swarm_mcp.answers.views import name_of
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, TASKS, TOGETHER, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, MSG, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -29,7 +29,7 @@ from swarm_mcp.workspace.panes import prompt
         ABSOLUTE,
         *ACTING,
     ),
-    group=TOGETHER,
+    group=MSG,
 )
 def messages(args: Arguments) -> int:
     """messages: the messages between sessions of this scope
@@ -38,7 +38,7 @@ def messages(args: Arguments) -> int:
     identity are not shown. If there are more, the last line has their number, and the CURSOR for --after. A text that
     is too long is cut; --id shows it whole.
 
-    example: swarm-mcp messages --to reviewer --limit 10
+    example: swarm-mcp msg list --to reviewer --limit 10
     """
     scope, wanted = current_scope(args.value("--scope")), args.number("--id")
     with Store(read_only=True) as store:
@@ -96,15 +96,15 @@ def _table(rows: list[Message], reader: Reader) -> None:
         *ACTING,
     ),
     refuses=True,
-    group=TOGETHER,
+    group=MSG,
 )
 def send(args: Arguments) -> int:
     """send: write to another session
 
-    The message waits in the other session's inbox until it looks there; `swarm-mcp prompt-peer` wakes it as well. You
+    The message waits in the other session's inbox until it looks there; `swarm-mcp msg wake` wakes it as well. You
     cannot write to a session of another identity, unless SWARM_MCP_ALLOW_CROSS_IDENTITY=1.
 
-    example: swarm-mcp send --to role:reviewer "the importer is ready to be read"
+    example: swarm-mcp msg send --to role:reviewer "the importer is ready to be read"
     """
     with Store() as store:
         sender = acting_session(store, args)
@@ -117,14 +117,14 @@ def send(args: Arguments) -> int:
 @verb(
     Usage(Word("WORDS", "the message", repeated=True), *ACTING),
     refuses=True,
-    group=TOGETHER,
+    group=MSG,
 )
 def broadcast(args: Arguments) -> int:
     """broadcast: write to every other session of this scope
 
     Every other session that is registered now gets the message, except those of another identity.
 
-    example: swarm-mcp broadcast "main is frozen until the release is out"
+    example: swarm-mcp msg all "main is frozen until the release is out"
     """
     with Store() as store:
         sender = acting_session(store, args)
@@ -151,7 +151,7 @@ TEXT = Word("TEXT", "the message", repeated=True)
     Usage(TEXT, TO, *WAKING, hidden=True),
     Usage(WHO, MESSAGE, *WAKING, hidden=True),
     refuses=True,
-    group=TOGETHER,
+    group=MSG,
 )
 def prompt_peer(args: Arguments) -> int:
     """prompt-peer: write to another session and wake it
@@ -159,13 +159,13 @@ def prompt_peer(args: Arguments) -> int:
     The message goes to the other session's inbox. If that session has published its terminal pane and is not busy, a
     line that asks it to look is typed into the pane. Exit 0 once the message is stored, woken or not.
 
-    example: swarm-mcp prompt-peer --to role:reviewer --message "please look at the importer" --task 1f0c9a52
+    example: swarm-mcp msg wake --to role:reviewer --message "please look at the importer" --task 1f0c9a52
     """
     words = list(args.words)
     who = args.value("--to") or words.pop(0)
     message = args.value("--message") or " ".join(words)
     if not message.strip():
-        raise UsageError("missing the message: swarm-mcp prompt-peer --to WHO --message TEXT")
+        raise UsageError("missing the message: swarm-mcp msg wake --to WHO --message TEXT")
     nudge, force = not args.given("--no-nudge"), args.given("--force")
     with Store() as store:
         sender = acting_session(store, args)

@@ -67,8 +67,9 @@ def protect(args: Arguments) -> int:
     person's, is denied: an overwrite, a removal, or a git command that sweeps many files. turn: the first write to a
     file locks it until the turn ends.
 
-    With --for the level holds for a time (at most 24 hours), in this checkout: `protect off --for 5m` lets a session
-    throw away your changes. Copies are kept all the same: `swarm-mcp restore --list`.
+    With --for the level holds for a time (at most 24 hours), in this checkout. `protect off --for 1h` switches swarm
+    off for sessions that work here, locks and git hooks included: nothing is denied or said, and changes made meanwhile
+    have no author afterwards. It ends by itself.
 
     With --merge off, or `protect merge off`, a whole text that would drop others' lines is denied; with on (default) it
     goes ahead with these lines merged into it, where nothing is in conflict and the client still asks its user's rules.
@@ -112,7 +113,7 @@ def protect(args: Arguments) -> int:
         show({**result, **user_settings.described(found), "checkout": checkout, "clients": clients})
         return 0
     until = f" until {time.strftime('%H:%M:%S', time.localtime(found.until))}" if found.until else ""
-    say(f"{found.value}{until} in {checkout}, {user_settings.whose(found)}: {MEANS[found.value]}")
+    say(f"{found.value}{until} in {checkout}, {user_settings.whose(found)}: {_meaning(found)}")
     for name, one in others.items():
         say(f"{one.value} for {name}, {user_settings.whose(one)}")
     merges = user_settings.in_force(MERGE, checkout)[0]
@@ -121,6 +122,12 @@ def protect(args: Arguments) -> int:
     if level and found.value != level:
         say(f"{level} is set for {words} now, and overridden here")
     return 0
+
+
+def _meaning(found: settings.Setting) -> str:
+    if found.value == OFF and found.until:
+        return "swarm checks nothing and says nothing here, locks included"
+    return MEANS[found.value]
 
 
 def _switch(name: str, switch: str, place: str, as_json: bool) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE
+from swarm_mcp.answers.incident_words import OWNERLESS, REASONS
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 NO_SESSION = "no such session"
-OWNERLESS = ("person", "fence", "head")
-LOSSES = ("uncommitted", "moment", "sweep", "stash", *OWNERLESS)
 
 
 @verb(
@@ -47,12 +46,16 @@ LOSSES = ("uncommitted", "moment", "sweep", "stash", *OWNERLESS)
         Option("--agent ID", "the subagent that tried it"),
         Option("--fence N", "the number of the lock in the way"),
         Option("--times N", "how many denials of that path there were within minutes, this one included"),
-        Option("--why KIND", f"the obstacle, if it was not a lock: {', '.join(LOSSES)}"),
+        Option("--why KIND", f"the obstacle, if it was not a lock: {', '.join(REASONS)}"),
+        Option("--notice", "the call went ahead, and its model was told; with --why"),
         Option("--deed VERB", "the effect that the call would have had on --holder's uncommitted work"),
         Option("--command TEXT", "the part of the command that does so"),
         Option("--changed SECONDS", "when that work was done, Unix time"),
         Option("--also PATH", "one more denied file of the same call", repeatable=True),
         Option("--said TEXT", "the text that the session got"),
+        Option(
+            "--scope DIR", "the checkout of a commit; --session-id is an instance then, or no session", source=FOLDERS
+        ),
         PATIENCE,
         JSON,
     ),
@@ -63,8 +66,8 @@ def denied(args: Arguments) -> int:
 
     With --why the reason was not a lock, but work of --holder: an uncommitted change of FILE (uncommitted), a write in
     progress (moment), changes that a git command would sweep up (sweep), or an entry in the stash (stash); or it was
-    no session's: a person's work (person), another work tree (fence), the HEAD that sessions share (head). That is only
-    recorded.
+    no session's: a person's work (person), another work tree (fence), the HEAD that sessions share (head), a failed
+    check (unchecked). That is only recorded, and so is a notice.
 
     Without --why, FILE is the locked path. For the record (swarm-mcp log): --target, the path of the denied write, if
     it is another one; --directory, its working folder; --agent, the subagent; --fence, the number of the lock in the
@@ -79,7 +82,11 @@ def denied(args: Arguments) -> int:
     file, held, line = _path(args.words[0]), None, NO_SESSION
     with Store(busy_seconds=args.patience) as store:
         row = _session(store, args)
-        if row:
+        if args.value("--scope"):
+            row = store.instances.get(args.value("--session-id"))
+            store.denials.note(row, args.value("--scope"), file, args.value("--holder"), _attempt(args, file))
+            line = f"noted: {file}"
+        elif row:
             held = store.denials.report(row, file, args.value("--holder"), _attempt(args, file))
             line = f"noted: {file}"
             if not held:
@@ -104,12 +111,13 @@ def _attempt(args: Arguments, file: str) -> Attempt:
     path = _path(args.value("--target") or file)
     tool, folder, agent = (args.value(flag) for flag in ("--tool", "--directory", "--agent"))
     why = args.value("--why")
-    if why and why not in LOSSES:
-        raise UsageError(f"--why wants one of {', '.join(LOSSES)}, not {why[:40]!r}")
+    if why and why not in REASONS:
+        raise UsageError(f"--why wants one of {', '.join(REASONS)}, not {why[:40]!r}")
     if why not in OWNERLESS and not args.value("--holder"):
         raise UsageError("--holder is needed: the session that held the file")
     facts: dict[str, Any] = {name: args.value(f"--{name}") for name in ("deed", "command", "said")}
     facts.update(why=why, changed_at=args.number("--changed"), also=tuple(args.all("--also")))
+    facts.update(is_notice=bool(why) and args.given("--notice"))
     return Attempt(tool, path, folder, agent, fence or None, times=times, **facts)
 
 

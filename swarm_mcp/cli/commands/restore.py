@@ -38,7 +38,7 @@ def restore(args: Arguments) -> int:
     """restore: bring back a file that another session's call has changed
 
     The present content of FILE is kept first, so the same command again undoes the restore. The holder of FILE is told.
-    Contents are kept for 7 days, up to 1 MiB each and 320 MiB together: of files before a session wrote or removed
+    Contents are kept for 7 days, up to 1 MiB each and 256 MiB together: of files before a session wrote or removed
     them, and of locked files that another session's command has changed.
 
     example: swarm-mcp restore src/schema.sql --list
@@ -87,8 +87,8 @@ def _list(states: list[tuple[str, Choice]], args: Arguments, reader: Reader, of_
         cells, plain = [], []
         for file, choice in states[: len(found.rows)]:
             size = "no file"
-            if choice.version:
-                size = f"{choice.version.seen.size} bytes"
+            if choice.content:
+                size = f"{choice.content.size} bytes"
             row = [choice.name, reader.when(choice.at), size, choice.by]
             if of_all:
                 row.insert(1, reader.path(file))

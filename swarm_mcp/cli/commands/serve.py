@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import os
 
-from swarm_mcp.cli.arguments import INTERNAL, SETUP, Arguments, Option, Usage, choice, verb
+from swarm_mcp.cli.arguments import INTERNAL, MORE_SETUP, Arguments, Option, Usage, choice, verb
 from swarm_mcp.hooks.process import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
-from swarm_mcp.runtimes.transport import COMMAND, MCP_TOOL, known
 
 
 @verb(
     Usage(
-        Option(
-            "--transport HOW",
-            "mcp_tool: also answer the hooks of a plugin that was installed so (default: command)",
-            source=("command", "mcp_tool"),
-        )
+        Option("--all-tools", "list all tools of the contract, as some front ends need them"),
+        Option("--transport HOW", "of plugins of earlier releases; it changes nothing", hidden=True),
     ),
-    group=SETUP,
+    group=MORE_SETUP,
 )
 def serve(args: Arguments) -> int:
     """serve: run the MCP server on standard input and output
 
-    Clients start this from the installed plugin. It ends when its input closes, on SIGTERM or SIGINT, and when the
+    Clients start this from the installed plugin. A model is shown the tools that it needs; the others can be called by
+    their names. It ends when its input closes, on SIGTERM or SIGINT, and when the
     client that started it is gone.
 
     example: swarm-mcp serve
@@ -33,7 +30,7 @@ def serve(args: Arguments) -> int:
         del os.environ[name]
     from swarm_mcp.server.app import run as serve_client  # the hooks need nothing of it
 
-    return serve_client(with_check=known(args.value("--transport") or COMMAND) == MCP_TOOL)
+    return serve_client(args.given("--all-tools"))
 
 
 @verb(

@@ -17,7 +17,7 @@ from swarm_mcp.cli.arguments import (
     PLACE,
     RUNTIME,
     SESSION_ID,
-    TOGETHER,
+    SESSIONS,
     Arguments,
     Option,
     Usage,
@@ -102,9 +102,11 @@ def register(args: Arguments) -> int:
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
+            from swarm_mcp.installation import leave_first_look
             from swarm_mcp.sessions.scope_summary import scope_summary  # not needed at the begin of a turn
 
             shown["summary"] = scope_summary(store, row)
+            leave_first_look()
         if args.given("--tell"):
             find_lowered(store, row)
         with telling(store, args.given("--tell") and row or None) as notices:
@@ -223,7 +225,7 @@ def _may_go(store: Store, args: Arguments, row: Session) -> bool:
         ABSOLUTE,
         *ACTING,
     ),
-    group=TOGETHER,
+    group=SESSIONS,
 )
 def bootstrap(args: Arguments) -> int:
     """bootstrap: where this session stands: peers, unread messages, tasks

@@ -7,23 +7,24 @@ from itertools import islice
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp.answers.incident_words import sentence
+from swarm_mcp.answers.incidents import NOTICE, REFUSED, Group, as_json, lately
 from swarm_mcp.answers.machines import Machines, machines_of
-from swarm_mcp.answers.refusal_words import why_refused
 from swarm_mcp.answers.size import fitted, printed
-from swarm_mcp.answers.timeline import Happening, Refused, refused_files
 from swarm_mcp.answers.views import public_instance, short
 from swarm_mcp.answers.visibility import veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting
 from swarm_mcp.cli.output import listing, say, show
-from swarm_mcp.cli.reader import HIDDEN, Reader
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, count
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.lock import Denial
 from swarm_mcp.domain.session import REMOTE, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.folders import current_scope
+from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 
@@ -35,7 +36,7 @@ else:
 
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600
-LOCKS, SESSIONS, STORMS, REFUSED = 20, 100, 20, 5  # rows of each kind
+LOCKS, SESSIONS, STORMS, INCIDENTS = 20, 100, 20, 5  # rows of each kind
 NEXT_STEPS = """\
 No sessions and no locks here. Next steps:
   start an agent here: it takes part by itself after swarm-mcp install
@@ -53,11 +54,13 @@ class Status(NamedTuple):
     locks: list[dict[str, Any]]
     lock_count: int
     storms: list[dict[str, Any]]
-    refused: list[Refused]
+    refused: list[Group]
+    noticed: list[Group]
     tasks: dict[str, int]
     messages: dict[str, int]
     values: int
     faults: int
+    merges: tuple[list[str], list[str]]
     machines: Machines | None
 
 
@@ -70,8 +73,8 @@ def status(args: Arguments) -> int:
 
     Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those with a queue, then the
     newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are counted.
-    Last come the sessions that were denied the same file ten times or more within minutes, and the five files of the
-    last denials in the past hour, with the lock or the uncommitted change behind each.
+    Last come the sessions that were denied the same file ten times or more within minutes, and the last five refusals
+    and notices of the past hour, each with its reason. A notice was given to a model about a call that went ahead.
 
     A session is guarded if its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -80,8 +83,8 @@ def status(args: Arguments) -> int:
 
     With --json, `instance_count` and `lock_count` are the totals, and the repeated denials are `storms`: [{"file",
     "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
-    `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason"}], with the reason
-    in words.
+    `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
+    "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`.
 
     example: swarm-mcp status
     """
@@ -116,11 +119,13 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         locks=list(with_waiting(locks, waiting)),
         lock_count=lock_count,
         storms=[_storm(one, viewer) for one in store.storms.known(scope, STORMS)],
-        refused=refused_files(store, scope, reader.people, now - HOUR_SECONDS, REFUSED),
+        refused=lately(store, scope, reader.people, now - HOUR_SECONDS, INCIDENTS, REFUSED),
+        noticed=lately(store, scope, reader.people, now - HOUR_SECONDS, INCIDENTS, NOTICE),
         tasks=store.tasks.counts(onlooker(viewer, scope)),
         messages=store.messages.counts(scope, now - DAY_SECONDS, viewer),
         values=store.kv.count(scope, clause("identity:{}", viewer) or None),
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
+        merges=user_settings.merging(user_settings.checkout_here()),
         machines=machines_of(store, scope),
     )
 
@@ -153,7 +158,8 @@ def _as_json(found: Status) -> dict[str, Any]:
         ],
         "locks": found.locks,
         "storms": found.storms,
-        "refusals": [_refused_as_json(one) for one in found.refused],
+        "refusals": [as_json(one) for one in found.refused],
+        "notices": [as_json(one) for one in found.noticed],
         "lock_count": found.lock_count,
         "instance_count": found.session_count,
         "open_tasks": {state: number for state, number in found.tasks.items() if number and state not in TERMINAL},
@@ -161,16 +167,11 @@ def _as_json(found: Status) -> dict[str, Any]:
         "messages": found.messages,
         "values": found.values,
         "faults": found.faults,
+        "merging": {"on": found.merges[0], "off": found.merges[1]},
     }
     if found.machines:
         shown[found.machines.kind] = found.machines.shown
     return shown
-
-
-def _refused_as_json(one: Refused) -> dict[str, Any]:
-    last = one.last
-    shown = {"file": last.file, "events": one.times, "at": last.at, "instance_id": last.instance_id, "name": last.name}
-    return {**shown, "holder_id": last.other, "holder_name": last.other_name, "reason": _reason(last)}
 
 
 # -- as text ----------------------------------------------------------------------------------------
@@ -187,6 +188,8 @@ def _say(found: Status, reader: Reader) -> None:
     by_status = ", ".join(f"{number} {state}" for state, number in found.tasks.items() if number)
     say(f"tasks: {by_status or 'none'}")
     say(f"messages: {found.messages['unread']} unread, {found.messages['recent']} in the last day")
+    if found.session_count:
+        say(f"merging: {user_settings.merging_in_words(found.merges)}")
     _say_sessions(found, reader)
     if found.machines and found.machines.machines:
         rows = [(one.name, one.person, count(one.sessions, "session"), one.state) for one in found.machines.machines]
@@ -197,10 +200,8 @@ def _say(found: Status, reader: Reader) -> None:
         session, holder = reader.called(storm["instance_id"]), reader.called(storm["holder_id"])
         file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
         say(f"  refused {storm['times']} times  {file}  to {session}, held by {holder}, last {last}")
-    for one in found.refused:
-        times = f" ({one.times} times)" * (one.times > 1)
-        line = f"  refused  {reader.path(one.last.file)}  to {one.last.name}{times}, {reader.when(one.last.at)}"
-        say(f"{line}: {_reason(one.last)}")
+    for one in (*found.refused, *found.noticed):
+        say(f"  {one.last.level} {reader.when(one.last.at)}  {sentence(one.last, reader.path, one.times)}")
     if found.faults:
         say(f"  {count(found.faults, 'fault')} in the last day: swarm-mcp doctor")
     if not found.session_count and not found.lock_count:
@@ -233,13 +234,6 @@ def _say_locks(found: Status, reader: Reader) -> None:
     listing(("file", "who", "since", *lock_columns.HEADERS, "note"), cells, plain)
     if found.lock_count > len(found.locks):
         say(f"  and {count(found.lock_count - len(found.locks), 'more lock')}: swarm-mcp locks")
-
-
-def _reason(last: Happening) -> str:
-    """Return the reason of a denial in words, or the note of another event."""
-    if last.what != "denied":
-        return last.note
-    return why_refused(last.details, last.at, last.other_name) or f"held by {last.other_name or HIDDEN}"
 
 
 def _is_guarded(row: Session) -> bool:

@@ -7,8 +7,8 @@ from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
     INSTANCES,
+    TASK,
     TASKS,
-    TOGETHER,
     Arguments,
     Option,
     Usage,
@@ -31,14 +31,14 @@ from swarm_mcp.workspace.panes import deliver
 
 @verb(
     Usage(Option("--status STATUS", "only tasks with this status", choices=STATUSES), *PAGES, ABSOLUTE, *ACTING),
-    group=TOGETHER,
+    group=TASK,
 )
 def tasks(args: Arguments) -> int:
     """tasks: the tasks of this scope
 
     In order of creation; those that ended stay for a day. Tasks of another identity are not shown.
 
-    example: swarm-mcp tasks --status open
+    example: swarm-mcp task list --status open
     """
     status = args.value("--status")
     scope = current_scope(args.value("--scope"))
@@ -88,12 +88,12 @@ def _table(tasks: list[Task], reader: Reader) -> None:
         Option("--force", "wake the assignee even while it works"),
         *ACTING,
     ),
-    group=TOGETHER,
+    group=TASK,
 )
 def request_task(args: Arguments) -> int:
     """request-task: create a task for another session, or for the first to claim it
 
-    example: swarm-mcp request-task review "look at the new parser" --file src/parse.py --priority 2
+    example: swarm-mcp task request review "look at the new parser" --file src/parse.py --priority 2
     """
     kind, title = _kind_and_title(args)
     with Store() as store:
@@ -133,7 +133,7 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
         raise UsageError(unknown(kind, TYPES, "task type"))
     title = " ".join(words).strip()
     if not title:
-        raise UsageError("missing the title: swarm-mcp request-task TYPE TITLE...")
+        raise UsageError("missing the title: swarm-mcp task request TYPE TITLE...")
     return kind, title
 
 
@@ -144,7 +144,7 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
         *ACTING,
     ),
     refuses=True,
-    group=TOGETHER,
+    group=TASK,
 )
 def claim(args: Arguments) -> int:
     """claim: begin a task
@@ -152,7 +152,7 @@ def claim(args: Arguments) -> int:
     The task must be open, or assigned to this session; its status becomes in_progress. If several sessions claim it, on
     any machine of a team, one of them gets it. Exit 1 if it cannot be claimed, with --json as {"error", ...}.
 
-    example: swarm-mcp claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
+    example: swarm-mcp task claim 6ff1c928-7a25-430a-b3ff-3033125a34f5
     """
     task_id = args.words[0]
     with Store() as store:
@@ -179,7 +179,7 @@ def claim(args: Arguments) -> int:
         *ACTING,
     ),
     refuses=True,
-    group=TOGETHER,
+    group=TASK,
 )
 def update_task(args: Arguments) -> int:
     """update-task: end a task
@@ -187,7 +187,7 @@ def update_task(args: Arguments) -> int:
     Locks that were taken for the task are released. Tasks that waited for it may begin, or are cancelled with it. Exit
     1 where that is not allowed, with --json as {"error"}.
 
-    example: swarm-mcp update-task 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status done --note "merged as 4f1a"
+    example: swarm-mcp task end 6ff1c928-7a25-430a-b3ff-3033125a34f5 --status done --note "merged as 4f1a"
     """
     task_id, status = args.words[0], args.value("--status")
     with Store() as store:

@@ -8,9 +8,11 @@ import sys
 import time
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.answers.refusal_words import why_refused
+from swarm_mcp.answers.incident_words import sentence
+from swarm_mcp.answers.incidents import incident_of, keys_of
+from swarm_mcp.answers.timeline import of_feed
 from swarm_mcp.answers.views import short
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, TOGETHER, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, SESSIONS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, for_people, say, say_row
 from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.cli.words import clause, excerpt
@@ -29,8 +31,8 @@ if TYPE_CHECKING:
 LONGEST = 200  # characters of a message or value in a line for people
 READER_SECONDS = 1.0  # between checks that the reader of standard output is still there
 STYLES = {
-    "denied": "bad", "altered": "bad", "locked": "held", "released": "good", "joined": "good", "left": "faint",
-    "gone": "bad", "tried": "bad", "lowered": "bad",
+    "refused": "bad", "notice": "busy", "locked": "held", "released": "good", "joined": "good", "left": "faint",
+    "gone": "bad", "lowered": "bad",
 }  # fmt: skip
 _LOCKS = {"context.lock_acquired": "locked", "context.lock_released": "released"}
 _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": "gone"}
@@ -43,7 +45,7 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
         ABSOLUTE,
         *ACTING,
     ),
-    group=TOGETHER,
+    group=SESSIONS,
 )
 def watch(args: Arguments) -> int:
     """watch: print the events of this scope as they happen
@@ -64,18 +66,17 @@ def watch(args: Arguments) -> int:
         before = {number: signal.signal(number, lambda *_: changes.stop()) for number in ending}
         try:
             with Store(read_only=True) as store:
-                viewer, reader = viewer_identity(store, args), None
+                viewer = viewer_identity(store, args)
                 feed = store.activity.feed(scope, viewer, args.number_if_given("--since"))
                 for_eyes = not args.json and for_people()
                 if for_eyes:
                     _say_header(scope, end is None)
-                if not args.json:
-                    reader = Reader(args, store, viewer)
-                _print_events(feed, reader)
+                reader = Reader(args, store, viewer)
+                _print_events(feed, reader, args.json)
                 if for_eyes:
                     say("waiting for something to happen ...")
                     flush()
-                _follow(feed, changes, end, reader)
+                _follow(feed, changes, end, reader, args.json)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -88,9 +89,9 @@ def _say_header(scope: str, for_ever: bool) -> None:
     say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
 
 
-def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader | None) -> None:
+def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader, as_json: bool) -> None:
     while True:
-        _print_events(feed, reader)
+        _print_events(feed, reader, as_json)
         while True:
             left = READER_SECONDS
             if end is not None:
@@ -101,24 +102,27 @@ def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader | No
                 return
 
 
-def _print_events(feed: Feed, reader: Reader | None) -> None:
-    """Print new events: for `reader`, or as JSON without one."""
+def _print_events(feed: Feed, reader: Reader, as_json: bool) -> None:
+    """Print new events for `reader`."""
     while True:
         events = feed.read()
         for event in events:
             if "type" not in event:
                 continue  # a change without an event of its own
-            if reader:
-                _say(event, reader)
+            happened = of_feed(event, reader.people)
+            incident = happened and incident_of(happened)
+            if as_json:
+                say(dumps({**event, **keys_of(incident)}))
+            elif incident:
+                _say(event, incident.level, sentence(incident, reader.path), reader)
             else:
-                say(dumps(event))
+                _say(event, *_words(event, reader), reader)
         flush()
         if len(events) < FEED_AT_ONCE:
             return
 
 
-def _say(event: Event, reader: Reader) -> None:
-    kind, text = _words(event, reader)
+def _say(event: Event, kind: str, text: str, reader: Reader) -> None:
     say_row(((reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
 
 
@@ -131,10 +135,6 @@ def _words(event: Event, reader: Reader) -> tuple[str, str]:
     group, _, verb = event["type"].partition(".")
     if group == "context":
         return _of_lock(event, who, reader)
-    if group == "protection" and verb == "attempted":
-        if not event["actor"]:
-            who = "an agent"
-        return "tried", f"{_excerpt(payload.get('deed') or subject)} by {who}"
     if group == "protection":
         return "lowered", _excerpt(payload.get("deed") or subject)
     if group == "message":
@@ -163,16 +163,8 @@ def _of_lock(event: Event, who: str, reader: Reader) -> tuple[str, str]:
     what, payload, file = event["type"], event["payload"], reader.path(event["subject"] or "")
     if what in _LOCKS:
         return _LOCKS[what], f"{file} by {who}" + clause(": {}", payload.get("content") or payload.get("reason"))
-    if what in ("context.lock_denied", "context.write_denied"):
-        holder = HIDDEN
-        if payload.get("holder_label") or payload.get("holder"):
-            holder = reader.known(payload.get("holder_label"), payload.get("holder") or "?")
-        reason = clause(": {}", why_refused(payload, event["at"], holder))
-        return "denied", f"{file} to {who}{reason or f', held by {holder}'}"
     if what == "context.lock_requested":
         return "asked", f"{reader.called(payload.get('holder'))} for {file}, by {who}"
-    if what == "context.lock_breached":
-        return "altered", f"{file} {payload.get('kind')} while {who} ran {_excerpt(payload.get('command') or '?')}"
     return what.removeprefix("context.").removeprefix("lock_")[:8], f"{file} by {who}"
 
 

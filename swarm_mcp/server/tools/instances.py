@@ -187,6 +187,7 @@ TOOLS = (
         },
         _list,
         reads=True,
+        is_listed=False,
     ),
     Tool(
         "whoami",
@@ -200,7 +201,7 @@ TOOLS = (
         "Everything to know at the start of work or after losing context, in one call: this session, its peers, its"
         " unread messages, its locked files, the tasks of the scope by status, the work tracker. Handle the messages"
         " first; they count as read afterwards unless mark_read is false. `not_shown` counts rows without room here:"
-        " poll_messages, list_instances and list_tasks have them.",
+        " poll_messages and list_tasks have them.",
         {
             "mark_read": flag("Count the returned messages as read. With false they stay for the next call.", True),
             "adopt_instance_id": text("Become this reserved instance first, with everything that this session holds."),
@@ -224,6 +225,7 @@ TOOLS = (
         _remove,
         required=("instance_id",),
         destructive=True,
+        is_listed=False,
     ),
     Tool(
         "deregister",
@@ -231,5 +233,6 @@ TOOLS = (
         " of a turn or of the session: that cleans up by itself.",
         {},
         _deregister,
+        is_listed=False,
     ),
 )

@@ -77,6 +77,7 @@ TOOLS = (
         {"key": KEY, "value": text('The item as JSON, such as `{"file": "a.py"}`, `"text"` with its quotes, or `3`.')},
         _append,
         required=("key", "value"),
+        is_listed=False,
     ),
     Tool(
         "kv_delete",
@@ -87,6 +88,7 @@ TOOLS = (
         required=("key",),
         idempotent=True,
         destructive=True,
+        is_listed=False,
     ),
     Tool(
         "kv_list",
@@ -99,5 +101,6 @@ TOOLS = (
         },
         _list,
         reads=True,
+        is_listed=False,
     ),
 )

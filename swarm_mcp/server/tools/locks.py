@@ -220,6 +220,7 @@ _OF_LOCKS = (
         _look,
         required=("file",),
         reads=True,
+        is_listed=False,
     ),
 )
 
@@ -276,7 +277,7 @@ _OF_HANDOVER = (
         " told. Use it when a peer asked for the file, or continues your work.",
         {
             "file": FILE,
-            "to": text("Instance id of the session to get it, from list_instances."),
+            "to": text("Instance id of the session to get it, from bootstrap."),
             "note": text("A note for it; it becomes the note of the lock."),
             "fence": FENCE,
             "agent_id": AGENT,
@@ -302,6 +303,7 @@ _OF_HANDOVER = (
         {"file": FILE, "reason": text("Why; kept in the history, and the note of the new lock.")},
         _steal,
         required=("file",),
+        is_listed=False,
     ),
     Tool(
         "renew_lock",
@@ -322,6 +324,7 @@ _OF_HANDOVER = (
         _renew,
         required=("file",),
         idempotent=True,
+        is_listed=False,
     ),
 )
 
@@ -330,7 +333,9 @@ PATH = text("A file, folder or pattern, absolute or relative to this session's f
 
 
 def _why(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.locking.explaining import explanation
+    from swarm_mcp.answers.incidents import as_json
+    from swarm_mcp.answers.people import People
+    from swarm_mcp.locking.explaining import explanation, incidents_about
 
     row = call.member()
     session: Session | None = row
@@ -339,7 +344,9 @@ def _why(call: Call, arguments: dict[str, Any]) -> Answer:
         if session is None or not may_meet(row.label, session.label):
             raise UnknownInstance(f"Instance {arguments['instance_id']} is not active")
     viewer = token(row.label or "", "identity")
-    return Answer(explanation(call.store, row, arguments["file"], session, arguments.get("agent_id", ""), viewer))
+    found = explanation(call.store, row, arguments["file"], session, arguments.get("agent_id", ""), viewer)
+    lately = incidents_about(call.store, row, arguments["file"], People(call.store, viewer, row.id))
+    return Answer({**found, "incidents": [as_json(one) for one in lately]})
 
 
 def _log(call: Call, arguments: dict[str, Any]) -> Answer:
@@ -383,6 +390,7 @@ _OF_EXPLAINING = (
         _log,
         required=("file",),
         reads=True,
+        is_listed=False,
     ),
 )  # fmt: skip
 

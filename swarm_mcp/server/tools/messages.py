@@ -63,7 +63,7 @@ TOOLS = (
         " interrupts no session. Use prompt_peer if the other should start on it now, and request_task for work with an"
         " outcome to follow.",
         {
-            "recipient": text("Instance id of the session to write to, from list_instances."),
+            "recipient": text("Instance id of the session to write to, from bootstrap."),
             "content": text(
                 "The message. It sees your instance id, not your conversation: include everything it must know."
             ),
@@ -77,7 +77,7 @@ TOOLS = (
         " idle, a line typed into that pane tells it to poll. The answer tells if it was woken; the message is there in"
         " any case.",
         {
-            "recipient": text("Instance id of the session to write to, from list_instances."),
+            "recipient": text("Instance id of the session to write to, from bootstrap."),
             "message": text("The task or the news for it."),
             "task_id": text("Id of the task this is about; the message is marked with it."),
             "nudge": flag("Wake it. False only leaves the message.", True),

@@ -208,6 +208,7 @@ TOOLS = (
         },
         _update,
         required=("task_id", "status"),
+        is_listed=False,
     ),
     Tool(
         "complete_task",

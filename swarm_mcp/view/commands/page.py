@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.cli.arguments import JSON, TOGETHER, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import JSON, SCREENS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, say
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.sessions.acting import onlooker_identity, surrounding_session
@@ -20,7 +20,7 @@ NEEDED = ("jinja2", "markupsafe", "starlette", "uvicorn")
         Option("--no-open", "only print the address"),
         JSON,
     ),
-    group=TOGETHER,
+    group=SCREENS,
 )
 def page(args: Arguments) -> int:
     """page: sessions, locks, queues and changes in a browser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_mcp.cli.arguments import AS, SCOPE, TOGETHER, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import AS, SCOPE, SCREENS, Arguments, Option, Usage, verb
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.installation import extra_command
@@ -16,17 +16,17 @@ from swarm_mcp.view.top.terminal import has_colours, obstacle
 
 @verb(
     Usage(Option("--all", "all checkouts of this machine, not only this one (the key a changes that)"), AS, SCOPE),
-    group=TOGETHER,
+    group=SCREENS,
 )
 def top(args: Arguments) -> int:
     """top: a full screen of sessions, locks, queues and tasks
 
-    Four tables: sessions with their locks, waits and activity; locks, each with its queue below; the last denied writes
-    with their reasons; tasks and workers with their cost. Each has at most 100 rows, and its total. top only reads, and
-    never delays a session. In a clone that has joined a team a line shows the age of the data about other machines, and
-    the silent ones.
+    Six tables: sessions with their locks, waits and activity; locks, each with its queue below; the last refusals and
+    notices with their reasons; tasks and workers with their cost; files that sessions have changed and not committed;
+    unread messages. Each has at most 100 rows, and its total. top only reads, and never delays a session. In a clone
+    that has joined a team a line shows the age of the data about other machines, and the silent ones.
 
-    Keys: Tab or 1 to 4 chooses a table, arrows a row; Enter shows more of it (why a file can or cannot be written, a
+    Keys: Tab or 1 to 6 chooses a table, arrows a row; Enter shows more of it (why a file can or cannot be written, a
     worker's transcript as it grows, a task, all rows with a session's name); w why and l log of its file, f why of a
     file that you type; t the log of this checkout; u unlocks a file of your own and x ends a worker or cancels a task,
     both after a question; / filters the rows, of at most 2,000 locks; a all checkouts; z one table alone; ? all keys; q

@@ -24,6 +24,7 @@ class SessionNow(NamedTuple):
 
     A session on another machine has no such time; `silent_for` is None. `is_guarded`: hooks of ours see its
     writes. `edited`: the number of its changed, uncommitted files. `held` counts its locks up to `COUNTED`.
+    `client_id` is the client's own id of the session, empty if it is unknown.
     """
 
     id: str
@@ -37,6 +38,7 @@ class SessionNow(NamedTuple):
     held: int
     waiting: int
     edited: int
+    client_id: str = ""
 
 
 class Hold(NamedTuple):
@@ -100,6 +102,15 @@ def now(store: Store, scope: str, people: People, edited: Iterable[Edit] = (), l
     return Now(scope, store.now(), shown, count, files, sum(held.values()), waiting)
 
 
+def near(path: str, scope: str) -> str:
+    """A path as it is told from a checkout: relative to it where it is inside."""
+    if path == scope:
+        return "."
+    if scope and path.startswith(scope.rstrip("/") + "/"):
+        return path[len(scope.rstrip("/")) + 1 :]
+    return path
+
+
 def _session(store: Store, row: Session, people: People, held: int, waiting: Lines, edited: list[Edit]) -> SessionNow:
     return SessionNow(
         row.id,
@@ -113,6 +124,7 @@ def _session(store: Store, row: Session, people: People, held: int, waiting: Lin
         held,
         len([line for line in waiting.waiting if line.instance_id == row.id]),
         len([one for one in edited if one.instance_id == row.id]),
+        row.session_id or "",
     )
 
 

@@ -1,4 +1,4 @@
-"""Uncommitted lines by author, of the few files that one view shows.
+"""The uncommitted lines of one file by author, with the committed lines around them.
 
 Git is asked again once the file, a journal or the last commit has changed, else every `GOOD_SECONDS`.
 """
@@ -10,53 +10,66 @@ import time
 from typing import NamedTuple
 
 from swarm_hook_core.repository import tree_over
+from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.answers.edits import journal_marks
 from swarm_mcp.answers.file_marks import file_marks
 from swarm_mcp.answers.people import People
-from swarm_mcp.changes.dirty import relative_names
 from swarm_mcp.changes.owners import Owners, last_of
-from swarm_mcp.changes.uncommitted import ChangedFile, uncommitted
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.changes.uncommitted import ChangedFile
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import changed_files
 
-LINES, FILES = 200, 5  # shown lines of one file, shown files of one session
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from swarm_mcp.changes.pieces import Piece
+
+    Session = tuple[str, str]
+
+LINES = 400  # shown lines of one file
+AROUND = 3  # committed lines before and after a change
 LONGEST = 200  # characters of a line
 GOOD_SECONDS = 10.0
 MOST_KEPT = 20
+ADDED, REMOVED, SAME, GAP = "added", "removed", "same", "gap"
 _OF_GIT = ("HEAD", "index", "logs/HEAD")  # they change with a commit, a branch, and the index
 
 
-class OwnedLine(NamedTuple):
-    """One uncommitted line: its number, owner, time (Unix seconds or None), tool and text.
+class Owner(NamedTuple):
+    """All that may have written a line: their `names`, the `session` of the last one, its time and tool.
 
-    A removed line has a number of the last commit, and `is_removed`.
+    `at` is in Unix seconds, or None. `session` is ``("", "")`` for a person.
     """
 
-    number: int
-    owner: str
+    names: str
+    session: Session
     at: int | None
     tool: str
+
+
+class OwnedLine(NamedTuple):
+    """One line of a file: `kind` is `ADDED`, `REMOVED`, `SAME`, or a `GAP` of lines that are left out.
+
+    `number` counts in the present file, of a removed line in the last commit. `owner` is None for a committed line.
+    """
+
+    kind: str
+    number: int
     text: str
-    is_removed: bool
+    owner: Owner | None = None
 
 
 class OwnedFile(NamedTuple):
-    """The first uncommitted lines of a file, and the number of all. `reason`: why it has no lines."""
+    """The first changed lines of a file, and the number of lines left out.
+
+    `owners` are those of all lines, with the number of their lines, in order. `reason`: why the file has no lines.
+    """
 
     lines: list[OwnedLine]
-    total: int
+    more: int
     reason: str
-    owner: str
-
-
-class Share(NamedTuple):
-    """The part of a session in a file: lines added and removed, some of them perhaps by others (`is_shared`)."""
-
-    path: str
-    added: int
-    removed: int
-    is_shared: bool
-    reason: str
+    owners: dict[Owner, int]
 
 
 class _Kept(NamedTuple):
@@ -76,26 +89,51 @@ def owned_file(store: Store, people: People, scope: str, path: str) -> OwnedFile
     found = _changed(scope, path)
     if found is None:
         return None
-    owners, lines = Owners(store, people), []
-    for piece in found.pieces:
+    owners = Owners(store, people)
+    if found.reason or not found.pieces:
+        last = last_of(found.whole_authors)
+        owner = Owner(owners.names(found.whole_authors), last.session, last.at_ns // 10**9 or None, last.tool)
+        return OwnedFile([], 0, found.reason or "its mode has changed", {owner: 0})
+    lines = list(_lines(found.pieces, owners, _present(found)))
+    counts: dict[Owner, int] = {}
+    for line in lines:
+        if line.owner:
+            key = next((one for one in counts if one.names == line.owner.names), line.owner)
+            counts[key] = counts.get(key, 0) + 1
+    return OwnedFile(lines[:LINES], max(0, len(lines) - LINES), "", counts)
+
+
+def _lines(pieces: list[Piece], owners: Owners, present: list[bytes]) -> Iterator[OwnedLine]:
+    """Yield the changed lines with those around them. `present`: all lines of the file."""
+    shown = 0  # lines of the present file that are behind us
+    for at, piece in enumerate(pieces):
+        begin = max(shown, piece.new - AROUND)
+        if begin > shown:
+            yield OwnedLine(GAP, begin + 1, "")
+        for number in range(begin, min(piece.new, len(present))):
+            yield OwnedLine(SAME, number + 1, _text(present[number]))
         last = last_of(piece.authors)
-        facts = (owners.names(piece.authors), last.at_ns // 10**9 or None, last.tool)
-        lines += [OwnedLine(piece.old + at + 1, *facts, _text(one), True) for at, one in enumerate(piece.removed)]
-        lines += [OwnedLine(piece.new + at + 1, *facts, _text(one), False) for at, one in enumerate(piece.added)]
-    return OwnedFile(lines[:LINES], len(lines), found.reason, owners.names(found.whole_authors))
+        owner = Owner(owners.names(piece.authors), last.session, last.at_ns // 10**9 or None, last.tool)
+        for number, line in enumerate(piece.removed, piece.old + 1):
+            yield OwnedLine(REMOVED, number, _text(line), owner)
+        for number, line in enumerate(piece.added, piece.new + 1):
+            yield OwnedLine(ADDED, number, _text(line), owner)
+        shown = piece.new + len(piece.added)
+        if at + 1 < len(pieces):
+            until = min(shown + AROUND, pieces[at + 1].new)
+        else:
+            until = shown + AROUND
+        for number in range(shown, min(until, len(present))):
+            yield OwnedLine(SAME, number + 1, _text(present[number]))
+        shown = max(shown, until)
 
 
-def shares(scope: str, session: tuple[str, str], paths: list[str]) -> list[Share]:
-    """Return the part of a session (its runtime, and its id there) in the first of these files of a checkout."""
-    shown = []
-    for path in paths[:FILES]:
-        found = _changed(scope, path)
-        if found is None or not found.is_by({session}):
-            continue
-        pieces = [piece for piece in found.pieces if session in piece.sessions]
-        added, removed = (sum(len(getattr(piece, name)) for piece in pieces) for name in ("added", "removed"))
-        shown.append(Share(path, added, removed, any(piece.is_ambiguous for piece in pieces), found.reason))
-    return shown
+def _present(found: ChangedFile) -> list[bytes]:
+    try:
+        with open(found.file.path, "rb") as file:
+            return file.read(LIMIT_BYTES).splitlines()
+    except OSError:
+        return []  # removed: it has no lines around
 
 
 def _changed(scope: str, path: str) -> ChangedFile | None:
@@ -105,13 +143,9 @@ def _changed(scope: str, path: str) -> ChangedFile | None:
     marks = (file_marks([path, *(os.path.join(tree.own, name) for name in _OF_GIT)]), journal_marks(scope))
     kept = _kept.get(path)
     if kept is None or kept.marks != marks or time.monotonic() - kept.at > GOOD_SECONDS:
-        try:
-            found = uncommitted(tree.top, relative_names(tree.top, [path]))
-        except SwarmError:
-            found = []  # git does not answer: the view does without
         if len(_kept) >= MOST_KEPT:
             _kept.clear()
-        kept = _kept[path] = _Kept(marks, time.monotonic(), found)
+        kept = _kept[path] = _Kept(marks, time.monotonic(), changed_files([path]))
     real = os.path.realpath(path)
     return next((one for one in kept.found if os.path.realpath(one.file.path) == real), None)
 

@@ -4,7 +4,8 @@ access     the admission of requests: loopback, a token, then a cookie; the head
 app        the page's addresses
 looking    the one thread that reads the store, and its renderings since the last commit
 live       the notification of open pages about changes
-changes    edited files, known without any commit
+changes    uncommitted work, known without any commit
+palette    a colour for each session
 rendering  templates, and the words in them
 view       a page's request, its parts, and its template
 views      one module for each kind of page; shared template parts are in ``templates/parts.html`` and ``tables.html``

@@ -14,10 +14,11 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from swarm_mcp.answers.edits import Edit, journal_marks
+from swarm_mcp.answers.edits import journal_marks
 from swarm_mcp.answers.people import People
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import Work
 from swarm_mcp.view.page.access import Guarded, Keys
 from swarm_mcp.view.page.changes import Edited
 from swarm_mcp.view.page.live import Live
@@ -47,26 +48,26 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
         asked = _asked(request)
         place = f"{request.url.path}?{request.url.query}"
         is_part = request.headers.get("hx-request") == "true"
-        edits: dict[str, list[Edit] | None] = {}
+        work: dict[str, Work | None] = {}
         found: list[Page] = []
 
         def render(store: Store) -> str:
-            look = Look(store, People(store, viewer, own_id), asked, edits, store.now())
+            look = Look(store, People(store, viewer, own_id), asked, work, store.now())
             page = view.make(look)
             found.append(page)
             frame = {"asked": asked, "views": VIEWS, "view": view, "now": look.now, "title": page.title}
             return templates.get_template(page.template).render(**page.shown, **frame, is_part=is_part)
 
         try:
-            if view.with_edits:
+            if view.with_work:
                 if asked.scope:
                     scopes = [asked.scope]
                 else:
                     scopes = await looker.ask(_scopes)
                 live.watch_files(place, lambda: [journal_marks(scope) for scope in scopes])
-                edits = await edited.of(scopes)
+                work = await edited.of(scopes)
             text = await rendered.get(f"{is_part} {place}", render)
-            if found and not view.with_edits:
+            if found and not view.with_work:
                 live.watch_files(place, found[0].state)
             return HTMLResponse(text)
         except SwarmError as error:

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from swarm_mcp.answers.edits import Edit, edits, journal_marks
+from swarm_mcp.answers.edits import journal_marks
 from swarm_mcp.answers.people import People
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import NOTHING, Work, work
 from swarm_mcp.view.page.looking import Looker
 
 PATIENCE_SECONDS = 0.3  # seconds that a page's first request waits
@@ -23,11 +24,11 @@ COMING_SECONDS, AGAIN_SECONDS, WANTED_SECONDS = 30.0, 0.5, 40.0
 class _Found(NamedTuple):
     journals: object
     at: float
-    edits: list[Edit]
+    work: Work
 
 
 class Edited:
-    """The edits of each scope, as far as they have been asked for; `changed` is called where they are others now."""
+    """The uncommitted work of each scope that was asked for. `changed` is called once it is another."""
 
     def __init__(self, open_store: Callable[[], Store], viewer: str, changed: Callable[[], None]):
         self._looker = Looker(open_store)
@@ -38,10 +39,10 @@ class Edited:
         self._wanted: dict[str, float] = {}  # scope -> when a page last asked for it
         self._again: dict[str, asyncio.TimerHandle] = {}
 
-    async def of(self, scopes: list[str]) -> dict[str, list[Edit] | None]:
-        """Return the edits in each of these scopes; None for one that is not known in time: `changed` tells later.
+    async def of(self, scopes: list[str]) -> dict[str, Work | None]:
+        """Return the work in each of these scopes; None for one that is not known in time: `changed` tells later.
 
-        Known edits are returned at once, and read anew if they may be out of date.
+        Known work is returned at once, and read anew if they may be out of date.
         """
         now = asyncio.get_running_loop().time()
         for scope in scopes:
@@ -53,7 +54,7 @@ class Edited:
         unknown = [self._asked[scope] for scope in scopes if scope not in self._found]
         if unknown:
             await asyncio.wait(unknown, timeout=PATIENCE_SECONDS)
-        return {scope: self._found[scope].edits if scope in self._found else None for scope in scopes}
+        return {scope: self._found[scope].work if scope in self._found else None for scope in scopes}
 
     def _begin(self, scope: str) -> None:
         if scope in self._again:
@@ -65,12 +66,12 @@ class Edited:
         try:
             state = journal_marks(scope)
             try:
-                found = await self._looker.ask(lambda store: edits(store, scope, People(store, self._viewer)))
+                found = await self._looker.ask(lambda store: work(store, scope, People(store, self._viewer)))
             except SwarmError:
-                found = []  # the store cannot be read; the page itself says so
+                found = NOTHING  # the store cannot be read; the page itself says so
             before = self._found.get(scope)
             self._found[scope] = _Found(state, asyncio.get_running_loop().time(), found)
-            if before is None or before.edits != found:
+            if before is None or before.work != found:
                 self._changed()
         finally:
             del self._asked[scope]

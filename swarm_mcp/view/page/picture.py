@@ -1,4 +1,4 @@
-"""The timeline as a drawing: a lane for each session, with bars for its locks and waits, and marks.
+"""The timeline as a drawing: a lane for each session, with its edits and refusals, and bars for its locks and waits.
 
 This module computes positions and sizes; ``templates/timeline.html`` draws. Positions in time are in percent of the
 width, positions across it in pixels: the drawing is as wide as its page, and its words keep their size.
@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from swarm_mcp.answers.timeline import Happening, Timeline
+from swarm_mcp.view.overview.edit_events import EDITED
 from swarm_mcp.view.overview.lines import Line
 from swarm_mcp.view.overview.now import Hold
 
 MOST_LANES = 40
-TOP, NAME, ROW, GAP = 26, 20, 18, 8  # pixels: above the lanes, a lane's name, a row of bars in it, below it
+TOP, NAME, ROW, GAP = 28, 24, 20, 10  # pixels: above the lanes, a lane's name, a row in it, below it
 MOST_ROWS = 4  # rows of bars in one lane; further bars overlap the last row
 THINNEST = 0.3  # percent
+APART = 0.7  # percent between two edits that are drawn as two
 MARKS = {
     "denied": "refused",
     "deadlock": "refused, as it closed a circle",
@@ -27,6 +29,7 @@ MARKS = {
     "altered": "changed all the same",
     "restored": "restored",
     "attempted": "tried an action for persons only",
+    "noticed": "told, and went ahead",
 }
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)  # seconds between ticks
 _MOST_TICKS = 9
@@ -54,6 +57,17 @@ class Mark(NamedTuple):
     happening: Happening
 
 
+class Edits(NamedTuple):
+    """Edits in a lane that are close to each other: `times` writes of `files`, the last at Unix time `at`."""
+
+    x: float
+    width: float
+    y: int
+    at: int
+    times: int
+    files: list[str]
+
+
 class Passage(NamedTuple):
     """A lock that went from one lane to another: handed over, or stolen."""
 
@@ -74,6 +88,7 @@ class Lane(NamedTuple):
     height: int
     bars: list[Bar]
     marks: list[Mark]
+    edits: list[Edits]
 
 
 class Tick(NamedTuple):
@@ -109,11 +124,12 @@ class _Session:
         self.scope = scope
         self.spans: list[_Span] = []
         self.marks: list[Happening] = []
+        self.edits: list[Happening] = []
         self.open: dict[tuple[str, str], _Span] = {}  # by agent and file: its present locks
 
     @property
     def weight(self) -> int:
-        return len(self.spans) + len(self.marks)
+        return len(self.spans) + len(self.marks) + len(self.edits)
 
 
 def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: Iterable[Line], now: int) -> Picture:
@@ -124,7 +140,8 @@ def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: It
         return sessions.setdefault(instance_id, _Session(name, scope))
 
     for one in shown.happenings:
-        _note(session(one.instance_id, one.name, one.scope), one, shown.since)
+        # of a session that has gone the id may be unknown
+        _note(session(one.instance_id or one.name, one.name, one.scope), one, shown.since)
     for found in sessions.values():
         found.spans += [span._replace(end=min(shown.until, now)) for span in found.open.values()]
     for scope, file, hold in holds:
@@ -145,6 +162,9 @@ def picture(shown: Timeline, holds: Iterable[tuple[str, str, Hold]], waiting: It
 
 def _note(session: _Session, one: Happening, since: int) -> None:
     """Add one event to its session."""
+    if one.what == EDITED:
+        session.edits.append(one)
+        return
     key = (str(one.details.get("agent") or ""), one.file)
     is_end = bool(one.details.get("released"))
     if one.what in MARKS and (not is_end or one.what == "lapsed"):
@@ -192,11 +212,13 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
             width = max(THINNEST, round(x(span.end) - left, 2))
             seconds = span.end - span.begin
             bars.append(
-                Bar(span.kind, left, width, y + NAME + row * ROW, int(span.begin), span.file, seconds, span.note)
+                Bar(span.kind, left, width, y + NAME + (row + 1) * ROW, int(span.begin), span.file, seconds, span.note)
             )
-        height = NAME + max(1, len(ends)) * ROW + GAP
+        height = NAME + (1 + len(ends)) * ROW + GAP
         marks = [Mark(one.what, x(one.at), y + NAME + ROW // 2, one) for one in found.marks]
-        lanes.append(Lane(instance_id, found.name, found.scope, y, height, bars, marks))
+        lanes.append(
+            Lane(instance_id, found.name, found.scope, y, height, bars, marks, _edits(found.edits, x, y + NAME))
+        )
         y += height
     middles = {lane.instance_id: lane.y + NAME + ROW // 2 for lane in lanes}
     passages = []
@@ -210,6 +232,22 @@ def _drawn(shown: Timeline, sessions: dict[str, _Session], more: int) -> Picture
                 kind = "stolen"
             passages.append(Passage(kind, x(one.at), middles[one.other], middles[one.instance_id], one))
     return Picture(lanes, passages, _ticks(shown.since, shown.until, x), y, more)
+
+
+def _edits(events: list[Happening], x: Callable[[float], float], y: int) -> list[Edits]:
+    """Return the edits of a lane, those together that would be drawn as one."""
+    found: list[Edits] = []
+    for one in sorted(events, key=lambda one: one.at):
+        left, right, times = x(one.details["first"]), x(one.at), one.details["times"]
+        if found and left - found[-1].x - found[-1].width < APART:
+            last = found.pop()
+            left, times, files = last.x, times + last.times, [*last.files, one.file]
+        else:
+            files = [one.file]
+        left = min(left, 100 - THINNEST)
+        width = max(THINNEST, round(right - left, 2))
+        found.append(Edits(left, width, y, one.at, times, list(dict.fromkeys(files))))
+    return found
 
 
 def _ticks(since: int, until: int, x: Callable[[float], float]) -> list[Tick]:

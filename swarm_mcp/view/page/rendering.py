@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import lru_cache
 from urllib.parse import quote, quote_from_bytes
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,9 +17,12 @@ from markupsafe import Markup
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.untrusted_text import cut, cut_text, safe
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.refusal_words import around_owner
+from swarm_mcp.answers.incident_words import around_name
+from swarm_mcp.answers.incidents import incident_of
+from swarm_mcp.answers.timeline import Happening
 from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
+from swarm_mcp.view.overview.now import near
 
 LONGEST = 4000  # characters of one text of a session
 NO_TIME = "at an unknown time"
@@ -36,7 +40,7 @@ def environment() -> Environment:
     )
     made.filters.update(
         span=duration,
-        lost=lambda event: around_owner(event.details, event.at),
+        lost=_lost,
         ago=_ago,
         clock=_clock,
         stamp=_stamp,
@@ -59,17 +63,9 @@ def address(path: str, /, **parameters: object) -> str:
     return quote(path) + ("?" + "&".join(given) if given else "")
 
 
+@lru_cache(8192)
 def _quoted(text: str) -> str:
     return quote_from_bytes(os.fsencode(text), "")
-
-
-def near(path: str, scope: str) -> str:
-    """A path as it is told from a checkout: relative to it where it is inside."""
-    if path == scope:
-        return "."
-    if scope and path.startswith(scope.rstrip("/") + "/"):
-        return path[len(scope.rstrip("/")) + 1 :]
-    return path
 
 
 def _shown(value: object) -> object:
@@ -78,6 +74,17 @@ def _shown(value: object) -> object:
             return ""
         return value
     return safe(value)
+
+
+def _lost(event: Happening) -> tuple[str, str] | None:
+    """Return the reason of a refusal or notice: the words before and after the other session's name, "" without one."""
+    incident = incident_of(event)
+    if incident is None:
+        return None
+    before, after = around_name(incident, lambda path: near(path, event.scope))
+    if after is None:
+        return before, ""
+    return before, after or " "  # a blank: the name is the last word
 
 
 def _ago(moment: object, now: float) -> str:

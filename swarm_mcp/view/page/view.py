@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from swarm_mcp.answers.edits import Edit
 from swarm_mcp.answers.people import People
 from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import NOTHING, Work
 
 MOST_CHECKOUTS = 20  # checkouts that one page shows whole
 
@@ -32,18 +32,22 @@ class Asked(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One look at the store. `edited`: the known edits by checkout, None for a checkout still being read."""
+    """One look at the store. `work`: the known uncommitted work by checkout, None for a checkout still being read."""
 
     store: Store
     people: People
     asked: Asked
-    edited: dict[str, list[Edit] | None]
+    work: dict[str, Work | None]
     now: int
 
     @property
     def scope(self) -> str:
         """The checkout that is asked for; empty for all of them."""
         return self.asked.scope
+
+    def work_in(self, scope: str) -> Work:
+        """Return the known uncommitted work in a checkout, perhaps none yet."""
+        return self.work.get(scope) or NOTHING
 
 
 class Page(NamedTuple):
@@ -61,10 +65,10 @@ class Page(NamedTuple):
 class View(NamedTuple):
     """A kind of page: its address, its name in the navigation (may be empty), and its function.
 
-    `with_edits`: the page shows uncommitted edits.
+    `with_work`: the page shows uncommitted work.
     """
 
     path: str
     name: str
     make: Callable[[Look], Page]
-    with_edits: bool = False
+    with_work: bool = False

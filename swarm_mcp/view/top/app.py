@@ -181,8 +181,8 @@ class Top(App[None]):
         else:
             alone = None
         needs = [pane.lines_wanted for pane in panes]
-        if sum(needs) + len(needs) <= lines:
-            needs = [need + 1 for need in needs]
+        if sum(needs) + len(needs) - 1 <= lines:
+            needs = [*(need + 1 for need in needs[:-1]), needs[-1]]
         for pane, share in zip(panes, shared(needs, lines)):
             pane.display = alone in (None, pane)
             if alone:
@@ -303,8 +303,8 @@ class Top(App[None]):
         if row is None:
             return
         if row.run:
-            words = ["logs", "--follow", *self._place(row), "--", row.run]
-            self.push_screen(Printed(f"logs {row.run} --follow", words, from_the_end=True))
+            words = ["worker", "logs", "--follow", *self._place(row), "--", row.run]
+            self.push_screen(Printed(f"worker logs {row.run} --follow", words, from_the_end=True))
         elif row.task:
             self.push_screen(Printed(f"task {row.task}", ["task", *self._acting, *self._place(row), "--", row.task]))
         elif row.file:

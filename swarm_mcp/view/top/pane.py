@@ -34,8 +34,8 @@ class Pane(ScrollView, can_focus=True):
 
     @property
     def lines_wanted(self) -> int:
-        """The lines it takes to show all of it."""
-        return 1 + max(1, len(self.table.rows))
+        """The lines it takes to show all of it: an empty table says so beside its title."""
+        return 1 + len(self.table.rows)
 
     def show(self, table: Table) -> None:
         """Show `table`. The chosen row stays chosen if it is still there.
@@ -71,15 +71,18 @@ class Pane(ScrollView, can_focus=True):
         room = self.size.width
         sizes = columns.widths(self.table, room - 1)
         if y == 0:
-            text = (">" if self.has_focus else " ") + columns.heading(self.table, sizes)
-            return self._strip([Segment(clipped(text, room), style_of("heading" if self.has_focus else "own"))])
+            mark, look = " ", "own"
+            if self.has_focus:
+                mark, look = ">", "heading"
+            if not self.table.rows:
+                title = Segment(mark + self.table.title, style_of(look))
+                left = max(0, room - len(title.text))
+                return self._strip([title, Segment(clipped(f"  {self.table.empty}", left), style_of("faint"))])
+            text = mark + columns.heading(self.table, sizes)
+            return self._strip([Segment(clipped(text, room), style_of(look))])
         at = y - 1 + int(self.scroll_offset.y)
         if at >= len(self.table.rows):
-            if not self.table.rows and at == 0:
-                words = f" {self.table.empty}"
-            else:
-                words = ""
-            return self._strip([Segment(clipped(words, room), style_of("faint"))])
+            return self._strip([])
         row = self.table.rows[at]
         chosen = self.has_focus and at == self._at
         if chosen:

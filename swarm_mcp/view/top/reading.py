@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from swarm_hook_core.labels import token
 from swarm_mcp.answers.edits import Edit, edits, journal_marks
 from swarm_mcp.answers.file_marks import Marks
+from swarm_mcp.answers.incidents import Incident, incidents
 from swarm_mcp.answers.machines import machines_of
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.timeline import Happening, refusals
+from swarm_mcp.answers.work import unread
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
@@ -60,14 +61,18 @@ class Reader:
         listed = (
             [row for part in parts for row in tables.sessions(part.now, part.tasks, part.edited, self._places, own_id)],
             [row for part in parts for row in tables.locks(part.now, self._places, own_id)],
-            [row for part in parts for row in tables.refusals(part.refused, at, self._places)],
+            [row for part in parts for row in tables.incidents(part.incidents, at, self._places)],
             [row for part in parts for row in tables.work(part.tasks, part.runs, people.called, at)],
+            [row for part in parts for row in tables.uncommitted(part.scope, part.edited, at, self._places)],
+            [row for part in parts for row in tables.unread(part.scope, part.unread, at)],
         )
         counts = (
             sum(part.now.session_count for part in parts),
             sum(part.lock_count for part in parts),
             len(listed[2]),
             len(listed[3]) + sum(part.task_count - len(part.tasks) for part in parts),
+            len(listed[4]),
+            sum(part.unread_count for part in parts),
         )
         shown = tuple(_table(*one, wish.words) for one in zip(tables.ALL, listed, counts))
         if wish.everywhere:
@@ -103,10 +108,12 @@ class _Part:
 
     def __init__(self, store: Store, scope: str, people: People, edited: list[Edit], searches: bool):
         viewer = onlooker(people.viewer, scope)
-        self.edited = edited
+        self.scope, self.edited = scope, edited
         self.now: Now = now(store, scope, people, limit=SEARCHED if searches else ROWS)
         self.lock_count: int = store.locks.counts(scope)["live"]
-        self.refused: list[Happening] = refusals(store, scope, people, store.now() - DAY_SECONDS, ROWS)
+        self.incidents: list[Incident] = incidents(store, scope, people, store.now() - DAY_SECONDS, ROWS)
+        self.unread = unread(store, scope, people, ROWS)
+        self.unread_count: int = store.messages.counts(scope, store.now(), people.viewer)["unread"]
         self.tasks: list[Task] = []
         for status in AT_WORK:
             walk = store.tasks.walk(viewer, status)

@@ -7,9 +7,10 @@ import os
 from swarm_hook_core.untrusted_text import cut, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.incident_words import why
+from swarm_mcp.answers.incidents import NOTICE, Incident
 from swarm_mcp.answers.machines import Machines
-from swarm_mcp.answers.refusal_words import why_refused
-from swarm_mcp.answers.timeline import ATTEMPTED, Happening
+from swarm_mcp.answers.work import MessageRow
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.task import Task
 from swarm_mcp.view.overview.lines import Line
@@ -44,7 +45,7 @@ REFUSED = Table(
     "Refused",
     (
         Column("file", 60, keep_end=True), Column("who", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
-        Column("because of", 34, "name", tail=NUMBER), Column("why", 120),
+        Column("why", 200),
     ),
     empty="no write has been refused in the last day",
 )  # fmt: skip
@@ -54,9 +55,25 @@ WORK = Table(
         Column("task", 70), Column("state", 17, "state"), Column("who", 34, "name", tail=NUMBER), Column("cost", 9),
         Column("for", 7, "faint"), Column("progress", 120),
     ),
-    empty="no tasks, no workers: swarm-mcp dispatch starts one",
+    empty="no tasks, no workers: swarm-mcp worker dispatch starts one",
 )  # fmt: skip
-ALL = (SESSIONS, LOCKS, REFUSED, WORK)
+UNCOMMITTED = Table(
+    "Uncommitted",
+    (
+        Column("file", 60, keep_end=True), Column("changed by", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
+        Column("with", 40),
+    ),
+    empty="no session's change waits for a commit",
+)  # fmt: skip
+UNREAD = Table(
+    "Unread",
+    (
+        Column("to", 34, "name", tail=NUMBER), Column("from", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
+        Column("message", 200),
+    ),
+    empty="every message has been read",
+)  # fmt: skip
+ALL = (SESSIONS, LOCKS, REFUSED, WORK, UNCOMMITTED, UNREAD)
 
 
 class Places:
@@ -132,25 +149,19 @@ def locks(now: Now, places: Places, own_id: str) -> list[Row]:
     return rows
 
 
-def refusals(happenings: list[Happening], at: int, places: Places) -> list[Row]:
-    """One row for each refusal, the newest first."""
+def incidents(found: list[Incident], at: int, places: Places) -> list[Row]:
+    """Return one row for each refusal and notice, the newest first."""
     rows = []
-    for one in happenings:
-        path = one.details.get("path")
-        file = path if isinstance(path, str) and path else one.file
-        if one.what == ATTEMPTED:
-            named, why = one.note, "a person's to do"
-            if file:
-                named, why = places.shown(file), f"a person's to do: {one.note}"
-            cells = (named, one.name, duration(at - one.at), "", why)
-            rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
-            continue
-        repeated = one.details.get("repeated")
-        lost = why_refused(one.details, one.at, "it")
-        words = [str(one.details.get("tool") or "a write"), lost, quoted(one.note) if one.note.strip() else ""]
-        words.append(f"and {repeated} more" if repeated else "")
-        cells = places.shown(file), one.name, duration(at - one.at), one.other_name, "; ".join(filter(None, words))
-        rows.append(Row(str(one.id), _safe(cells), file=file, scope=one.scope))
+    for one in found:
+        words = why(one, places.shown)
+        if one.tool:
+            words = f"{one.tool}: {words}"
+        if one.level == NOTICE:
+            words = f"told, {words}"
+        if one.repeated:
+            words += f", and {one.repeated} more"
+        cells = places.shown(one.file), one.name, duration(at - one.at), words
+        rows.append(Row(str(one.id), _safe(cells), "faint" * (one.level == NOTICE), file=one.file, scope=one.scope))
     return rows
 
 
@@ -179,6 +190,26 @@ def work(tasks: list[Task], runs: list[Run], called: Callable[[str], str], at: i
         name = " ".join(filter(None, (run.harness, run.model)))
         cells = f"worker {name}", _state(run), called(run.instance_id), _cost(run), duration(took), _outcome(run)
         rows.append(Row(run.id, _safe(cells), "faint" if run.state == ENDED else "", run=run.id, scope=run.scope))
+    return rows
+
+
+def uncommitted(scope: str, edited: list[Edit], at: int, places: Places) -> list[Row]:
+    """Return one row for each file with a change that is not committed, and for each session that made one."""
+    return [
+        Row(
+            f"{one.instance_id} {one.path}", _safe((places.shown(one.path), one.name, duration(at - one.at), one.tool)),
+            file=one.path, scope=scope,
+        )
+        for one in edited
+    ]  # fmt: skip
+
+
+def unread(scope: str, messages: list[MessageRow], at: int) -> list[Row]:
+    """Return one row for each message that was not read, the newest first."""
+    rows = []
+    for one in messages:
+        cells = one.recipient, one.sender, duration(at - one.message.created_at), one.text
+        rows.append(Row(str(one.message.id), _safe(cells), task=one.task_id, scope=scope))
     return rows
 
 

@@ -18,6 +18,7 @@ class Copilot(OtherClient):
     prefix = "COPILOT"
     requests = "/chat/completions"
     settings = (".copilot/settings.json", ".copilot/mcp-config.json")
+    fixed_model = ""  # else each call chooses the model that has its tool
 
     def prepare(self) -> None:
         self.ground.env.update(
@@ -50,11 +51,11 @@ class Copilot(OtherClient):
 
     def shell(self, command: str) -> Call:
         self._use(MODEL)
-        return {"name": "bash", "input": {"command": command, "description": "As scripted"}}
+        return self._function("bash", {"command": command, "description": "As scripted"})
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         task = {"description": f"one {name}", "prompt": play(script), "agent_type": "general-purpose"}
-        return [{"name": "task", "input": {**task, "name": name, "mode": "sync"}}]
+        return [self._function("task", {**task, "name": name, "mode": "sync"})]
 
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         server = {"type": "local", "command": command, "args": arguments, "tools": ["*"]}
@@ -62,10 +63,15 @@ class Copilot(OtherClient):
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         self._use(MODEL)
-        return [{"name": f"{server}-{tool}", "input": arguments}]
+        return [self._function(f"{server}-{tool}", arguments)]
+
+    def _function(self, name: str, given: dict[str, Any]) -> Call:
+        """Return a call of a tool with JSON for its input, as the API in use has it."""
+        return {"name": name, "arguments" if self.requests == "/responses" else "input": given}
 
     def _use(self, model: str) -> None:
-        """Play with this model from now on."""
+        """Play with this model from now on, or with the fixed one."""
+        model = self.fixed_model or model
         self.requests = "/responses" if model == PATCHING_MODEL else "/chat/completions"  # type: ignore[misc]
         self.dialect = ModelServer.dialects[self.requests]
         wire = "responses" if model == PATCHING_MODEL else "completions"

@@ -15,6 +15,7 @@ MODEL = "gemini-2.5-pro"
 class Gemini(OtherClient):
     name = executable = harness = "gemini"
     prefix = "GEMINI"
+    model = MODEL
     requests = ":streamGenerateContent"
     settings = (".gemini/settings.json", ".gemini/extensions/extension-enablement.json", ".gemini/trustedFolders.json")
 
@@ -33,7 +34,7 @@ class Gemini(OtherClient):
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
         which = ["--resume", resume] if resume else []
-        said = ["-m", MODEL, "-o", "stream-json", "-p", prompt]
+        said = ["-m", self.model, "-o", "stream-json", "-p", prompt]
         return ["gemini", "--yolo", "--skip-trust", *which, *extra, *said]
 
     def typed(self, words: str) -> list[str]:

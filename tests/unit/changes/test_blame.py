@@ -42,7 +42,7 @@ def test_a_line_names_the_task_of_its_session_at_that_time(world: World) -> None
 def test_an_agent_and_several_authors_are_named(world: World) -> None:
     one, two = world.session("codex"), world.session("codex")
     two.edit("other.md", "alpha", "x")
-    change = {"command": f"*** Begin Patch\n*** Update File: {FILE}\n@@\n-alpha\n+A\n*** End Patch"}
+    change = {"command": f"*** Begin Patch\n*** Update File: {FILE}\n@@\n-gamma\n+BOTH\n*** End Patch"}
     one.ask("apply_patch", change, "helper")
     two.edit(FILE, "gamma", "BOTH")
     (row,) = world.swarm("blame", FILE, "--uncommitted").json["lines"]

@@ -1,16 +1,19 @@
-"""`swarm-mcp commit`: the author's lines alone, beside everybody else's work in the same files and index."""
+"""`swarm-mcp commit`: the author's lines alone, beside all other work in the same files and index."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.commits import commits, git, refusal
 from support.traced import Player, checkout
-from support.world import ready_store
+from support.world import ready_store, some_time_passes
 
+from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces.versions.lines import lines_of
+from swarm_mcp.changes.planning import plan_session
 
 
 @pytest.fixture
@@ -40,6 +43,33 @@ def test_one_files_hunks_of_two_sessions_and_a_person(work: Path) -> None:
     commits(None, work)
     assert git(work, "show", "HEAD:other.md") == "PERSON\nbeta\nTWO\n"
     assert git(work, "status", "--porcelain") == ""
+
+
+FORMATS = """#!/bin/sh
+for one in notes.md other.md; do sed 's/gamma/GAMMA/' $one > $one.tmp; cat $one.tmp > $one; rm $one.tmp; done
+"""
+
+
+def test_an_unread_command_takes_no_line_of_a_person_along(work: Path) -> None:
+    (work / "fmt").write_text(FORMATS)
+    (work / "fmt").chmod(0o755)
+    git(work, "add", "fmt")
+    git(work, "commit", "-qm", "a formatter")
+    me = Player("codex", work)
+    (work / "notes.md").write_text("PERSON\nbeta\ngamma\n")
+    me.edits("other.md", "alpha", "MINE")
+    some_time_passes()
+    me.runs("./fmt")
+    make_private(os.path.dirname(ended_mark()))
+    Path(ended_mark()).write_bytes(b"")  # as the hook after a call leaves it
+    me.runs("true")
+    assert "may have changes of yours and of others: notes.md" in refusal(me, work, "notes.md")
+    done = commits(me, work)
+    assert {one.path for one in done.left_out} == {"notes.md"}
+    assert git(work, "show", "HEAD:other.md") == "MINE\nbeta\nGAMMA\n"
+    assert git(work, "show", "HEAD:notes.md") == "alpha\nbeta\ngamma\n"
+    assert plan_session(("codex", me.session_id), str(work), [], 0).files == []
+    assert (work / "notes.md").read_text() == "PERSON\nbeta\nGAMMA\n"
 
 
 def overlap(work: Path, one: Player, two: Player) -> str:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.commits import git, of
+from support.killing import killed_at
 from support.traced import Player, checkout
 from support.world import ready_store
 
 from swarm_hook_core.repository import tree_at
-from swarm_mcp.changes.commit import Commit
 from swarm_mcp.changes.commit.landing import Workshop
 
 pytestmark = pytest.mark.slow
-
-STEPS = ("subprocess.Popen", "open", "os.rename", "os.link", "os.remove", "os.mkdir", "os.chmod", "os.utime")
 
 
 def state(work: Path) -> dict[str, str]:
@@ -36,30 +32,6 @@ def state(work: Path) -> dict[str, str]:
     }
 
 
-def killed_at(commit: Commit, step: int) -> bool:
-    """Commit in a process that kills itself before that `step`. Return False if it ended before."""
-    pid = os.fork()
-    if not pid:
-        left = [step]
-
-        def hook(event: str, _given: object) -> None:
-            if event in STEPS:
-                left[0] -= 1
-                if not left[0]:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
-        code = 1
-        try:
-            sys.addaudithook(hook)
-            commit.make()
-            code = 0
-        finally:
-            os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    assert code in (0, -signal.SIGKILL)
-    return code != 0
-
-
 def until(done: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
     while not done():
@@ -67,17 +39,30 @@ def until(done: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("has_guardian", [True, False])
+REWRITES = "#!/bin/sh\nsed -i.bak s/MINE/NEAT/ mine.md; rm mine.md.bak; git add -A\n"
+
+
+@pytest.mark.parametrize(("has_guardian", "has_hook"), [(True, False), (False, False), (False, True)])
 def test_killed_before_each_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checks_have_time: None, no_faults: None, has_guardian: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    checks_have_time: None,
+    no_faults: None,
+    has_guardian: bool,
+    has_hook: bool,
 ) -> None:
     ready_store()
-    work = checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
+    work = checkout(tmp_path.resolve() / "work", "mine.md", "notes.md", "other.md")
     one, two = Player("codex", work), Player("codex", work)
     one.edits("notes.md", "alpha", "ONE")
     two.edits("notes.md", "gamma", "TWO")
     two.edits("other.md", "gamma", "STAGED")
     git(work, "add", "other.md")
+    if has_hook:
+        one.edits("mine.md", "beta", "MINE")
+        (work / ".git/hooks").mkdir(exist_ok=True)
+        (work / ".git/hooks/pre-commit").write_text(REWRITES)
+        (work / ".git/hooks/pre-commit").chmod(0o755)
     commit = of(one, work)
     tree = tree_at(str(work))
     assert tree is not None
@@ -105,6 +90,9 @@ def test_killed_before_each_step(
             after = after or found
             assert found == after, step
             git(work, "update-ref", "HEAD", old)
+            if has_hook:
+                assert (work / "mine.md").read_text() == "alpha\nNEAT\ngamma\n"
+                one.edits("mine.md", "NEAT", "MINE")
         (work / ".git/index").write_bytes(index)
-        step += (15, 2)[step > 110]  # the last ones are the landing
+        step += (7, 1)[step > 40]  # the last ones are the landing
     assert killed > 20 and len(ends) == 2

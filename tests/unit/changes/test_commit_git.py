@@ -1,4 +1,4 @@
-"""`swarm-mcp commit` in repositories of all kinds: hooks, a shared index with others' work, states of git."""
+"""`swarm-mcp commit` in repositories of all kinds: hooks, a shared index with the work of others, states of git."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_staged_work_that_does_not_merge_is_left_and_named(work: Path, me: Playe
 
 
 def test_hooks_see_the_commit_alone(work: Path, me: Player) -> None:
-    hook(work, "pre-commit", "git show :notes.md >.git/seen; git diff --cached --name-only >>.git/seen; echo checked")
+    seen = work / ".git/seen"
+    hook(work, "pre-commit", f"git show :notes.md >{seen}; git diff --cached --name-only >>{seen}; echo checked")
     hook(work, "commit-msg", 'printf "\\nId: 1\\n" >>"$1"')
     hook(work, "post-commit", "git log -1 --format=%s >.git/after")
     assert "checked" in commits(me, work).output
@@ -115,8 +116,9 @@ def test_detached_and_first_commit(work: Path, me: Player, tmp_path: Path) -> No
 
 
 def test_a_branch_that_moved_meanwhile(work: Path, me: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    hook(work, "pre-commit", "test -e .git/moved || { touch .git/moved; git commit-tree -p HEAD -m other HEAD^{tree}"
-         " | xargs git update-ref HEAD; }")  # fmt: skip
+    once, tree = work / ".git/moved", "HEAD^{tree}"
+    made = f"git commit-tree -p HEAD -m other {tree} | xargs git update-ref HEAD"
+    hook(work, "pre-commit", f"test -e {once} || (touch {once}; {made})")
     commits(me, work)
     assert git(work, "log", "-2", "--format=%s") == "mine\nother\n"
 

@@ -29,13 +29,16 @@ def applied(world: World, patch: bytes, tree: Path | None = None) -> Path:
     return clean
 
 
-def contents(folder: Path) -> dict[str, tuple[bytes, bool]]:
-    """Return ``{name: (content, may be run)}`` of the plain files below `folder`."""
-    return {
-        str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK))
-        for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink() and ".git" not in path.relative_to(folder).parts
-    }
+def contents(folder: Path) -> dict[str, tuple[bytes, bool | None]]:
+    """Return ``{name: (content, may be run)}`` of the files below `folder`; of a link ``(target, None)``."""
+    found: dict[str, tuple[bytes, bool | None]] = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_symlink():
+            found[str(name)] = (os.fsencode(os.readlink(path)), None)
+        elif path.is_file() and ".git" not in name.parts:
+            found[str(name)] = (path.read_bytes(), os.access(path, os.X_OK))
+    return found
 
 
 def patch_of(world: World, *argv: str, cwd: Path | None = None) -> bytes:
@@ -124,10 +127,42 @@ def many_changes_close_together(world: World) -> None:
     world.write(ORDINARY, "".join(lines))
 
 
+def binary_files(world: World) -> None:
+    (world.repo / "old.bin").write_bytes(bytes(range(256)) * 9)
+    (world.repo / "gone.bin").write_bytes(b"a\0b")
+    (world.repo / "mode.bin").write_bytes(b"a\0b")
+    world.commit()
+    (world.repo / "old.bin").write_bytes(b"x\0" * 40)
+    (world.repo / "new.bin").write_bytes(b"\0")
+    (world.repo / ORDINARY).write_bytes(b"text\0no more")
+    (world.repo / "gone.bin").unlink()
+    (world.repo / "mode.bin").chmod(0o755)
+
+
+def links(world: World) -> None:
+    for name in ("kept", "gone", "file", "with blank"):
+        (world.repo / name).symlink_to(ORDINARY)
+    world.commit()
+    for name in ("kept", "gone", "file", ORDINARY, "with blank"):
+        (world.repo / name).unlink()
+    (world.repo / "kept").symlink_to("nowhere")
+    (world.repo / "with blank").symlink_to("a b")
+    (world.repo / "file").write_text("now a file\n")
+    (world.repo / ORDINARY).symlink_to("other.md")
+    (world.repo / "new").symlink_to("other.md")
+
+
+def large_files(world: World) -> None:
+    (world.repo / "old.txt").write_bytes(b"line\n" * 300_000)
+    world.commit()
+    (world.repo / "old.txt").write_bytes(b"other\n" * 300_000)
+    (world.repo / "new.txt").write_bytes(b"new\r\n" * 300_000)
+
+
 REPOSITORIES = [
     crlf_in_the_work_tree, crlf_everywhere, line_ends_converted_by_hand, committed_with_crlf_then_autocrlf,
     no_newline_at_the_end, a_file_renamed, a_mode_alone, names_to_quote, new_and_gone, staged_and_changed_again, detached,
-    many_changes_close_together,
+    many_changes_close_together, binary_files, links, large_files,
 ]  # fmt: skip
 
 
@@ -270,7 +305,9 @@ def test_a_hunk_is_headed_by_its_authors(world: World) -> None:
 def test_a_line_that_two_may_have_written_is_in_the_patches_of_both(world: World) -> None:
     one, two = world.session("codex"), world.session("codex")
     two.edit("other.md", "alpha", "x")
-    one.ask("apply_patch", {"command": f"*** Begin Patch\n*** Update File: {ORDINARY}\n@@\n-alpha\n+A\n*** End Patch"})
+    one.ask(
+        "apply_patch", {"command": f"*** Begin Patch\n*** Update File: {ORDINARY}\n@@\n-gamma\n+BOTH\n*** End Patch"}
+    )
     two.edit(ORDINARY, "gamma", "BOTH")  # while the other's write is still to come
     for session in (one, two):
         patch = patch_of(world, "--session", session.id, ORDINARY).decode()

@@ -7,22 +7,17 @@ possible authors and in no other one; the pieces of all authors together are all
 from __future__ import annotations
 
 import os
-import shutil
+import shlex
 import subprocess
-import tempfile
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.checkouts import ALONE, AMPLE
-from support.sessions import ready_store
+from support.apart import moments_apart
 from support.traced import Player, checkout, git
+from support.world import hunks_of, patch
 
-from swarm_hook_core import budget, traces
-from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, journal, meetings, seen, sweeps
 from swarm_mcp.changes.patch import patch_of, result_of
 from swarm_mcp.changes.uncommitted import uncommitted
 
@@ -44,37 +39,20 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(
+    max_examples=int(os.environ.get("SWARM_EXAMPLES", "25")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
 @given(steps=STEPS)
 def test_the_patches_by_author_are_git_s_diff_parted(steps: list[tuple[int, str, str, int, str]]) -> None:
-    base = Path(tempfile.mkdtemp()).resolve()
-    given_ = {"SWARM_STATE_DIR": base / "state", "SWARM_DB_PATH": base / "swarm.db", "HOME": base}
-    patches = [
-        mock.patch.dict(os.environ, {name: str(value) for name, value in given_.items()}),
-        mock.patch.dict(os.environ, ALONE),
-        mock.patch.object(journal, "SLACK_NS", 0),
-        mock.patch.object(seen, "APART_NS", 0),
-        mock.patch.object(traces, "OWN_NS", 0),
-        mock.patch.object(meetings, "WAIT_SECONDS", 0),
-        mock.patch.object(budget, "SECONDS", AMPLE),
-        mock.patch.object(walk, "SECONDS", AMPLE),
-        mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),
-        mock.patch.object(sweeps, "SECONDS", AMPLE),
-        mock.patch.object(committed, "SECONDS", AMPLE),
-    ]
-    for patch in patches:
-        patch.start()
-    try:
-        ready_store()
+    with moments_apart() as base:
         work = checkout(base / "work", *FILES[:2])
         players = [Player("codex", work), Player("claude-code", work)]
         for step in steps:
             _play(work, players, *step)
         _holds(base, work)
-    finally:
-        for patch in reversed(patches):
-            patch.stop()
-        shutil.rmtree(base)
 
 
 def _play(work: Path, players: list[Player], who: int, name: str, way: str, place: int, text: str) -> None:
@@ -87,18 +65,17 @@ def _play(work: Path, players: list[Player], who: int, name: str, way: str, plac
     if way == "stage":
         git(work, "add", "-A")
         return
-    if who:
-        player = players[who - 1]
-        tool, given_ = "Edit", {"file_path": str(path), "old_string": "a", "new_string": "b"}
-        if player.runtime == "codex":
-            tool, given_ = (
-                "apply_patch",
-                {"command": f"*** Begin Patch\n*** Update File: {name}\n@@\n-a\n+b\n*** End Patch"},
-            )
-        player.check(tool, given_)
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     at = place % (len(lines) + 1)
     data = text.encode()
+    if way == "append":
+        lines.append(data)
+    elif way == "overwrite":
+        lines = [data]
+    elif way in ("insert", "replace", "remove"):
+        lines[at : at + (way != "insert")] = [] if way == "remove" else [data]
+    if who:
+        _ask(players[who - 1], path, way, b"".join(lines))
     if way == "delete":
         path.unlink(missing_ok=True)
     elif way == "mode" and path.exists():
@@ -106,13 +83,27 @@ def _play(work: Path, players: list[Player], who: int, name: str, way: str, plac
     elif way == "rename" and path.exists():
         path.rename(work / "moved.md")
     elif way in ("insert", "replace", "remove", "append", "overwrite"):
-        if way == "append":
-            lines.append(data)
-        elif way == "overwrite":
-            lines = [data]
-        else:
-            lines[at : at + (way != "insert")] = [] if way == "remove" else [data]
         path.write_bytes(b"".join(lines))
+
+
+def _ask(player: Player, path: Path, way: str, after: bytes) -> None:
+    """Ask for the session's call, with its real input."""
+    name = path.relative_to(player.folder).as_posix()
+    if way == "mode":
+        player.check("Bash", {"command": f"chmod +x {shlex.quote(name)}"})
+    elif way == "delete" or (way == "rename" and player.runtime == "claude-code"):
+        command = f"rm {shlex.quote(name)}" if way == "delete" else f"mv {shlex.quote(name)} moved.md"
+        player.check("Bash", {"command": command})
+    elif way == "rename":
+        player.check("apply_patch", patch(f"*** Update File: {name}\n*** Move to: moved.md\n@@\n"))
+    elif player.runtime == "claude-code":
+        player.check("Write", {"file_path": str(path), "content": after.decode()})
+    else:
+        before = path.read_bytes().decode() if path.exists() else ""
+        body = f"*** Update File: {name}\n{hunks_of(str(path), before, after.decode())}"
+        if not before:
+            body = f"*** Add File: {name}\n" + "".join(f"+{line}\n" for line in after.decode().split("\n")[:-1])
+        player.check("apply_patch", patch(body))
 
 
 def _holds(base: Path, work: Path) -> None:
@@ -128,8 +119,8 @@ def _holds(base: Path, work: Path) -> None:
         together = [piece for piece in one.pieces if any(piece in part for part in parts.values())]
         assert result_of(one, together) == (b"" if not one.file.new_mode else Path(one.file.path).read_bytes())
         for part in parts.values():
-            patch = patch_of(one, part, lambda authors: "x", with_whole=not one.has_new_mode)
-            clean = _applied(base, work, patch) / one.file.name
+            made = patch_of(one, part, lambda authors: "x", with_whole=not one.has_new_mode)
+            clean = _applied(base, work, made) / one.file.name
             assert result_of(one, part) == (clean.read_bytes() if clean.exists() else b"")
 
 

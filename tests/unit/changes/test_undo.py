@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from support.fixtures import Done
 from support.world import TEXT, Agent, World
+
+from swarm_hook_core import git
+from swarm_mcp.changes.planning import plan_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 
@@ -23,6 +28,14 @@ class Scene(World):
         """The command, typed by a person."""
         given = ["--session", of.session_id] if of else []
         return self.ground.swarm("undo", *words, *given, "--json")
+
+    def types(self, command: str, by: Agent, folder: str = "") -> Done:
+        """Run a `swarm-mcp` command in the shell of this session."""
+        shell = {"CODEX_THREAD_ID": by.session_id}
+        program, *words = shlex.split(command)
+        assert program == "swarm-mcp"
+        with mock.patch.dict(os.environ, shell):
+            return self.ground.swarm(*words, cwd=self.repo / folder)
 
     def undoes(self, *words: str, of: Agent | None = None) -> dict:
         done = self.undo(*words, of=of)
@@ -173,7 +186,23 @@ def test_a_person_names_the_session_where_several_have_work(scene: Scene) -> Non
     scene.me.edit("notes.md", "alpha", "MINE")
     scene.peer.edit("notes.md", "gamma", "THEIRS")
     assert "2 sessions" in scene.undo().err
-    assert "is called" in scene.undo("--session", "nobody").err
+
+
+def test_a_session_has_the_same_names_for_every_command(scene: Scene) -> None:
+    scene.me.edit("notes.md", "alpha", "MINE")
+    whole = scene.me.session_id
+    names = [whole, whole[:9], scene.me.id, scene.me.id[:8], f"claude-code {whole[:8]}", f"instance {scene.me.id}"]
+    for _is_live in (True, False):
+        for name in names:
+            for verb in ("diff", "undo"):
+                words = [verb, "--session", name, *(["--dry-run"] if verb == "undo" else [])]
+                done = scene.ground.swarm(*words)
+                assert "MINE" in done.out, (words, done.err)
+        scene.ground.swarm("deregister", "--as", scene.me.id, "--force")
+        names = [name for name in names if scene.me.id[:8] not in name]
+    for name in ("nobody", "de-co", ""):
+        errors = {scene.ground.swarm(verb, "--session", name).err.partition(": ")[2] for verb in ("diff", "undo")}
+        assert len(errors) == 1, errors
 
 
 def test_a_dry_run_prints_the_patch(scene: Scene) -> None:
@@ -187,3 +216,97 @@ def test_the_session_is_told_of_a_person_s_undo(scene: Scene) -> None:
     scene.undoes(of=scene.me)
     (row,) = scene.sql("SELECT content FROM messages WHERE recipient = ?", scene.me.id)
     assert "notes.md" in row["content"] and "took back" in row["content"]
+
+
+NAMED = "Your own changes alone, in shared files too: `"
+SWEEPS = {  # command -> the file that it names for the session's own changes
+    "git checkout -- notes.md": "notes.md",
+    "git checkout .": "notes.md other.md",
+    "git restore .": "notes.md other.md",
+    "git reset --hard": "notes.md other.md",
+    "cd sub && git checkout -- ../notes.md": "{repo}/notes.md",
+    "git stash": "notes.md other.md",
+    "git restore -s HEAD~0 .": "",
+    "git checkout main -- .": "",
+    "git clean -fd": "",
+}
+
+
+@pytest.mark.parametrize("command", SWEEPS)
+def test_a_denied_sweep_names_the_undo_that_does_it(command: str, scene: Scene) -> None:
+    me, peer = scene.peer, scene.me
+    me.edit("notes.md", "alpha", "MINE")
+    peer.edit("notes.md", "gamma", "THEIRS")
+    me.edit("other.md", "beta", "MINE")
+    scene.write("sub/deep.md", "alpha\nbeta\na person's\n")
+    peer.write("new.md")
+    verdict = me.bash(command)
+    assert verdict.denied, verdict
+    files = SWEEPS[command].format(repo=scene.repo)
+    if not files:
+        assert "undo" not in verdict.words
+        return
+    assert f"`swarm-mcp undo {files}`, or the tool undo" in verdict.words, verdict.words
+    done = scene.types(f"swarm-mcp undo {files}", me)
+    assert done.code == 0 and scene.read("notes.md") == "alpha\nbeta\nTHEIRS\n", done
+    assert scene.read("sub/deep.md") == "alpha\nbeta\na person's\n" and scene.read("new.md") == "written\n"
+    if "other.md" in files:
+        assert scene.read("other.md") == TEXT
+
+
+def test_a_denied_sweep_over_a_person_s_lines_names_the_undo(scene: Scene) -> None:
+    me = scene.peer
+    scene.write("notes.md", "alpha\nbeta\na person's\n")
+    me.edit("notes.md", "alpha", "MINE")
+    verdict = me.bash("git checkout -- notes.md")
+    assert verdict.denied and f"{NAMED}swarm-mcp undo notes.md`" in verdict.words, verdict.words
+    assert scene.types("swarm-mcp undo notes.md", me).code == 0
+    assert scene.read("notes.md") == "alpha\nbeta\na person's\n"
+
+
+def test_files_are_named_from_the_folder_of_the_shell(scene: Scene) -> None:
+    scene.peer.edit("sub/deep.md", "alpha", "MINE")
+    assert scene.types("swarm-mcp undo deep.md", scene.peer, "sub").code == 0
+    assert scene.read("sub/deep.md") == TEXT
+
+
+def test_a_denied_sweep_over_lines_of_unclear_owners_names_the_partial_undo(scene: Scene) -> None:
+    me, peer = scene.peer, scene.me
+    me.edit("notes.md", "alpha", "MINE")
+    change = {"file_path": str(scene.repo / "notes.md"), "old_string": "gamma", "new_string": "BOTH"}
+    peer.ask("Edit", change)
+    me.edit("notes.md", "gamma", "BOTH")  # the same, while the other's is still to come
+    peer.bash("true")
+    peer.edit("notes.md", "beta", "THEIRS")
+    verdict = me.bash("git checkout -- notes.md")
+    assert verdict.denied and "`swarm-mcp undo --partial notes.md`, or the tool undo" in verdict.words, verdict.words
+    done = scene.types("swarm-mcp undo --partial notes.md", me)
+    assert done.code == 0 and "left: notes.md line 3" in done.out, done
+    assert scene.read("notes.md") == "alpha\nTHEIRS\nBOTH\n"
+
+
+def test_git_is_asked_a_fixed_number_of_questions(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, ...]] = []
+    ask = git.ask
+    monkeypatch.setattr(git, "ask", lambda words, *more: asked.append(tuple(words)) or ask(words, *more))
+    counts, made = [], 0
+    for names in (["a.md"], ["b.md", " odd \n.md", "c\\d.md", "ü.md"]):
+        for name in names:
+            scene.me.write(name, "x\n")
+        asked.clear()
+        made += len(names)
+        assert len(plan_session(("claude-code", scene.me.session_id), str(scene.repo), [], 0).files) == made
+        counts.append(len(asked))
+    assert counts == [2, 3]  # a name with a line's end is asked about alone
+
+
+@pytest.mark.parametrize("own", [("alpha", "MINE"), ("beta", "MINE")])
+def test_an_undo_is_no_look_at_others_lines(scene: Scene, own: tuple[str, str]) -> None:
+    me, peer = scene.peer, scene.me
+    me.edit("notes.md", *own)
+    peer.edit("notes.md", "gamma", "THEIRS")
+    assert scene.types("swarm-mcp undo notes.md", me).code == 0
+    assert scene.read("notes.md") == "alpha\nbeta\nTHEIRS\n"
+    verdict = me.bash("cat > notes.md <<'EOF'\nalpha\nbeta\ngamma\nNEW\nEOF")
+    assert verdict.denied, verdict
+    assert scene.read("notes.md") == "alpha\nbeta\nTHEIRS\n"

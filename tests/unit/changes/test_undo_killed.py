@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.killing import killed_before_call
+from support.world import World
 
 from swarm_hook_core.traces import state_of
 from swarm_mcp.changes import records, writing
@@ -88,6 +91,48 @@ def test_killed_before_and_after_each_step(tmp_path: Path) -> None:
         assert recover() == [] and not any(name == record.id for name in os.listdir(records.undos_dir()))
 
 
+@pytest.mark.slow
+def test_killed_before_each_system_call(tmp_path: Path) -> None:
+    ends, number = [], 0
+    while True:
+        number += 1
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        record = planned(folder)
+        record.id = f"{number:08x}"
+        if not killed_before_call(lambda record=record: write(record), number):  # type: ignore[misc]
+            break
+        recover()
+        found = contents(folder)
+        assert found in (BEFORE, AFTER), number
+        ends.append(found == AFTER)
+        left = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+        assert left == {name for name, data in found.items() if data is not None}, number
+        assert records.unfinished() == records.unreadable() == [] and recover() == []
+    assert contents(folder) == AFTER and ends == sorted(ends) and len(set(ends)) == 2 and number > 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["replace", "finish"])
+def test_the_recovery_is_killed_before_each_system_call(word: str, tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    steps, number = steps_of_a_write(tmp_path / "whole"), 0
+    last = len(steps) - 1 - steps[::-1].index(word)
+    while True:
+        number += 1
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        record = planned(folder)
+        record.id = f"{number:08x}"
+        in_a_child(lambda record=record: write(record, killed_at(last)))  # type: ignore[misc]
+        if not killed_before_call(recover, number):
+            break
+        recover()
+        assert contents(folder) == (AFTER if word == "finish" else BEFORE), number
+        assert records.unfinished() == records.unreadable() == [] and recover() == []
+    assert number > 30
+
+
 def test_killed_within_the_recovery(tmp_path: Path) -> None:
     record = planned(tmp_path)
     count = len(steps_of_a_write(tmp_path))
@@ -113,12 +158,17 @@ def _recover_killed() -> None:
     recover()
 
 
+@pytest.mark.parametrize("step", ["save", "replace"])
 @pytest.mark.parametrize("name", BEFORE)
-def test_a_file_that_changes_meanwhile_is_not_overwritten(name: str, tmp_path: Path) -> None:
+def test_a_file_that_changes_meanwhile_is_not_overwritten(name: str, step: str, tmp_path: Path) -> None:
     record = planned(tmp_path)
+    steps = [step] * (1 + list(BEFORE).index(name) * (step == "replace"))  # there is one "replace" for each file
 
     def reached(word: str) -> None:
-        if word == "save":
+        if word in steps:
+            steps.remove(word)
+            if steps:
+                return
             (tmp_path / name).parent.mkdir(exist_ok=True)
             (tmp_path / name).write_bytes(b"another's\n")
 
@@ -133,3 +183,28 @@ def test_what_others_wrote_after_the_crash_stays(tmp_path: Path) -> None:
     (tmp_path / "changed").write_bytes(b"another's\n")
     recover()
     assert contents(tmp_path)["changed"] == b"another's\n"
+
+
+@pytest.mark.parametrize("how", ["command", "hook"])
+def test_the_next_command_or_hook_of_any_session_puts_it_right(how: str, world: World) -> None:
+    record = planned(world.repo)
+    in_a_child(lambda: write(record, killed_at(8)))
+    assert contents(world.repo) not in (BEFORE, AFTER)
+    if how == "command":
+        done = world.ground.swarm("locks")
+        assert done.code == 0 and f"undo {record.id} was interrupted" in done.err, done
+    else:
+        me = world.session()
+        payload = {"session_id": me.session_id, "cwd": str(world.repo), "hook_event_name": "Stop"}
+        line = ["hook", "turn", "--runtime", me.runtime, "--within", "60"]
+        done = world.ground.process(*line, input=json.dumps(payload).encode())
+        assert done.code == 0, done.err
+    assert contents(world.repo) in (BEFORE, AFTER) and not records.any_unfinished()
+
+
+def test_one_process_recovers_at_a_time(tmp_path: Path) -> None:
+    record = planned(tmp_path)
+    in_a_child(lambda: write(record, killed_at(8)))
+    with records.one_at_a_time() as is_free:
+        assert is_free and recover() == [] and records.any_unfinished()
+    assert recover() and not records.any_unfinished()

@@ -44,9 +44,9 @@ def test_it_tells_what_happened_oldest_first_after_a_line_of_numbers(morning: Gr
     assert head.startswith(f"in {morning.scope} since 24 h ago: 2 sessions joined, 1 lock taken, 1 refusal, ")
     assert head.endswith("3 changes to tasks, 1 released")
     kinds = [re.sub(r"^(now|\d+ s ago) +", "", line).split()[0] for line in lines]
-    assert kinds == ["joined", "joined", "acquired", "denied", "task", "task", "task", "released"]
+    assert kinds == ["joined", "joined", "acquired", "refused", "task", "task", "task", "released"]
     assert lines[2].endswith(f"acquired  src/schema.sql by {ann}: renumbering")
-    assert lines[3].endswith(f"denied    src/schema.sql to {bob}, held by {ann}: renumbering")
+    assert lines[3].endswith(f'refused   src/schema.sql to {bob}, by lock_file: held by {ann}: "renumbering"')
     assert lines[4].endswith(f" created by {ann}: Mend it") and lines[6].endswith(f" done by {bob}: Mend it")
     below = morning.repo / "src"
     below.mkdir()
@@ -62,7 +62,7 @@ def test_it_is_bounded_and_says_how_much_came_before(morning: Ground):
     assert shown["counts"]["denied"] == 1 and "is_cut" not in shown
     assert [one["what"] for one in shown["events"]] == ["task", "task", "released"]
     for words in (["--limit", "0"], ["--after", "x"], ["--since", "soon"], ["--since", "25:00"]):
-        assert morning.swarm("log", *words).code == 1
+        assert morning.swarm("log", *words).code == 2
 
 
 def test_of_a_busy_day_so_many_events_are_counted_and_no_more(morning: Ground, monkeypatch: pytest.MonkeyPatch):

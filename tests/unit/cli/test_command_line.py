@@ -20,9 +20,9 @@ from swarm_hook_core.naming import holder_name
 from swarm_mcp.agents.dispatch import task_trees
 from swarm_mcp.agents.dispatch.git_commands import git
 from swarm_mcp.answers.views import known_shortly
-from swarm_mcp.cli.arguments import GROUPS, INTERNAL
+from swarm_mcp.cli.arguments import FRONT, GROUPS
 from swarm_mcp.cli.help_page import page_of
-from swarm_mcp.cli.verbs import all_verbs, declared, other_words, verb_named
+from swarm_mcp.cli.verbs import NOUNS, all_verbs, called, declared, other_words, verb_named, words_of
 from swarm_mcp.store.sessions import Registration
 
 VERBS = all_verbs()
@@ -48,10 +48,10 @@ echo '{"type": "result", "subtype": "success", "is_error": false, "result": "The
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_each_verb(verb: str):
     page, declaration = page_of(verb, 80), verb_named(verb)
-    lines = page.splitlines()
-    assert lines[0].startswith(f"{verb}: ") and lines[1] == "" and lines[2].startswith(f"usage: swarm-mcp {verb}")
+    lines, name = page.splitlines(), called(verb)
+    assert lines[0].startswith(f"{name}: ") and lines[1] == "" and lines[2].startswith(f"usage: swarm-mcp {name}")
     assert max(map(len, lines)) <= 80
-    assert page.count("\nexample: ") == 1 and example_of(verb).startswith(f"swarm-mcp {verb}")
+    assert page.count("\nexample: ") == 1 and example_of(verb).startswith(f"swarm-mcp {name}")
     assert declared(verb)[0] == declaration.group in GROUPS
     for usage in declaration.usages:
         for option in usage.options if not usage.hidden else ():
@@ -83,11 +83,39 @@ def test_the_help_page_has_the_verbs_in_groups_and_fits_a_terminal(ground: Groun
     assert process.wait(timeout=30) == 0
     lines = re.sub("\x1b\\[[0-9]*m", "", b"".join(parts).decode()).splitlines()
     assert max(map(len, lines)) <= columns
-    groups = [group for group in GROUPS if group != INTERNAL or "--all" in words]
+    groups = list({True: GROUPS, False: FRONT}["--all" in words])
     assert [line for line in lines if line in GROUPS] == groups
-    verbs = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("   ")]
-    assert verbs == [verb for group in groups for verb in VERBS if declared(verb)[0] == group]
+    names = [re.split("  +", line)[1] for line in lines if line.startswith("  ") and not line.startswith("   ")]
+    verbs = [name for name in names if name not in NOUNS]
+    assert verbs == [called(verb) for group in groups for verb in VERBS if declared(verb)[0] == group]
+    assert len(names) - len(verbs) == len(NOUNS)
     assert verbs[:5] == ["install", "status", "lock", "unlock", "why"]
+
+
+NAMES = [(noun, word, verb) for noun in NOUNS for word, verb in words_of(noun).items()]
+
+
+@pytest.mark.parametrize("noun", NOUNS)
+@pytest.mark.parametrize("words", ["{}", "{} --help", "{} -h", "help {}"])
+def test_the_page_of_a_noun(ground: Ground, noun: str, words: str):
+    done = ground.swarm(*words.format(noun).split())
+    assert done.code == 0 and done.out.startswith(f"{noun}: "), done
+    assert all(f"  {noun} {word} " in done.out for word in words_of(noun))
+
+
+@pytest.mark.parametrize(("noun", "word", "verb"), NAMES)
+def test_a_noun_s_word_is_the_verb(ground: Ground, noun: str, word: str, verb: str):
+    page = ground.swarm(noun, word, "--help")
+    assert page == ground.swarm(verb, "--help") == ground.swarm("help", noun, word) or verb == "task"
+    assert f"usage: swarm-mcp {noun} {word}" in page.out
+    by_noun, by_verb = ground.swarm(noun, word, "--nonsense"), ground.swarm(verb, "--nonsense")
+    assert by_noun.code == by_verb.code == 2
+    assert by_noun.err.replace(f"{noun} {word}", verb) == by_verb.err.replace(f"{noun} {word}", verb)
+
+
+def test_a_task_s_own_verb_still_takes_its_id(ground: Ground):
+    ground.session("s", "one")
+    assert "no task" in ground.swarm("task", "beef").err
 
 
 # -- every example runs -----------------------------------------------------------------------------
@@ -174,7 +202,7 @@ def prepare(town: Ground, verb: str) -> None:
 
 # The examples of these are in tests of their own: in this file, (loop) where its model is, (top) at a terminal, (page) in
 # tests/unit/page, or (demo) in test_readme.
-ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page")
+ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page", "lsp")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
@@ -258,7 +286,7 @@ def test_the_example_of_serve_ends_with_its_input(town: Ground):
 @pytest.mark.parametrize("verb", WORDLESS)
 def test_a_word_too_many_is_named(ground: Ground, verb: str):
     done = ground.swarm(verb, "surplus", "more")
-    assert (done.code, done.out) == (1, ""), done
+    assert (done.code, done.out) == (2, ""), done
     assert done.err == f"swarm-mcp {verb}: 'surplus' is one word too many; {verb} takes none\n"
     assert not os.path.exists(ground.database)
 
@@ -275,7 +303,10 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
     [
         (["lokcs"], "did you mean locks?"), (["instnaces"], "did you mean instances?"),
         (["Status"], "did you mean status?"), (["release", "a"], "did you mean unlock?"), (["recover"], "did you mean restore?"),
-        (["request_task"], "did you mean request-task?"), (["help", "lokc"], "did you mean lock?"),
+        (["list"], "did you mean locks?"), (["mute"], "did you mean protect off --for 1h?"), (["annotate"], "did you mean blame?"),
+        (["silence"], "did you mean protect off --for 1h?"), (["freeze"], "did you mean lock?"), (["tui"], "did you mean top?"), (["disable"], "did you mean protect off?"), (["inbox"], "did you mean msg list?"),
+        (["msg", "snd"], "did you mean send?"), (["worker", "x"], "choose from dispatch, run"),
+        (["request_task"], "did you mean task request?"), (["relase"], "did you mean unlock?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),
         (["--json", "locks"], "put flags after it: swarm-mcp locks ... --json"),
@@ -286,7 +317,8 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
 )  # fmt: skip
 def test_a_typo_is_answered_in_one_line_with_what_was_meant(ground: Ground, argv: list[str], hint: str):
     done = ground.swarm(*argv)
-    assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and hint in done.err, done
+    code = 2 - (argv[0] == "hook")  # clients take a hook's 2 for a denial
+    assert (done.code, done.out) == (code, "") and done.err.count("\n") == 1 and hint in done.err, done
     assert not os.path.exists(ground.database)
 
 
@@ -301,7 +333,8 @@ def test_a_verb_takes_its_own_flags_and_no_others(ground: Ground, verb: str):
     ]
     for flag, said in wrong:
         done = ground.swarm(verb, flag)
-        assert (done.code, done.out) == (1, "") and done.err.startswith(f"swarm-mcp {verb}: {said}"), done
+        assert (done.code, done.out) == (2 - (verb == "hook"), ""), done
+        assert done.err.startswith(f"swarm-mcp {verb}: {said}"), done
         assert done.err.count("\n") == 1
     assert not os.path.exists(ground.database)
 
@@ -318,7 +351,7 @@ def test_numbers_are_numbers(ground: Ground, argv: list[str]):
     if argv[0] == "tasks":  # nothing was asked
         assert done.code == 0
     else:
-        assert (done.code, done.out) == (1, "") and done.err.count("\n") == 1 and argv[-1] in done.err + "0", done
+        assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1 and argv[-1] in done.err + "0", done
 
 
 # -- exit codes -------------------------------------------------------------------------------------
@@ -366,7 +399,7 @@ def test_the_package_runs_as_a_module(ground: Ground):
     program = [*BARE_PYTHON, "-c", f"import sys, runpy; sys.path[:0] = {FOLDERS!r}; sys.argv[0] = 'swarm-mcp';"
                " runpy.run_module('swarm_mcp', run_name='__main__', alter_sys=True)"]  # fmt: skip
     assert ground.process("instances", program=program).out == f"(no instances in scope {ground.scope})\n"
-    assert ground.process("lokcs", program=program).code == 1
+    assert ground.process("lokcs", program=program).code == 2
     real = subprocess.run(
         [sys.executable, "-m", "swarm_mcp", "--version"], capture_output=True, cwd=FOLDERS[0], timeout=60,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(FOLDERS)},
@@ -390,7 +423,7 @@ def test_host_is_another_name_for_client_and_skills_come_with_the_plugin(town: G
 
 
 def test_other_words_mean_commands_that_there_are():
-    assert set(OTHER_WORDS.values()) <= set(VERBS) and not set(OTHER_WORDS) & set(VERBS)
+    assert {verb.split()[0] for verb in OTHER_WORDS.values()} <= set(VERBS) and not set(OTHER_WORDS) & set(VERBS)
 
 
 @pytest.mark.parametrize("words", [["install"], ["guard", "install"], ["lock", "a"]])

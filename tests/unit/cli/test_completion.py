@@ -15,7 +15,7 @@ from support.command_line import FLAGS
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
 
 from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
-from swarm_mcp.cli.verbs import all_verbs
+from swarm_mcp.cli.verbs import NOUNS, all_verbs
 from swarm_mcp.domain.task import STATUSES, TYPES
 from swarm_mcp.store import BUSY_SECONDS
 
@@ -51,8 +51,9 @@ def offered(*words: str) -> list[str]:
 
 
 def test_verbs_come_first_each_with_what_it_does(ground: Ground):
-    assert offered("") == list(VERBS) == offered("help", "")
-    assert offered("lock") == ["lock", "locks"] and offered("zzz") == []
+    assert offered("") == offered("help", "")
+    assert {*NOUNS, "lock", "diff", "guard"} < {*offered("")} and "request-task" not in offered("")
+    assert offered("lo") == ["lock", "log"] and offered("zzz") == []
     assert all(candidate.about for candidate in candidates([""]))
     assert offered("--v") == ["--version"]
 
@@ -69,13 +70,15 @@ def test_flags_are_those_of_the_verb(scene: Ground):
 
 
 def test_every_verb_that_answers_offers_json():
-    silent = ("serve", "completion", "hook", "work", "top")
+    silent = ("serve", "completion", "hook", "work", "top", "lsp")
     assert all("--json" in offered(verb, "--") for verb in VERBS if verb not in silent)
 
 
 def test_sub_commands_and_choices(scene: Ground):
     assert offered("kv", "") == ["list", "get", "set", "append", "del"]
     assert offered("completion", "") == list(SCRIPTS)
+    assert offered("msg", "") == ["list", "send", "all", "wake"] and offered("msg", "send", "--t") == ["--to"]
+    assert offered("task", "cl") == ["claim"]
     assert set(offered("ui", "")) >= {"list", "get", "spawn", "prompt", "move", "organize"}
     assert offered("hook", "t") == ["turn"]
     assert offered("hook", "turn", "--runtime", "")[:2] == ["claude-code", "codex"]
@@ -214,8 +217,8 @@ def in_bash(shell, line: str, words: list[str]) -> list[str]:
 
 
 def test_bash(shell):
-    assert in_bash(shell, "swarm-mcp loc", ["swarm-mcp", "loc"]) == ["lock", "locks"]
-    assert in_bash(shell, "swarm-mcp claim ", ["swarm-mcp", "claim", ""]) == ["0aaa-task", "1aaa-task"]
+    assert in_bash(shell, "swarm-mcp lo", ["swarm-mcp", "lo"]) == ["lock", "log"]
+    assert in_bash(shell, "swarm-mcp task claim ", ["swarm-mcp", "task", "claim", ""]) == ["0aaa-task", "1aaa-task"]
     assert in_bash(shell, "swarm-mcp kv g", ["swarm-mcp", "kv", "g"]) == ["get"]
     assert "my file.txt" in in_bash(shell, "swarm-mcp lock ", ["swarm-mcp", "lock", ""])
     assert in_bash(shell, "swarm-mcp lock m", ["swarm-mcp", "lock", "m"]) == ["my file.txt"]
@@ -245,7 +248,7 @@ def test_zsh(shell):
         state = f"words=({shlex.join(words)}); CURRENT={len(words)}"
         return shell(ZSH, "-f", "-c", f"{stand_ins}; source <(swarm-mcp completion zsh); {state}; _swarm_mcp; true")
 
-    assert asked("swarm-mcp", "loc") == ["lock", "locks"]
+    assert asked("swarm-mcp", "lo") == ["lock", "locks"]
     assert asked("swarm-mcp", "claim", "") == ["0aaa-task", "1aaa-task"]
     assert asked("swarm-mcp", "whoami", "--as", "role:p") == ["role:planner"]
     assert asked("swarm-mcp", "whoami", "--as=role:p") == ["--as=role:planner"]
@@ -260,8 +263,8 @@ def test_fish(shell):
         text = f"{place}swarm-mcp completion fish | source; complete -C {shlex.quote(line)}"
         return [line.partition("\t")[0] for line in shell(FISH, "--no-config", "-c", text)]
 
-    assert asked("swarm-mcp loc") == ["lock", "locks"]
-    assert asked("swarm-mcp claim ") == ["0aaa-task", "1aaa-task"]
+    assert asked("swarm-mcp lo") == ["lock", "log"]
+    assert asked("swarm-mcp task claim ") == ["0aaa-task", "1aaa-task"]
     assert asked("swarm-mcp whoami --as role:p") == ["role:planner"]
     assert asked("swarm-mcp whoami --as=role:p") == ["--as=role:planner"]
     assert asked("swarm-mcp lock m") == ["my file.txt"]

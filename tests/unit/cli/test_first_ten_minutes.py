@@ -1,4 +1,4 @@
-"""A new user's first ten minutes at 80 columns: every screen is whole, answers its question, and is the docs' own."""
+"""A new user's first hour at 80 columns: every screen is whole, answers its question, and is the docs' own."""
 
 from __future__ import annotations
 
@@ -60,21 +60,27 @@ def test_every_screen_is_whole(scenes):
 
 def test_each_question_has_its_answer(scenes):
     answers = {
-        "alone": ["Begin with: swarm-mcp install", "swarm-mcp help"],
-        "empty": ["No sessions and no locks here. Next steps", "swarm-mcp lock FILE"],
+        "refused": ["schema.sql: 3 lines (5 to 7)", "a person's work that is not committed", "protect off --for"],
+        "status": ["claude-code 5f0c2f6e", "codex b7d1e0a4", "schema.sql to claude-code 5f0c2f6e, by Bash: `git checkout .`"],
+        "diff": ["a person schema.sql +3 -0", "codex b7d1e0a4 schema.sql +1 -1"],
+        "blame": ["apply_patch 2 id bigint,", "a person 6 create index orders_customer"],
+        "commit": ["on main: schema.sql", "left out: schema.sql line 2 (codex b7d1e0a4"],
+        "undo": ["undone in importer.py, schema.sql", "takes that back"],
+        "kept": ["52 bytes"],
+        "restore": ["shop/todo.md is as it was"],
         "lock": ["locked schema.sql"],
-        "denied": ["held by a terminal", '(note: "renumbering migrations"', "wait in line for it"],
-        "status": ["you (this terminal)", "claude-code 5f0c2f6e", "codex b7d1e0a4", "WAITS", "renumbering migrations"],
+        "locked": ["held by a terminal", '(note: "renumbering migrations"', "wait in line for it"],
         "why": ["held by you (this terminal)", "1. in line: codex b7d1e0a4", "a write by you (this terminal) would go ahead"],
-        "stop": ["unlocked schema.sql"],
-        "handed": ["schema.sql codex b7d1e0a4", "adding an index"],
+        "unlock": ["unlocked schema.sql"],
         "log": [
-            "3 sessions joined, 2 locks taken, 1 refusal, 1 file changed",
-            "denied schema.sql to codex b7d1e0a4, held by you (this terminal): renumbering migrations",
-            "changed importer.py by claude-code 5f0c2f6e, not committed",
+            "schema.sql to claude-code 5f0c2f6e, by Bash: `git checkout .` would throw away a person's uncommitted work",
+            'schema.sql to codex b7d1e0a4, by apply_patch: held by you (this terminal): "renumbering migrations"',
+            "acquired schema.sql by codex b7d1e0a4",
+            "changed schema.sql by codex b7d1e0a4, not committed",
         ],
-        "denials": ["to codex b7d1e0a4, by apply_patch of schema.sql; held by you (this terminal)"],
-        "uninstall": ["left, for you to keep or to remove"],
+        "off": ["off until", "swarm checks nothing and says nothing"],
+        "on": ["keep in /home/you/shop, by default"],
+        "uninstall": ["left, for you to keep or to remove", "swarm.db", "`swarm-mcp restore` can bring back"],
     }  # fmt: skip
     assert answers.keys() == scenes.keys() - {"install", "doctor"}
     assert re.search("no agent client was found on PATH|take part", text_of(scenes["install"]))

@@ -83,4 +83,4 @@ def test_typed_at_a_terminal_and_read_elsewhere_it_is_the_same_as_text(ground: G
 
 
 def test_an_empty_word_is_no_command(ground: Ground):
-    assert ground.swarm("").code == 1
+    assert ground.swarm("").code == 2

@@ -73,11 +73,11 @@ def test_while_it_runs_the_locks_are_held(ground: Ground):
     [
         (("f", "--", "no-such-program"), 127, "no-such-program: No such file"),
         (("f", "--", "./plain"), 126, "./plain: Permission denied"),
-        (("f",), 1, "missing the command"),
-        (("f", "--"), 1, "missing the command"),
-        (("--", "true"), 1, "missing the path to hold"),
-        (("f", "--git", "--", "true"), 1, "--git is not for `swarm-mcp hold FILE"),
-        (("f", "--wait", "x", "--", "true"), 1, "--wait wants seconds"),
+        (("f",), 2, "missing the command"),
+        (("f", "--"), 2, "missing the command"),
+        (("--", "true"), 2, "missing the path to hold"),
+        (("f", "--git", "--", "true"), 2, "--git is not for `swarm-mcp hold FILE"),
+        (("f", "--wait", "x", "--", "true"), 2, "--wait wants seconds"),
         (("f", "--as", "nobody", "--", "true"), 1, "nobody"),
     ],
 )

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 NO_LISTING = {
     "install", "uninstall", "doctor", "demo", "lock", "unlock", "hold", "renew", "transfer", "request-lock", "steal",
     "register", "deregister", "send", "broadcast", "prompt-peer", "request-task", "claim", "update-task", "dispatch",
-    "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive",
+    "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive", "lsp",
     "agent-ended", "altered", "attempted", "overwritten", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
     "resolve-workspace-handle", "logs",
     "locks",  # all of them, printed as they are read
@@ -130,7 +130,7 @@ def test_the_history_goes_on_from_its_cursor(crowd: Ground):
 
 def test_what_is_no_cursor_is_refused(crowd: Ground):
     done = crowd.swarm("tasks", "--after", "x")
-    assert done.code == 1 and "is no place in this listing" in done.err and LONG not in done.err
+    assert done.code == 2 and "is no place in this listing" in done.err and LONG not in done.err
 
 
 def test_names_of_many_sessions_are_not_all_told(crowd: Ground, monkeypatch):

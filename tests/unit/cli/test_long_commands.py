@@ -146,7 +146,7 @@ def test_a_dispatch_that_takes_too_long_says_what_to_type(ground: Ground, lead: 
         out, _ = process.communicate(timeout=60)
     (task,) = ground.sql("SELECT id FROM tasks")
     assert out.splitlines()[-2:] == [
-        f"task {task['id']} has not ended yet", f"next: swarm-mcp logs {task['id'][:8]} -f",
+        f"task {task['id']} has not ended yet", f"next: swarm-mcp worker logs {task['id'][:8]} -f",
     ]  # fmt: skip
     open(go, "w").close()
     followed = ground.process("logs", task["id"][:8], "-f")
@@ -156,7 +156,7 @@ def test_a_dispatch_that_takes_too_long_says_what_to_type(ground: Ground, lead: 
 def test_a_task_that_nobody_of_ours_works_on_is_looked_at_otherwise(ground: Ground, lead: dict):
     done = ground.process("dispatch", "Do it", "--no-spawn", "--completion-wait", "0.2", "--as", lead["id"])
     (task,) = ground.sql("SELECT id FROM tasks")
-    assert done.out.splitlines()[-1] == f"next: swarm-mcp task {task['id'][:8]}"
+    assert done.out.splitlines()[-1] == f"next: swarm-mcp task show {task['id'][:8]}"
     assert ground.swarm("task", task["id"][:8]).code == 0
 
 
@@ -169,7 +169,7 @@ def test_a_run_says_who_is_working_and_where_to_look(ground: Ground):
     go = str(ground.folder / "go")
     with piped(ground, "run", "--harness", "process", "--command", until_file(go), "x") as process:
         line = process.stderr.readline()
-        assert line.startswith("swarm-mcp run: process is working (swarm-mcp logs ")
+        assert line.startswith("swarm-mcp run: process is working (swarm-mcp worker logs ")
         wait_for(lambda: ground.swarm("runs", "--json").json)
         (row,) = ground.swarm("runs", "--json").json
         assert f"logs {row['id'][:8]} -f" in line

@@ -297,7 +297,7 @@ def test_people_see_what_was_tried_and_what_was_lowered(ground: Ground, monkeypa
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
     ground.swarm("auto", "notice")
     lines = ground.swarm("log").out.splitlines()
-    assert any("attempted" in line and "swarm-mcp protect off" in line and me in line for line in lines), lines
+    assert any("refused" in line and "swarm-mcp protect off" in line and me in line for line in lines), lines
     assert any("lowered" in line and "is notice now, and was keep" in line for line in lines), lines
     shown = ground.swarm("log", "--json").json
     assert shown["counts"]["attempted"] == shown["counts"]["lowered"] == 1

@@ -77,7 +77,7 @@ def test_the_fence_is_switched_for_the_checkout_or_the_user(ground: Ground):
     assert shown(ground, "--fence", "off", "--user")["fence"] == {"value": "on", "source": "checkout", "folder": repo}
     assert config() == {"fence": "off", "checkouts": {repo: {"fence": "on"}}}
     for wrong in (["--fence", "no"], ["--fence", "off", "turn"], ["--fence", "on", "--unset"]):
-        assert ground.swarm("protect", *wrong).code == 1
+        assert ground.swarm("protect", *wrong).code == 2
 
 
 def test_merging_is_switched_likewise(ground: Ground):
@@ -90,7 +90,7 @@ def test_merging_is_switched_likewise(ground: Ground):
         ground.swarm("protect", "merge", "on")
     assert shown(ground, "merge", "off", "--user")["merge"] == {"value": "on", "source": "checkout", "folder": repo}
     for wrong in (["merge", "no"], ["--merge", "no"], ["--merge", "off", "turn"], ["--merge", "on", "--fence", "on"]):
-        assert ground.swarm("protect", *wrong).code == 1
+        assert ground.swarm("protect", *wrong).code == 2
 
 
 def test_a_subfolder_and_a_link_mean_the_same_checkout(ground: Ground):
@@ -161,7 +161,7 @@ def test_a_place_that_cannot_be_written_is_said_in_one_line(ground: Ground, monk
 @pytest.mark.parametrize("words", [("loud",), ("off", "--unset"), ("--user",), ("off", "on")])
 def test_a_wrong_command_line_is_refused(words: tuple[str, ...], ground: Ground):
     done = ground.swarm("protect", *words)
-    assert done.code == 1 and done.out == "" and not os.path.exists(config_path())
+    assert done.code == 2 and done.out == "" and not os.path.exists(config_path())
 
 
 def test_two_at_once_lose_nothing(ground: Ground):
@@ -212,7 +212,7 @@ def test_a_level_for_a_while_gives_way_to_the_one_before(ground: Ground, monkeyp
 @pytest.mark.parametrize("words", [("off", "--for", "soon"), ("off", "--for", "25h"), ("--for", "5m"),
                                    ("off", "--for", "0s"), ("off", "--user", "--for", "5m")])  # fmt: skip
 def test_a_wrong_time_is_refused(words: tuple[str, ...], ground: Ground):
-    assert ground.swarm("protect", *words).code == 1 and not os.path.exists(config_path())
+    assert ground.swarm("protect", *words).code == 2 and not os.path.exists(config_path())
 
 
 def test_the_old_names_work(ground: Ground, monkeypatch: pytest.MonkeyPatch):
@@ -225,3 +225,20 @@ def test_the_old_names_work(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     assert level("CC", repo) == "keep"
     monkeypatch.setenv("SWARM_PROTECT", "notice")
     assert level("CC", repo) == "notice", "the new name counts first"
+
+
+def test_status_and_doctor_say_for_which_clients_merging_is_on(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lines() -> list[str]:
+        told = f"{ground.swarm('status').out}{ground.swarm('doctor').out}"
+        return [line for line in told.splitlines() if "in claude-code" in line and "opencode" in line]
+
+    assert ground.swarm("register").code == 0
+    all_on = lines()
+    assert len(all_on) == 2 and all("on in claude-code, codex" in line for line in all_on), all_on
+    monkeypatch.setenv("SWARM_CODEX_MERGE", "off")
+    assert all("; off in codex" in line and "codex, " not in line for line in lines()), lines()
+    monkeypatch.setenv("SWARM_MERGE", "off")
+    assert all("off in claude-code, codex" in line for line in lines())
+    assert json.loads(ground.swarm("status", "--json").out)["merging"]["on"] == []
+    monkeypatch.setenv("SWARM_MERGE", "maybe")
+    assert "not understood: SWARM_MERGE=maybe" in ground.swarm("doctor").out

@@ -12,9 +12,37 @@ from support.fixtures import Ground
 from support.traced import Player, checkout
 
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.watching import kept
+from swarm_hook_core.state import state_dir
+from swarm_hook_core.traces import PATH
+from swarm_hook_core.traces.versions import earlier, pruning
+from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.watching.snapshot import digest_of
 
 pytestmark = pytest.mark.slow
+
+
+def kept_copy(file: Path) -> str:
+    """Keep the content of `file` as a hook does for a locked file; return the copy's path."""
+    return Kept().keep(str(file))[1].path
+
+
+def copies() -> list[Path]:
+    found = sorted(Path(state_dir(), "kept").glob("*/locked.files/*"))
+    return [one for one in found if not one.name.endswith(PATH)]
+
+
+def kept_by_an_earlier_release(file: Path, age: float = 0, is_named: bool = True) -> str:
+    """Keep the content of `file` as a release before the one store did; return the copy's path."""
+    key, data, state = digest_of(os.fsencode(key_of(str(file)))), file.read_bytes(), Path(state_dir())
+    (state / "kept").mkdir(0o700, parents=True, exist_ok=True)
+    (state / "kept-names").mkdir(0o700, exist_ok=True)
+    mode = file.stat().st_mode & 0o7777
+    copy = state / "kept" / f"{key}-1f-{len(data)}-7-{mode:o}-{digest_of(data)}-{int(time.time() - age)}"
+    copy.write_bytes(data)
+    copy.chmod(0o600)
+    if is_named:
+        (state / "kept-names" / key).write_text(str(file))
+    return str(copy)
 
 
 class Scene:
@@ -30,7 +58,7 @@ class Scene:
     def changed(self, text: str | None, kind: str = "changed", file: Path | None = None, keep: bool = True) -> int:
         """Give the file `text` (None: remove it) during the writer's ``make``; return the alteration's id."""
         file = file or self.file
-        before = kept.Kept(time.time()).keep(key_of(str(file)), str(file)).path if keep else ""
+        before = kept_copy(file) if keep else ""
         if text is None:
             file.unlink()
         else:
@@ -77,17 +105,17 @@ def test_nothing_kept_is_one_line(scene: Scene):
     assert "is as it was" in scene.restore().err
 
 
-def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, tmp_path: Path):
-    """A session has overwritten uncommitted work after a notice."""
+@pytest.mark.parametrize("keep", [kept_copy, kept_by_an_earlier_release])
+def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, tmp_path: Path, keep):
+    """A file was locked, and another session's command has run."""
     ground.session("1", "identity:p one")
     inside, outside, unnamed = ground.repo / "sub" / "f", tmp_path / "elsewhere", ground.repo / "old"
     for file in (inside, outside, unnamed):
         file.parent.mkdir(exist_ok=True)
         file.write_text(f"{file.name} was here\n")
-        kept.Kept(time.time()).keep(key_of(str(file)), str(file))
-    for name in os.listdir(kept.names_folder()):  # as an earlier release has left it
-        if (Path(kept.names_folder()) / name).read_text() == str(unnamed):
-            os.remove(Path(kept.names_folder()) / name)
+    keep(inside)
+    keep(outside)
+    kept_by_an_earlier_release(unnamed, is_named=False)
     inside.unlink()
     (listed,) = ground.swarm("restore", "--list", "--json").json
     assert listed["file"] == str(inside) and listed["size"] == len("f was here\n")
@@ -96,10 +124,20 @@ def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, 
     assert of_file["id"] == listed["id"] and ground.swarm("restore", str(unnamed), "--list", "--json").json
     assert ground.swarm("restore", str(inside), "--id", listed["id"]).code == 0
     assert inside.read_text() == "f was here\n"
-    later = kept.Kept(time.time() + kept.AGE_SECONDS + 7200)
-    later.prune()
-    later.forget_names()
-    assert os.listdir(kept.folder()) == os.listdir(kept.names_folder()) == []
+    pruning.prune(time.time() + pruning.AGE_SECONDS + 7200)
+    assert copies() == earlier.all_of() == [] == os.listdir(Path(state_dir(), "kept"))
+    assert not Path(state_dir(), "kept-names").exists() or os.listdir(Path(state_dir(), "kept-names")) == []
+
+
+def test_a_change_that_an_earlier_release_has_noted_is_undone(scene: Scene):
+    scene.file.chmod(0o640)
+    number = scene.told(kept_by_an_earlier_release(scene.file))[0]
+    scene.file.write_text("second\n")
+    (listed,) = scene.restore("--list", "--json").json
+    assert listed["id"] == str(number)
+    assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
+    assert scene.file.stat().st_mode & 0o7777 == 0o640
+    assert scene.restore().code == 0 and scene.file.read_text() == "second\n", "its own copy is in the one store"
 
 
 def test_the_list_has_what_sessions_kept_before_their_writes(ground: Ground, checks_have_time: None):
@@ -122,6 +160,19 @@ def test_the_list_has_what_sessions_kept_before_their_writes(ground: Ground, che
     assert (work / "sub/deep.md").read_text() == "alpha\nPEER\ngamma\n"
 
 
+def test_the_list_has_files_whose_path_is_too_long_for_a_name(ground: Ground, checks_have_time: None):
+    """Locked ones, and those that a session has written."""
+    os.rmdir(ground.repo / ".git")
+    deep = "/".join(["a-folder-of-forty-characters-in-its-name"] * 5)
+    work = checkout(ground.repo, f"{deep}/locked", f"{deep}/written")
+    kept_copy(work / deep / "locked")
+    Player("codex", work).writes(f"{deep}/written", "mine\n")
+    listed = ground.swarm("restore", "--list", "--json", cwd=work).json
+    assert {one["file"] for one in listed} == {str(work / deep / "locked"), str(work / deep / "written")}
+    pruning.prune(time.time() + pruning.AGE_SECONDS + 7200)
+    assert not list(Path(state_dir(), "kept").glob("*/locked.files")), "the note of the path has gone, too"
+
+
 def test_the_list_says_when_how_large_and_who(scene: Scene):
     first = scene.changed("second\n")
     second = scene.changed("third, longer\n")
@@ -138,19 +189,19 @@ def test_the_list_says_when_how_large_and_who(scene: Scene):
 
 def test_the_content_before_the_last_change_is_meant_not_the_newest_kept(scene: Scene):
     scene.changed("bad\n")
-    kept.Kept(time.time()).keep(key_of(str(scene.file)), str(scene.file))  # another session's command begins
+    kept_copy(scene.file)  # another session's command begins
     scene.file.write_text("bad, and a little mended\n")
     assert scene.restore().code == 0 and scene.file.read_text() == "first\n"
 
 
 def test_a_dry_run_and_another_place_leave_the_file_alone(scene: Scene, tmp_path: Path):
     scene.changed("second\n")
-    before = sorted(os.listdir(kept.folder()))
+    before = copies()
     assert scene.restore("--dry-run").out.startswith("would do: ")
     other = tmp_path / "other"
     assert scene.restore("--to", str(other), "--dry-run").code == 0 and not other.exists()
     assert scene.restore("--to", str(other)).code == 0 and other.read_text() == "first\n"
-    assert scene.file.read_text() == "second\n" and sorted(os.listdir(kept.folder())) == before
+    assert scene.file.read_text() == "second\n" and copies() == before
     assert len(scene.mail(scene.holder)) == 1, "only the change itself was told"
     assert "is there already" in scene.restore("--to", str(other)).err
 
@@ -207,8 +258,10 @@ def test_what_is_no_file_by_now_is_left_alone(scene: Scene, kind: str, tmp_path:
 
 def test_a_content_that_was_tampered_with_is_refused(scene: Scene):
     scene.changed("second\n")
-    (name,) = os.listdir(kept.folder())
-    Path(kept.folder(), name).write_text("planted")
+    (copy,) = copies()
+    copy.chmod(0o600)
+    copy.write_text("secon\n")
+    copy.chmod(0o400)
     done = scene.restore()
     assert done.code == 1 and "has been changed" in done.err and scene.file.read_text() == "second\n"
 
@@ -270,18 +323,16 @@ def test_a_writer_nobody_knows_is_told_of_all_the_same(scene: Scene):
     (text,) = scene.mail(scene.holder)
     assert "a session unknown here ran `-x y`" in text
     for wrong in (("--kind", "eaten"), ("--at", "soon"), ("--holder", "twice")):
-        assert scene.ground.swarm("altered", str(scene.file), *words, *wrong).code == 1
+        assert scene.ground.swarm("altered", str(scene.file), *words, *wrong).code == 2
 
 
 def test_rows_go_when_what_they_point_at_does(scene: Scene):
     scene.changed("second\n")
-    scene.ground.sql("UPDATE swarm_alterations SET altered_at = altered_at - ?", kept.AGE_SECONDS + 10)
-    (name,) = os.listdir(kept.folder())
-    old = f"{name.rsplit('-', 1)[0]}-{int(time.time()) - kept.AGE_SECONDS - 10}"
-    os.rename(os.path.join(kept.folder(), name), os.path.join(kept.folder(), old))
+    scene.ground.sql("UPDATE swarm_alterations SET altered_at = altered_at - ?", pruning.AGE_SECONDS + 10)
+    kept_by_an_earlier_release(scene.file, pruning.AGE_SECONDS + 10)
     with scene.ground.store() as store:
         store.cleanup.clean()
-    assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] and os.listdir(kept.folder()) == []
+    assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] == earlier.all_of()
 
 
 # -- links, permissions, and no file at all -----------------------------------------------------------
@@ -293,7 +344,7 @@ def linked(scene: Scene, place: str) -> Path:
     folder.mkdir()
     file.write_text("first\n")
     scene.ground.lock(scene.holder, str(file))
-    key, before = key_of(str(file)), kept.Kept(time.time()).keep(key_of(str(file)), str(file)).path
+    key, before = key_of(str(file)), kept_copy(file)
     other = scene.ground.repo / "other"
     other.mkdir()
     (other / "f").write_text("of the other\n")
@@ -327,7 +378,7 @@ def test_kept_content_is_found_when_a_link_has_taken_its_place(scene: Scene, pla
 
 def test_a_call_that_puts_a_link_in_a_file_s_place_is_told_by_the_key_of_before(scene: Scene):
     os.link(scene.file, scene.ground.repo / "g")
-    before = kept.Kept(time.time()).keep(key_of(str(scene.file)), str(scene.file)).path
+    before = kept_copy(scene.file)
     scene.file.unlink()
     scene.file.symlink_to("g")
     scene.told(before, "replaced")  # hooks of an earlier release do not say it
@@ -358,4 +409,4 @@ def test_what_is_kept_of_all_files_is_listed_without_one(scene: Scene):
     assert [(one["file"], one["id"]) for one in listed] == [(str(other), str(second)), (str(scene.file), str(first))]
     assert "  g  " in scene.ground.swarm("restore", "--list").out
     assert str(other) in scene.ground.swarm("restore", "--list", "--absolute").out
-    assert scene.ground.swarm("restore").code == 1
+    assert scene.ground.swarm("restore").code == 2

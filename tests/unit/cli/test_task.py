@@ -1,4 +1,4 @@
-"""`swarm-mcp task ID`: one task whole; `unlock --all`; `status` in an empty checkout."""
+"""`swarm-mcp task show ID`: one task whole; `unlock --all`; `status` in an empty checkout."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_task_is_shown_whole(ground: Ground):
     for words in (
         f"task {made['id']}  [in_progress]  fix, priority 0\n  Mend it\n", "  what:\n    first\n    then\n",
         f"; assigned to {other}\n", "  files: src/a.py\n", "  progress, 5 min ago: half way\n",
-        "  result: done\n", "  run 12ab34cd: codex, running, ", "its worker has not ended yet; swarm-mcp logs 12ab34cd -f\n",
+        "  result: done\n", "  run 12ab34cd: codex, running, ", "its worker has not ended yet; swarm-mcp worker logs 12ab34cd -f\n",
         f"{who} → {other}\n      about {made['id']}\n      please\n",
     ):  # fmt: skip
         assert words in out, (words, out)
@@ -53,7 +53,7 @@ def test_all_locks_of_a_session_are_released_by_one_word(ground: Ground):
     answer = ground.swarm("unlock", "--all", "--agent", "a1", "--as", me["id"], "--json").json
     assert answer == {"ok": True, "files": [f"{ground.scope}/mine"]}
     assert ground.swarm("unlock", "--all", "--as", me["id"]).out == "nothing was locked by this session\n"
-    assert ground.swarm("unlock", "x", "--all", "--as", me["id"]).code == 1, "either all or some"
+    assert ground.swarm("unlock", "x", "--all", "--as", me["id"]).code == 2, "either all or some"
 
 
 def test_where_nobody_is_status_says_what_to_do(ground: Ground):

@@ -105,7 +105,7 @@ def test_one_line_for_each_kind_of_event(ground: Ground, peer: dict):
         assert watching.line().endswith(f"locked    f by {who}: two\\nlines\\e[31m")
         with pytest.raises(LockRefused):
             store.locks.acquire(me, "f")
-        assert watching.line().endswith(f"denied    f to {other}, held by {who}")
+        assert f"refused   f to {other}, by lock_file: held by {who}" in watching.line()
         store.locks.release(peer, "f")
         assert watching.line().endswith(f"released  f by {who}")
         assert "message   system → " in watching.line()
@@ -190,8 +190,8 @@ def test_strangers_are_not_named(ground: Ground, peer: dict):
         assert "/f" in out if more else "  f " in out, "that a file is held is never hidden"
     lines = ground.swarm("watch", "--since", "0", "--timeout", "0", "--as", peer["id"]).out.splitlines()
     assert any(line.endswith("locked    f by another identity") for line in lines)
-    denied = f"denied    f to peer {peer['id'][:8]}, held by another identity"
-    assert any(line.endswith(denied) for line in lines)
+    refused = f"refused   f to peer {peer['id'][:8]}, by lock_file: held by a session of another identity"
+    assert any(line.endswith(refused) for line in lines)
     everything = ground.swarm("watch", "--since", "0", "--timeout", "0", "--as", stranger["id"]).out
     assert "secret-mail" in everything and "secret-value" in everything
 
@@ -199,7 +199,7 @@ def test_strangers_are_not_named(ground: Ground, peer: dict):
 def test_wrong_words_are_refused(ground: Ground):
     for words in (("--timeout", "soon"), ("--since", "yesterday"), ("word",)):
         done = ground.swarm("watch", *words)
-        assert done.code == 1 and done.err.count("\n") == 1 and done.out == ""
+        assert done.code == 2 and done.err.count("\n") == 1 and done.out == ""
 
 
 def test_it_writes_to_a_terminal(ground: Ground, peer: dict):

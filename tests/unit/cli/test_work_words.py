@@ -31,11 +31,13 @@ def test_what_a_run_changed_and_took() -> None:
                "result": {"changes": changes, "duration_ms": 65_000}})  # fmt: skip
     assert run_lines(row) == [
         "changed a, b and 3 more", "commit 1234567 as told",
-        "took 1m05s, m-1, 7 tokens in, 2 tokens out, cost $0.2500; swarm-mcp logs 12ab34cd",
+        "took 1m05s, m-1, 7 tokens in, 2 tokens out, cost $0.2500; swarm-mcp worker logs 12ab34cd",
     ]  # fmt: skip
     row = Run({"id": "12ab34cd-1", "state": "ended"})
-    assert run_lines(row) == ["cost unknown; swarm-mcp logs 12ab34cd"]
-    assert run_lines(Run({**row, "state": "running"})) == ["its worker has not ended yet; swarm-mcp logs 12ab34cd -f"]
+    assert run_lines(row) == ["cost unknown; swarm-mcp worker logs 12ab34cd"]
+    assert run_lines(Run({**row, "state": "running"})) == [
+        "its worker has not ended yet; swarm-mcp worker logs 12ab34cd -f"
+    ]
 
 
 def test_of_many_changes_the_first_are_named() -> None:

@@ -181,7 +181,7 @@ def test_a_worker_that_is_killed_gets_a_successor_and_three_are_enough(ground: G
     # The worker kills its own supervisor, found in the store; once, or each time.
     kill = (
         "case $SWARM_TASK_ID in " + well + ") [ -e once ] && exit 0; touch once;; esac; "
-        'swarm-mcp runs --json --state running > $SWARM_TASK_ID.json; kill -9 $(python3 -c "import json, os; print(next('
+        'swarm-mcp worker runs --json --state running > $SWARM_TASK_ID.json; kill -9 $(python3 -c "import json, os; print(next('
         "row['supervisor_pid'] for row in json.load(open(os.environ['SWARM_TASK_ID'] + '.json')) if row['task_id'] =="
         " os.environ['SWARM_TASK_ID']))\"); sleep 60"
     )

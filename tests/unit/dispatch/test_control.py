@@ -219,7 +219,7 @@ def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) 
     assert "the first words" in (ground.repo / "told").read_text()
     assert dispatch(ground, lead, "", **given)["status"] == "already_terminal"
     done = ground.swarm("dispatch", "words", "--resume", answer["task_id"], "--as", lead["id"])
-    assert done.code == 1 and "--resume" in done.err
+    assert done.code == 2 and "--resume" in done.err
 
 
 # ---------------------------------------------------------------------------- in words
@@ -295,7 +295,9 @@ def at_terminal(ground: Ground, *argv: str, **env: str) -> tuple[int, str, list[
         )  # fmt: skip
         out = b""
         while b"ended" not in out:
-            out += os.read(process.stdout.fileno(), 65536)
+            part = os.read(process.stdout.fileno(), 65536)
+            assert part, out
+            out += part
         shells = ground.sql("SELECT * FROM instances WHERE label LIKE '%origin:terminal%'")
         process.communicate(b"\n", timeout=60)
     finally:

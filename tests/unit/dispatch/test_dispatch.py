@@ -459,7 +459,7 @@ def test_the_command_is_refused_in_one_line(ground: Ground, lead: dict) -> None:
     done = ground.swarm("dispatch", "T", "--spawner", "nope", "--as", lead["id"])
     assert (done.code, done.out) == (1, "") and '"nope"' in done.err
     done = ground.swarm("dispatch", "--as", lead["id"])
-    assert done.code == 1 and "title" in done.err
+    assert done.code == 2 and "title" in done.err
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -88,7 +88,7 @@ def test_a_worker_has_a_work_tree_of_its_own_and_merge_brings_its_commits_back(
     assert "work tree of the repository for this task alone" in (tree / "told").read_text()
     assert run_of(ground, answer)["cwd"] == str(tree)
     result = task(ground, answer)["result"]
-    assert result == f"fine\n\n[2 commits on branch swarm/{tree.name}: swarm-mcp merge {answer['task_id'][:8]}]"
+    assert result == f"fine\n\n[2 commits on branch swarm/{tree.name}: swarm-mcp worker merge {answer['task_id'][:8]}]"
     assert (repo / "a.txt").read_text().endswith("mine\n") and not (repo / "new.txt").exists()
     assert subjects(repo) == ["begin"]
 

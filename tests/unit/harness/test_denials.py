@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_hook_core import brief_reason, storms
+from swarm_hook_core import denial, storms
 from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.collision import _strictly
@@ -64,10 +64,10 @@ def test_a_brief_refusal(path, note, times) -> None:
     refusal = Refusal(path, lock(note), "x" * 2000)
     refusal.times = times
     session = SimpleNamespace(label="identity:p", instance_id="other")
-    brief_reason.shorten(refusal, session, SimpleNamespace(client_tool="Edit", folder="/src"), 600)
+    denial.shorten(refusal, session, SimpleNamespace(client_tool="Edit", folder="/src"), 600)
     found = denial_in(refusal.brief)
     assert found is not None
-    assert found.file in (path, f"…{path[1 - brief_reason.PATH :]}") and found.holder == "claude-code 0c0ffee0"
+    assert found.file in (path, f"…{path[1 - denial.PATH :]}") and found.holder == "claude-code 0c0ffee0"
     assert shown(note).startswith(found.note.rstrip("….\\")) and found.times == max(times if times > 2 else 1, 1)
 
 

@@ -163,7 +163,7 @@ def test_read_only_leaves_tools_that_write_no_file(tmp_path: Path) -> None:
     on = set(tools.split(","))
     assert {"read", "grep", "find", "ls", "mcp__swarm__lock_file", "mcp__client_tools__double"} <= on
     assert not on & {"write", "edit", "bash", "mcp__swarm__dispatch"}
-    assert set(SWARM_TOOLS) == set(all_tools()) - set(NOT_FOR_READERS)
+    assert set(SWARM_TOOLS) == {name for name, tool in all_tools().items() if tool.is_listed} - set(NOT_FOR_READERS)
 
 
 def test_an_answer_to_pis_question_is_never_the_prompt(tmp_path: Path) -> None:

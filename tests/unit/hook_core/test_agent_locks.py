@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import Ran, after, begun, captured, hooks_by_tool, join, mistakes, new_session, run, start
+from support.sessions import Ran, after, begun, captured, join, mistakes, new_session, run, start
 
 from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
 from swarm_hook_core.watching import records
-from swarm_mcp.server.tools.check import Check
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -100,21 +99,6 @@ def test_many_locks_of_one_s_own_hide_no_sibling_s(runtime: str, repo: Path, me:
     lock(runtime, me, repo / "many" / "zz", agent="a2")
     peers = Peers(StoreReader(store_path()), row["id"], time.time(), "a1")
     assert [held.agent for held in peers.under([str(repo)], 5)] == ["a2"]
-
-
-def test_a_server_is_told_which_agent_asks_where_the_client_can_say_so(runtime: str, repo: Path, me: str) -> None:
-    """Codex drops a hook that names a field missing in the payload, so its own agents are not kept apart there."""
-    asked = hooks_by_tool(runtime)[0]["input"]
-    assert ("agent_id" in asked) is (runtime == "claude-code")
-    lock(runtime, me, repo / "sa.md", agent="a1")
-    payload = {**captured(runtime, SUBAGENTS[runtime], repo), "session_id": me}
-    for agent, denied in (("a1", False), ("a2", True), ("", True)):
-        fields = {**payload, "agent_id": agent}
-        check = Check({"runtime": runtime, **{name: fields[name] for name in asked if name != "runtime"}})
-        assert (check.denial is not None) is (denied and runtime == "claude-code"), agent
-        check.follow_up()
-    with Store() as store:
-        assert store.database.rows("SELECT * FROM swarm_denials") == []
 
 
 def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(

@@ -18,8 +18,8 @@ from support.fixtures import time_limit
 from support.sessions import fault_lines, hook_core, new_session, peer_locks, start, write, write_payload
 
 from swarm_hook_core.hooks import tool_call
+from swarm_hook_core.lookup import glance, waiting
 from swarm_hook_core.lookup import sqlite as lookup
-from swarm_hook_core.lookup import waiting
 from swarm_hook_core.state import state_dir, store_path
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ def nothing_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses of this process's checks so far, without real waiting; nor does SQLite itself wait."""
     pauses: list[float] = []
-    monkeypatch.setattr(lookup, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(glance, "BUSY_SECONDS", 0.0)
     clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=pauses.append)
     monkeypatch.setattr(waiting, "time", clock)  # its own: this process sleeps elsewhere too
     return pauses
@@ -193,4 +193,4 @@ class TestInOneProcess:
 
 
 def test_a_client_waits_longer_for_a_check_than_that_for_the_store() -> None:
-    assert waiting.SECONDS + 4 * lookup.BUSY_SECONDS + 1 < 5
+    assert waiting.SECONDS + 4 * glance.BUSY_SECONDS + 1 < 5

@@ -14,7 +14,7 @@ from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import commit_hooks
 from swarm_hook_core.shell.programs.git.repository import Repository
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces import asides, meetings
+from swarm_hook_core.traces import journal, meetings
 from swarm_mcp.guard import hooks as guard
 from swarm_mcp.store import Store
 
@@ -182,7 +182,7 @@ def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, mo
     assert peer.edits("notes.md", "NEW", "NEWER") == ""
     peer.runs("git commit -qnm again notes.md")
     assert me.told("Bash", commit) == ""
-    monkeypatch.setattr(asides, "LONGEST_SECONDS", 0)
+    monkeypatch.setattr(journal, "ASIDE_SECONDS", 0)
     assert peer.edits("notes.md", "NEWER", "LAST") == "", "what goes on for very long keeps nobody"
 
 

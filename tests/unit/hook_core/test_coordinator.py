@@ -157,10 +157,11 @@ def test_beside_another_program_of_that_name_ours_has_a_second(tmp_path: Path, m
 
 
 def test_the_distribution_is_called_what_the_hooks_tell_people_to_install() -> None:
-    project = reader().loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    settings = reader().loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, wheel = settings["project"], settings["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert project["name"] == coordinator.DISTRIBUTION
-    assert set(project["scripts"]) == {coordinator.NAME, coordinator.DISTRIBUTION}
-    assert len(set(project["scripts"].values())) == 1
+    assert set(project["scripts"]) == {coordinator.DISTRIBUTION}
+    assert list(wheel["shared-scripts"].values()) == [coordinator.NAME]
 
 
 def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 
 from swarm_hook_core.check import Writes
-from swarm_hook_core.check.rules import denied_by_lock
+from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
 from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import ToolCall

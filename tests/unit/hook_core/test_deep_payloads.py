@@ -18,7 +18,6 @@ from support.sessions import captured, mistakes, new_session, peer_locks, run, s
 from swarm_hook_core.hooks import ToolCall, tool_call
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer, shallow
 from swarm_hook_core.watching.records import call_key
-from swarm_mcp.server.tools.check import Check
 
 pytestmark = pytest.mark.slow
 
@@ -86,25 +85,15 @@ def test_the_hook_denies_whatever_else_the_input_holds(repo: Path, depth: int) -
     assert mistakes() == []
 
 
-def test_the_command_and_the_server_deny_it_too(ground: Ground) -> None:
+def test_the_command_denies_it_too_and_the_server_refuses_to_read_it(ground: Ground) -> None:
     ground.session("S")
     peer = ground.session("peer")
     file = Path(ground.scope) / "f.py"
     assert ground.swarm("lock", str(file), "--as", peer["id"]).code == 0
     given = {"runtime": "claude-code", "session_id": "S", "cwd": ground.scope, "tool_name": "mcp__fs__write_file"}
-    argv = [*SWARM, "hook", "pre-tool-use", "--runtime", "claude-code"]
-    payload = filled(given, tool_inputs(file, nested(1200))["MCP tool"][1])
-    done = subprocess.run(argv, input=payload, capture_output=True, text=True, check=False, timeout=60)
-    assert "held by" in done.stdout, done.stderr
-    with Server(ground, [*SWARM, "serve", "--transport", "mcp_tool"]) as server:
-        for number, depth in enumerate(DEPTHS, 1000):
-            _tool, tool_input = tool_inputs(file, nested(depth))["MCP tool"]
-            assert "held by" in Check({**given, "tool_input": tool_input}).text
-            for sent in (tool_input, json.dumps(tool_input)):
-                call = {"name": "check_write", "arguments": given}
-                said = asked(server, number, "tools/call", filled(call, sent))["content"]
-                assert "held by" in said[0]["text"], depth
-            # Other calls are not altered: the call is refused, by its own id, and the server goes on.
+    assert "held by" in checked(filled(given, tool_inputs(file, nested(1200))["MCP tool"][1]))
+    with Server(ground) as server:
+        for number, depth in enumerate(DEPTHS, 1000):  # by its own id, and the server goes on
             answer = asked(server, number, "tools/call", filled({"name": "kv_set", "arguments": {}}, nested(depth)))
             assert "isError" in answer or answer["error"]["message"] == "the request nests too deeply to be read"
         assert server.ask("ping") == {}
@@ -116,10 +105,18 @@ def test_half_a_character_in_the_content_opens_no_file(ground: Ground) -> None:
     assert ground.swarm("lock", str(file), "--as", peer["id"]).code == 0
     given = {"runtime": "claude-code", "session_id": "S", "cwd": ground.scope, "tool_name": "Write"}
     tool_input = json.dumps({"file_path": str(file), "content": "a \ud800 b \udc00\udfff \U0001f600"})
-    with Server(ground, [*SWARM, "serve", "--transport", "mcp_tool"]) as server:
-        call = filled({"name": "check_write", "arguments": given}, tool_input)
-        assert "held by" in asked(server, 1000, "tools/call", call)["content"][0]["text"]
-        assert "not valid UTF-8" in str(asked(server, 1001, "tools/call", call.replace("check_write", "kv_set")))
+    assert "held by" in checked(filled(given, tool_input))
+    with Server(ground) as server:
+        call = filled({"name": "kv_set", "arguments": given}, tool_input)
+        assert "not valid UTF-8" in str(asked(server, 1000, "tools/call", call))
+
+
+def checked(payload: str) -> str:
+    """Return the answer of `swarm-mcp hook` to a payload."""
+    argv = [*SWARM, "hook", "pre-tool-use", "--runtime", "claude-code"]
+    done = subprocess.run(argv, input=payload, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    return done.stdout
 
 
 def filled(value: dict[str, Any], tool_input: str) -> str:
@@ -150,7 +147,7 @@ def test_a_spoilt_row_of_the_line_opens_no_file(ground: Ground, wants: str) -> N
                 (peer["id"], ground.scope, wants),
             )
     given = {"runtime": "claude-code", "session_id": "S", "cwd": ground.scope, "tool_name": "Write"}
-    assert "held by" in Check({**given, "tool_input": {"file_path": str(file), "content": ""}}).text
+    assert "held by" in checked(json.dumps({**given, "tool_input": {"file_path": str(file), "content": ""}}))
     assert ground.swarm("lock", str(file), "--as", me["id"]).code == 1
     assert ground.swarm("lock", "other.py", "--as", me["id"]).code == 0
 

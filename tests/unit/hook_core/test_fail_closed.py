@@ -24,7 +24,6 @@ from support.sessions import (
 )
 
 from swarm_hook_core.state import config_path, store_path
-from swarm_mcp.server.tools.check import Check
 
 pytestmark = pytest.mark.slow
 
@@ -187,19 +186,3 @@ def test_it_is_said_of_a_checkout_of_the_user_or_by_a_variable(runtime: str, tmp
     path.unlink()
     own = f"SWARM_{hook_core(runtime).config.env_prefix}_FAIL"
     assert_denied(write(runtime, me, tmp_path / "a", "f", **{own: "closed"}), own)
-
-
-def test_the_session_s_server_denies_as_well(runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    garbage()
-    payload = write_payload(runtime, new_session(), tmp_path, str(tmp_path / "f"))
-    asked = {**payload, "runtime": runtime}
-    check = Check(asked)
-    assert check.failed and check.text == ""
-    monkeypatch.setenv("SWARM_FAIL", "closed")
-    check = Check(asked)
-    answer = json.loads(check.text)["hookSpecificOutput"]
-    assert (
-        check.failed and answer["permissionDecision"] == "deny" and "SWARM_FAIL" in answer["permissionDecisionReason"]
-    )
-    check.follow_up()
-    assert not list(Path(os.environ["SWARM_STATE_DIR"]).rglob("server")), "the command stands in from now on"

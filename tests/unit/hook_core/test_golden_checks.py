@@ -164,7 +164,7 @@ class Scene:
             (self.me.id, "<MY-ID>"), (self.peer.id, "<PEER-ID>"), (host_id(), "<HOST>"), (socket.gethostname(), "<HOST>"),
         ):  # fmt: skip
             value = value.replace(text, name)
-        value = re.sub(r"%2F\S*%2F(work%2F\S*%l)\d+", r"<TMP>/\1<TIME>", value)
+        value = re.sub(r"%2F\S*%2F(work%2F\S*%l)\d+(-\d+(?=-[0-7]+-))?", r"<TMP>/\1<TIME>", value)
         value = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<UUID>", value)
         value = re.sub(r"\b(peer|me) [0-9a-f]{8}\b", r"\1 <ID>", value)
         value = re.sub(r"\b[0-9a-f]+\.[0-9a-f]{3,}\b", "<PLACE>", value)
@@ -361,8 +361,8 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "team that fails": (all_of(lambda s: s.team(-1), breaks("team.concern")), EDIT),
     "team that fails, closed": (all_of(lambda s: s.team(-1), closed, breaks("team.concern")), EDIT),
     # faults
-    "traces that fail": (all_of(changed, breaks("traces.verdict.judge")), WRITE),
-    "traces that fail, closed": (all_of(changed, closed, breaks("traces.verdict.judge")), WRITE),
+    "traces that fail": (all_of(changed, breaks("traces.unmet.is_settled")), WRITE),
+    "traces that fail, closed": (all_of(changed, closed, breaks("traces.unmet.is_settled")), WRITE),
     "locks that fail": (all_of(locked, breaks("lookup.Peers.on")), EDIT),
     "locks that fail, closed": (all_of(locked, closed, breaks("lookup.Peers.on")), EDIT),
     "counting that fails": (all_of(locked, breaks("storms.weigh")), EDIT),

@@ -230,6 +230,21 @@ def test_below_keep_the_session_is_told_at_most(level: str, repo: Path, monkeypa
     assert me.runs("git switch main") == "", "told once"
 
 
+def test_at_notice_a_removed_lock_and_a_stale_index_are_told_once(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SWARM_AUTO", "notice")
+    me, _peer = Player("codex", repo), Player("claude-code", repo)
+    (repo / ".git" / "mine").touch()
+    os.utime(repo / ".git" / "mine", (time.time() - 60,) * 2)
+    (repo / ".git" / "index.lock").touch()
+    for command, words in (
+        ("GIT_INDEX_FILE=.git/mine git commit -qm mine", "older than the last move"),
+        ("rm -f .git/index.lock", "the lock of a git command that may still run"),
+    ):
+        said, again = me.told("Bash", {"command": command}), me.told("Bash", {"command": command})
+        assert words in said and "goes ahead" not in said, command
+        assert words not in again, command
+
+
 NEXT_CALLS = {
     "an edit": lambda peer: peer.edits("notes.md", "alpha", "mine"),
     "a command": lambda peer: peer.runs("ls > list.txt"),

@@ -44,7 +44,7 @@ def written(tool: str, given: dict, folder: Path) -> list[str]:
 def test_the_call_as_the_clients_hand_it_over(runtime: str, top: Path):
     payload = captured(runtime, f"PreToolUse.{NAMES[runtime]}", top)
     assert written(payload["tool_name"], payload["tool_input"], top) == ["m.txt"]
-    assert written(payload["tool_name"], json.dumps(payload["tool_input"]), top) == ["m.txt"], "as mcp_tool hooks do"
+    assert written(payload["tool_name"], json.dumps(payload["tool_input"]), top) == ["m.txt"], "as a text"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core.kernel import statement
+from swarm_hook_core import client_release
 from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
@@ -19,7 +19,7 @@ LINES = "".join(f"line {number}\n" for number in range(1, 10))
 
 @pytest.fixture(autouse=True)
 def tested_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statement, "client_version", lambda config: (*config.merge_versions, "")[0])
+    monkeypatch.setattr(client_release, "client_version", lambda config: (*config.merge_versions, "")[0])
 
 
 class Merging(Player):
@@ -111,7 +111,7 @@ def _off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _another_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statement, "client_version", lambda config: "9.9.9")
+    monkeypatch.setattr(client_release, "client_version", lambda config: "9.9.9")
 
 
 @pytest.mark.parametrize("prevent", [_off, _another_release])
@@ -124,6 +124,25 @@ def test_where_it_is_off_or_untested_the_denial_shows_the_merged_text(
     peer.edits("notes.md", "line 2", "PEER")
     said = me.writes("notes.md", LINES.replace("line 8", "mine"))
     assert said.startswith("denied: ") and "| +PEER\n" in said and "PEER" in lines.read_text()
+    diff = said.partition("merge without conflict: make yours by an edit")[2]
+    assert "(6 lines of diff, quoted):\n| @@ -6,4 +6,4 @@\n|  line 6\n|  line 7\n| -line 8\n| +mine\n|  line 9" in diff
+    assert "line 8" not in me.writes("notes.md", LINES.replace("line 2", "mine")).replace("|  line 8", ""), "a conflict"
+    me.edits("notes.md", "line 8", "mine")
+    assert lines.read_text() == LINES.replace("line 2", "PEER").replace("line 8", "mine")
+
+
+def test_the_merged_text_beside_a_persons_is_shown_up_to_a_limit(
+    lines: Path, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _off(monkeypatch)
+    me = Merging("claude-code", work)
+    me.runs("cat notes.md")
+    lines.write_text(LINES.replace("line 2", "by hand"))
+    added = "".join(f"mine {number}\n" for number in range(60))
+    said = me.writes("notes.md", LINES.replace("line 8\n", added))
+    assert "a person's work" in said and "by an edit, which passes" in said
+    diff = said.partition("(the first 40 lines of diff, quoted):\n")[2]
+    assert diff.count("\n| ") == 39 and "| +mine 30\n" in diff
 
 
 def test_of_a_patch_every_stale_file_is_merged_or_none(lines: Path, work: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_hook_core.traces.merging import lines_of, merge
+from swarm_hook_core.traces.equal_lines import split_lines
+from swarm_hook_core.traces.merging import merge
 
 BASE = "one\ntwo\nthree\nfour\nfive\n"
 
@@ -73,8 +74,8 @@ def test_both_sides_are_in_it(texts: tuple[str, str, str]) -> None:
     assert merged == merge(base, own, theirs)
     if merged is None:
         return
-    old, lines = set(lines_of(base)), set(lines_of(merged))
-    for side in map(lines_of, (theirs, own)):
+    old, lines = set(split_lines(base)), set(split_lines(merged))
+    for side in map(split_lines, (theirs, own)):
         assert set(side) - old <= lines, "an added line is missing"
         assert not (old - set(side)) & lines, "a removed line is back"
 
@@ -93,6 +94,6 @@ def test_as_git_merges(tmp_path_factory: pytest.TempPathFactory, texts: tuple[st
     expected = done.stdout if done.returncode == 0 else None
     merged = merge(*texts)
     # Where both sides have added equal lines, git may see a conflict, or take an equal part of two changes.
-    old = set(lines_of(texts[0]))
-    is_alike = bool((set(lines_of(texts[1])) & set(lines_of(texts[2]))) - old)
+    old = set(split_lines(texts[0]))
+    is_alike = bool((set(split_lines(texts[1])) & set(split_lines(texts[2]))) - old)
     assert merged == expected or (is_alike and None in (merged, expected))

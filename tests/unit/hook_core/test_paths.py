@@ -468,6 +468,6 @@ def test_the_top_of_a_deep_path_is_found_from_above_as_it_is_from_below(maze: st
     for deep in (0, 10_000):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(traces, "DEEP", deep)
-            top, git = traces._top(folder)
+            top, git = traces.tree_top(folder)
             found.append((os.path.realpath(top), git and (git.st_dev, git.st_ino)))
     assert found[0] == found[1]

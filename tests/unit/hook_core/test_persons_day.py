@@ -15,9 +15,9 @@ import pytest
 from support.traced import Player, git
 from support.world import some_time_passes
 
-from swarm_hook_core import traces
 from swarm_hook_core.persons import owners
 from swarm_hook_core.state import ended_mark
+from swarm_hook_core.traces import keeping
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -134,7 +134,7 @@ def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owners, "AFTER_NS", 0)  # a day in seconds: a person writes at once after a call
-    monkeypatch.setattr(traces, "OWN_NS", 0)
+    monkeypatch.setattr(keeping, "NEAR_NS", 0)
     git(work, "config", "user.name", "t")
     git(work, "config", "user.email", "t@t")
     for name, text in (("check.py", CHECK), ("gen.py", GEN), ("format.py", FORMAT)):

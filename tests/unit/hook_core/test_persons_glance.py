@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_hook_core.persons.glance import may_destroy
+from swarm_hook_core.check.company import may_destroy
 
 HARMLESS = [
     "ls -la", "cat a.txt", "git status", "git status --short && git diff", "git log --oneline -5 | head",
@@ -34,7 +34,7 @@ def test_a_common_command_is_not_read(command: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", DESTROYERS)
 def test_a_command_that_may_destroy_is_read(command: str, tmp_path: Path) -> None:
-    from swarm_hook_core.check import DESTROYERS as MARKS
+    from swarm_hook_core.check.company import DESTROYERS as MARKS
 
     (tmp_path / "a.txt").write_text("x")
     assert may_destroy(command, str(tmp_path)) and any(mark in command for mark in MARKS)

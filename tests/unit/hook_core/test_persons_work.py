@@ -16,7 +16,9 @@ from support.traced import Player, git, lost_in
 from support.world import some_time_passes
 
 from swarm_hook_core.persons import owners
-from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.traces.versions import by_persons, pruning
+from swarm_hook_core.traces.versions.lines import lines_of
+from swarm_hook_core.watching.snapshot import read
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -75,6 +77,38 @@ def test_a_command_that_would_lose_a_person_s_work_is_denied_to_a_session_that_i
     assert {path: path.read_text() for path in work.glob("*.md")} == before
     if "new.md" not in said:
         assert "notes.md: 4 lines (3 to 6)" in said
+
+
+def saved(path: Path, text: str) -> None:
+    """Save a file as an editor does that reports it (`swarm-mcp lsp`)."""
+    before = by_persons.Content(time.time_ns(), *read(str(path)))
+    path.write_text(text)
+    by_persons.note_save(str(path), before, by_persons.Content(time.time_ns(), *read(str(path))))
+
+
+@pytest.mark.parametrize("is_written_by_session", [False, True])
+@pytest.mark.parametrize("is_reported", [False, True])
+def test_a_save_while_a_command_runs_is_a_person_s_if_the_editor_reports_it(
+    is_reported: bool, is_written_by_session: bool, work: Path
+) -> None:
+    me = Player("codex", work)
+    if is_written_by_session:
+        me.edits("notes.md", "beta", "mine")
+    me.ask("Bash", {"command": "./build --all"})  # it runs, and may write anything
+    some_time_passes()
+    (saved if is_reported else Path.write_text)(work / "notes.md", AFTERNOON)
+    some_time_passes()
+    assert me.runs("git checkout -- notes.md").startswith("denied: ") == is_reported
+    assert ("notes.md" in me.runs("cat > notes.md <<'EOF'\nx\nEOF")) == is_reported
+
+
+def test_a_session_s_line_stays_its_own_after_a_save(work: Path) -> None:
+    me = Player("codex", work)
+    me.edits("notes.md", "beta", "mine")
+    me.ask("Bash", {"command": "./build --all"})
+    saved(work / "notes.md", "alpha\nmine\nperson\ngamma\n")
+    authors = [[one.session for one in line.authors] for line in lines_of(str(work / "notes.md"))]
+    assert authors == [[], [("codex", me.session_id)], [("", "")], []]
 
 
 @pytest.mark.parametrize("command", DESTROYERS.values(), ids=DESTROYERS)
@@ -289,6 +323,21 @@ def test_outside_of_a_repository_nothing_is_protected(me: Player, tmp_path: Path
     assert me.runs(f"rm {shlex.quote(str(file))}") == ""
 
 
+OWN_SWEEPS = (
+    "git checkout -- other.md", "git checkout .", "git restore other.md", "git reset --hard -q", "git stash -qu",
+    "git switch -q -f -c side", "rm other.md", "echo y > other.md",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("begin", ["", "git checkout -q -f HEAD; "])
+def test_a_session_alone_may_throw_away_its_own_again_and_again(me: Player, work: Path, begin: str) -> None:
+    git(work, "checkout", "-q", "-f", "HEAD")  # the person's work is gone
+    git(work, "clean", "-fdq")
+    for command in OWN_SWEEPS:
+        assert me.runs(f"{begin}printf 'alpha\nMINE\nMORE\n' > other.md; echo x > own.md") == ""
+        assert me.runs(command) == "", command
+
+
 def test_of_two_sessions_each_may_throw_away_its_own(me: Player, work: Path) -> None:
     peer = Player("claude-code", work)
     assert peer.edits("other.md", "beta", "PEER") == ""
@@ -371,3 +420,88 @@ def test_entries_that_pass_are_kept_with_all_their_files(
     monkeypatch.setenv("SWARM_PROTECT", "notice")
     assert "no session at work has made" in me.runs("git stash clear")
     assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
+
+
+# ------------------------------------------------------------------------------------- links, submodules, modes
+
+
+def _link(work: Path) -> None:
+    (work / "link").symlink_to("mine.md")
+
+
+def _changed_link(work: Path) -> None:
+    (work / "known").unlink()
+    (work / "known").symlink_to("mine.md")
+
+
+def _submodule(work: Path) -> None:
+    (work / "mod" / "f.md").write_text("a person's\n")
+
+
+def _mode(work: Path) -> None:
+    (work / "notes.md").chmod(0o755)
+
+
+def _ignored(work: Path) -> None:
+    (work / "trace.log").write_text("a person's\n")
+
+
+def _intended(work: Path) -> None:
+    (work / "intended.md").write_text("a person's\n")
+    git(work, "add", "-N", "intended.md")
+
+
+def _sparse(work: Path) -> None:
+    git(work, "sparse-checkout", "set", "--no-cone", "/*", "!/sub/")
+
+
+ODD = {
+    # the person's work, a command that leaves it alone, one that loses it (if any)
+    "link beside its target": (_link, "git stash push -- mine.md", "git stash -u"),
+    "link, reset": (_link, "git checkout -- mine.md", "git clean -fd"),
+    "link, removed": (_link, "git restore mine.md", "rm link"),
+    "changed link": (_changed_link, "git checkout HEAD -- mine.md", "git checkout ."),
+    "changed link, stash": (_changed_link, "git stash push -- mine.md", "git stash"),
+    "submodule": (_submodule, "git checkout .", "git -C mod checkout ."),
+    "submodule, removed": (_submodule, "git stash", "rm -rf mod"),
+    "submodule, forced": (_submodule, "git clean -fd", "git submodule deinit -f mod"),
+    "mode alone": (_mode, "git stash push -- mine.md", "git stash"),
+    "mode alone, checkout": (_mode, "git checkout -- mine.md", "git checkout ."),
+    "ignored": (_ignored, "git stash -u", ""),
+    "ignored, clean": (_ignored, "git clean -fdx", ""),
+    "intent to add": (_intended, "git checkout -- mine.md", "git reset --hard"),
+    "intent to add, removed": (_intended, "git restore mine.md", "rm -f intended.md"),
+    "sparse": (_sparse, "git checkout .", ""),
+    "sparse, reset": (_sparse, "git reset --hard", ""),
+    "sparse, stash": (_sparse, "git stash", ""),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("loses", [False, True], ids=["passes", "denied"])
+def test_links_submodules_modes_and_the_like(case: str, loses: bool, work: Path, tmp_path: Path) -> None:
+    """The session has changed `mine.md` itself; a person's odd change beside it is protected, and nothing else."""
+    made, passing, losing = ODD[case]
+    (work / "mine.md").write_text("committed\n")
+    (work / "known").symlink_to("notes.md")
+    (work / ".gitignore").write_text("*.log\n")
+    if made is _submodule:
+        inner = tmp_path / "inner"
+        inner.mkdir()
+        git(inner, "init", "-q")
+        (inner / "f.md").write_text("f\n")
+        git(inner, "add", "-A")
+        git(inner, "commit", "-qm", "f")
+        git(work, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "mod")
+    git(work, "add", "-A")
+    git(work, "commit", "-qm", "more")
+    me = Player("codex", work)
+    me.writes("mine.md", "my own\n")
+    me.runs("ls")
+    made(work)
+    some_time_passes()
+    if loses and losing:
+        said = me.denied("Bash", {"command": losing})
+        assert "a person's work" in said, (losing, said)
+    elif not loses:
+        assert me.denied("Bash", {"command": passing}) == "", passing

@@ -76,7 +76,7 @@ DENIED = [
     "echo '{{\"auto\": \"off\"}}' > {config}", "sed -i s/keep/off/ {config}", "rm {config}", "cp /dev/null {config}",
     "rm {store}", "rm -f {store}-wal {store}-shm", "mv {store} /tmp/elsewhere", "rm -rf {state}", "rm -r {state}/kept",
     "truncate -s 0 {store}", "python3 -c \"open('{config}', 'w').write('x')\"", "tee {config} < /dev/null",
-    "cd {home} && rm -rf $(basename {state})", "rm -rf {home}", "cd / && rm -rf ${{HOME}}/.config", "find {state} -delete",
+    "cd $(dirname {state}) && rm -rf $(basename {state})", "rm -rf {home}", "cd / && rm -rf ${{HOME}}/.config", "find {state} -delete",
     "sqlite3 {store} 'DELETE FROM context'", "sqlite3 {store} 'SELECT * FROM context'", "sqlite3 -readonly {store} .tables",
     "env -u X bash -c 'rm -rf {state}'", "setsid nohup rm -rf {store}", "true; (rm -rf {state} &)", "chmod -R 000 {state}",
     "ln -sf /dev/null {config}", "bash -lc \"rm {store}\"",

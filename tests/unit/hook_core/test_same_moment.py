@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core.traces import Trail, meetings, others, seen
+from swarm_hook_core.traces import meetings, others, seen
+from swarm_hook_core.traces.trail import Trail
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -109,6 +110,31 @@ def test_of_two_commands_of_sessions_that_are_alone_one_meets_the_other(step, co
     assert said == [""] and (mine.words or mine.notice), (
         "it was looked at once more, and met what the other one may have written"
     )
+
+
+def test_an_edit_of_a_session_that_was_alone_waits_for_an_overwrite_noted_before_it(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit's own note, made while it believed itself alone, is no write: neither of the peer's nor of its own."""
+    me, peer = Player("codex", work), Player("claude-code", work)
+    notes, now, sleep, waited, said = work / "notes.md", time.time_ns, time.sleep, list[float](), list[str]()
+
+    def earlier() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time_ns", lambda: now() - 10**8)
+            said.append(peer.denied("Write", {"file_path": str(notes), "content": "theirs\n"}))
+
+    def paused(seconds: float) -> None:
+        if seconds != meetings.PAUSE:  # for git
+            sleep(seconds)
+            return
+        waited.append(seconds)
+        notes.write_text("theirs\nbeta\n")
+
+    monkeypatch.setattr(meetings.time, "sleep", paused)
+    meanwhile(monkeypatch, "note_alone", me, earlier)
+    assert "was changed by" in me.told(*patch_of(me)) and said == [""]
+    assert len(waited) == 1, "and no longer than until the overwrite was made"
 
 
 def test_what_was_denied_is_nobody_s_obstacle(pair, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_hook_core.state import make_private, state_dir, store_path, write_private
+from swarm_hook_core.state import lock_alone, make_private, state_dir, store_path, write_private
 
 
 def mode(path: Path) -> int:
@@ -48,6 +48,17 @@ def test_the_umask_does_not_decide(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (mode(tmp_path / "s"), mode(tmp_path / "s" / "f")) == (0o700, 0o600)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such locks")
+def test_a_lock_that_is_kept_is_no_longer_waited_for(tmp_path: Path) -> None:
+    one, other = (os.open(tmp_path, os.O_RDONLY) for _ in range(2))
+    lock_alone(one)
+    with pytest.raises(BlockingIOError):
+        lock_alone(other, 0.0)
+    os.close(one)
+    lock_alone(other, 0.0)
+    os.close(other)
 
 
 def test_somebody_else_s_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import hook_core, join, mistakes, peer_locks, write_payload
+from support.sessions import hook_core, join, mistakes, peer_locks
 
 from swarm_hook_core import coordinator, repeated_denials, storms
 from swarm_hook_core.hooks import ToolCall
@@ -169,19 +168,3 @@ def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, monkeypatc
     peer_locks(repo, repo / "f")
     monkeypatch.setattr(storms, "weigh", None)
     assert tried(repo, "g", 3) == ["", "", ""] and mistakes() == []
-
-
-def test_the_check_by_tool_says_the_same(repo: Path) -> None:
-    from swarm_mcp.server.tools.check import Check
-
-    session(repo)
-    holder = peer_locks(repo, repo / "f")
-    told = []
-    for _ in range(4):
-        payload = write_payload("claude-code", "me", repo, str(repo / "f"))
-        check = Check({"runtime": "claude-code", "agent_id": "", **payload})
-        told.append(json.loads(check.text)["hookSpecificOutput"]["permissionDecisionReason"])
-        check.follow_up()
-    assert ["times" in text for text in told] == [False, False, True, True]
-    with Store() as store:
-        assert len(store.messages.peek(holder)) == 1

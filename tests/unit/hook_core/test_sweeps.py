@@ -12,14 +12,17 @@ import pytest
 from support import traced
 from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
+from support.world import World
 
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import collision, effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
-from swarm_hook_core.traces import Trail, committed, journal_name, meetings, place_of, stash_entries, sweeps
+from swarm_hook_core.traces import committed, journal_name, meetings, place_of, shared_files, stash_entries, sweeps
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.versions import lines
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -337,6 +340,49 @@ def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, monkeypat
     ):
         assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
     assert me.runs("git checkout -- other.md") == "" and "PEER" in (work / "notes.md").read_text()
+
+
+@pytest.mark.parametrize("command", ["git stash", "git checkout .", "git restore notes.md other.md third.md"])
+def test_a_client_that_waits_5_seconds_gets_the_denial_before_the_lines_of_all_files(tmp_path, monkeypatch, command):
+    names = ("notes.md", "other.md", "third.md")
+    work = World(tmp_path, *names).repo
+    me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
+    for name in names:
+        peer.edits(name, "beta", "PEER")
+        me.edits(name, "gamma", "MINE")
+    looked_up = slow_lines(monkeypatch)
+    said = me.runs(command)
+    assert said.startswith("denied: ") and len(looked_up) == 1, said
+    assert "`swarm-mcp undo --partial " in said and all(name in said for name in names), said
+
+
+def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path, monkeypatch):
+    names = ("notes.md", "other.md", "third.md")
+    work = World(tmp_path, *names).repo
+    me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
+    for name in names:
+        peer.edits(name, "beta", "PEER")
+        me.runs(f"cat {name}")
+        me.edits(name, "gamma", "MINE")
+    looked_up = slow_lines(monkeypatch)
+    command = "git -c user.name=t -c user.email=t@t commit -qam x"
+    said = me.runs(command)
+    assert said.startswith("denied: ") and "the same command again goes ahead" in said and len(looked_up) == 1, said
+    assert not me.runs(command).startswith("denied: ") and not traced.git(work, "status", "--porcelain").strip()
+
+
+def slow_lines(monkeypatch) -> list[str]:
+    """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
+    clock, looked_up, changes_of = [100.0], [], lines.changes_of
+
+    def slow(path: str, *seconds: float):
+        clock[0] += 2
+        looked_up.append(path)
+        return changes_of(path)
+
+    monkeypatch.setattr(lines, "changes_of", slow)
+    monkeypatch.setattr(shared_files, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    return looked_up
 
 
 def test_nothing_that_takes_long_is_asked_before_what_is_to_be_told(beside, monkeypatch):

@@ -18,7 +18,8 @@ from support.transcripts import Blocks
 
 from swarm_hook_core import budget, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.traces import claims, journal, meetings, others, unread
+from swarm_hook_core.state import lock_alone
+from swarm_hook_core.traces import claims, journal, meetings, others, trail, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -538,8 +539,9 @@ def test_the_content_that_a_told_session_overwrites_is_kept(work: Path) -> None:
     text = (work / "notes.md").read_bytes()
     assert me.runs(OVERWRITES["here-document"]).startswith("denied: ")
     assert me.runs("cat notes.md") == "" == me.runs(OVERWRITES["here-document"])
-    lost = [one.content() for one in contents_of(str(work / "notes.md")) if one.is_lost]
-    assert lost == [text]
+    copies = [one for one in contents_of(str(work / "notes.md")) if one.content() == text]
+    assert [one.is_lost for one in copies if one.is_lost] == [True] and len(copies) == 2
+    assert len({os.stat(one.path).st_ino for one in copies}) == 1, "kept once: for `restore`, and as a version"
 
 
 @pytest.mark.parametrize("target", ["notes.md", "./notes.md", "link/notes.md"])
@@ -662,7 +664,7 @@ def test_what_is_done_to_a_link_is_not_done_to_its_file(work: Path) -> None:
 
 
 def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(traces, "LIMIT_BYTES", 2000)
+    monkeypatch.setattr(trail, "LIMIT_BYTES", 2000)
     me, peer = Player("codex", work), Player("codex", work)
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")
@@ -700,6 +702,19 @@ def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path
     journal.rotate(str(path), second)
     os.close(second)
     assert (path.read_text(), Path(f"{path}.1").read_text()) == ("a new one", "many entries")
+
+
+def test_a_journal_that_another_process_keeps_locked_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "codex.one"
+    path.write_text("many entries")
+    mine, theirs = (os.open(path, os.O_RDWR) for _ in range(2))
+    lock_alone(theirs)
+    journal.rotate(str(path), mine)
+    assert os.listdir(tmp_path) == [path.name]
+    os.close(theirs)
+    journal.rotate(str(path), mine)
+    os.close(mine)
+    assert os.listdir(tmp_path) == [f"{path.name}.1"]
 
 
 CALL = ToolCall("apply_patch", {}, agent="agent-1")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.sessions import join, mistakes, new_session, peer_locks
 
-from swarm_hook_core.check import rules
+from swarm_hook_core.check import afterwards
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
@@ -88,7 +88,7 @@ def test_news_beside_a_refusal_are_told_with_the_next_call(
 ) -> None:
     peer_locks(repo, repo / "f", "mine")
     with monkeypatch.context() as patched:
-        patched.setattr(rules, "AFTERWARDS", (lambda check, verdict: _append(verdict), rules.shorten))
+        patched.setattr(afterwards, "AFTERWARDS", (lambda check, verdict: _append(verdict), afterwards.shorten))
         assert "news" not in editor("save", path="f")
     assert editor("read", path="f") == "news of your own locks"
 

@@ -1,18 +1,13 @@
 """Sessions, agents and a person that write two files, against a model that knows the author of each line.
 
 At every moment: the true author of each uncommitted line, and of each removed one, is among those that `lines_of` and
-`changes_of` name; where only write tools of sessions were used, it is the only one. A content that a session's write
+`changes_of` name; where sessions used only their write tools, it is the only one, whenever a person edits. A content that a session's write
 tool replaces is in a commit or kept. Hooks are killed during the copy, and before the entry in the journal.
-
-A person's edit right after a session's write, before the session's next call, is not told apart, as documented: here
-the session makes another call first.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from pathlib import Path
 from unittest import mock
@@ -21,14 +16,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from support.checkouts import ALONE, AMPLE
-from support.sessions import mistakes, ready_store
+from support.apart import moments_apart, tick
+from support.sessions import mistakes
 from support.traced import Player, checkout, git
 
-from swarm_hook_core import budget, traces
+from swarm_hook_core import traces
 from swarm_hook_core.check import rules
-from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, journal, meetings, seen, sweeps, versions
+from swarm_hook_core.state import ended_mark, make_private
+from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import pruning
 from swarm_hook_core.traces.versions.lines import changes_of, lines_of
@@ -52,25 +47,8 @@ class Versions(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.base = Path(tempfile.mkdtemp()).resolve()
-        given = {"SWARM_STATE_DIR": self.base / "state", "SWARM_DB_PATH": self.base / "swarm.db", "HOME": self.base}
-        self.patches = [
-            mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
-            mock.patch.dict(os.environ, ALONE),
-            # Moments in this test are apart for the clock of file times, and no call runs beside another one.
-            mock.patch.object(journal, "SLACK_NS", 0),
-            mock.patch.object(seen, "APART_NS", 0),
-            mock.patch.object(traces, "OWN_NS", 0),
-            mock.patch.object(meetings, "WAIT_SECONDS", 0),
-            mock.patch.object(budget, "SECONDS", AMPLE),
-            mock.patch.object(walk, "SECONDS", AMPLE),
-            mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),
-            mock.patch.object(sweeps, "SECONDS", AMPLE),
-            mock.patch.object(committed, "SECONDS", AMPLE),
-        ]
-        for patch in self.patches:
-            patch.start()
-        ready_store()
+        self._apart = moments_apart()
+        self.base = self._apart.__enter__()
         self.work = checkout(self.base / "work", *FILES)
         self.players: list[Player] = []
         self.count = 0
@@ -81,9 +59,7 @@ class Versions(RuleBasedStateMachine):
         self.is_exact = dict.fromkeys(FILES, True)
 
     def teardown(self) -> None:
-        for patch in reversed(self.patches):
-            patch.stop()
-        shutil.rmtree(self.base)
+        self._apart.__exit__(None, None, None)
 
     # ------------------------------------------------------------------------------------------ the model
 
@@ -123,11 +99,13 @@ class Versions(RuleBasedStateMachine):
     def edits(self, number: int, name: str, place: int, replaces: bool, agent: str) -> None:
         """A session changes one line with its client's tool."""
         player, before = self._player(number), self._text(name)
-        self._check_edit(player, name, agent)
+        after = self._changed(name, place, player.session_id, replaces)
+        player.will_put(name, after, agent)
         assert self._is_kept(name, before)
-        self._write(name, self._changed(name, place, player.session_id, replaces))
+        self._write(name, after)
 
     def _check_edit(self, player: Player, name: str, agent: str = "") -> None:
+        """Ask for an edit that does not fit the file."""
         if player.runtime == "claude-code":
             tool, given = "Edit", {"file_path": str(self.work / name), "old_string": "a", "new_string": "b"}
         else:
@@ -138,15 +116,15 @@ class Versions(RuleBasedStateMachine):
         player.told(tool, given, agent)
 
     def _write(self, name: str, text: str) -> None:
-        _tick(self.base)
+        tick(self.base)
         (self.work / name).write_text(text)
-        _tick(self.base)
+        tick(self.base)
 
     @rule(number=NUMBERS, name=NAMES, place=NUMBERS, at=st.sampled_from(["copy", "entry"]))
     def is_killed(self, number: int, name: str, place: int, at: str) -> None:
         """The hook is killed; the client makes the write all the same."""
         player = self._player(number)
-        player.runs("true")  # without a look at its earlier writes
+        player.runs("ls")  # without a look at its earlier writes
         where = (versions, "_copied") if at == "copy" else (rules, "_leave")
         with mock.patch.object(*where, side_effect=Killed), pytest.raises(Killed):
             self._check_edit(player, name)
@@ -161,15 +139,15 @@ class Versions(RuleBasedStateMachine):
         text = self._new()
         self.lines[name].append((text, player.session_id))
         assert not player.runs(f"echo '{text.strip()}' >> {name}").startswith("denied")
-        self.is_exact[name] = False
+        make_private(os.path.dirname(ended_mark()))
+        Path(ended_mark()).write_bytes(b"")  # as the hook after a call leaves it
+        self._check_edit(player, "third.md")  # a call that is never made: it notes the end
+        self.is_exact = dict.fromkeys(FILES, False)
 
     @rule(name=NAMES, place=NUMBERS, replaces=st.booleans())
     def person_edits(self, name: str, place: int, replaces: bool) -> None:
-        for player in self.players:
-            player.runs("true")
-            player.check("Bash", {"command": "true"}, "helper")
+        """At any time: also right after a session's write, before its next call."""
         self._write(name, self._changed(name, place, PERSON, replaces))
-        self.is_exact[name] = False
 
     @rule()
     def person_commits(self) -> None:
@@ -215,18 +193,10 @@ class Versions(RuleBasedStateMachine):
         assert mistakes() == []
 
 
-def _tick(folder: Path) -> None:
-    """Wait for the next tick of the kernel's file times."""
-    with tempfile.TemporaryFile(dir=folder) as probe:
-        before = os.fstat(probe.fileno()).st_mtime_ns
-        while os.fstat(probe.fileno()).st_mtime_ns == before:
-            os.utime(probe.fileno())
-
-
 TestVersions = Versions.TestCase
 TestVersions.settings = settings(
     derandomize=False,
-    max_examples=12,
+    max_examples=int(os.environ.get("SWARM_EXAMPLES", "12")),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=list(HealthCheck),

@@ -34,7 +34,10 @@ from support.sessions import (
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.state import is_watching
-from swarm_hook_core.watching import kept, records, snapshot, watch, watched_files
+from swarm_hook_core.traces import PATH
+from swarm_hook_core.traces.versions import locked as kept
+from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.watching import records, snapshot, watch, watched_files
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -299,7 +302,7 @@ class Calls:
         return tool_call({**given, "tool_use_id": call, "hook_event_name": event, **more})
 
     def begin(self, call: str = "", **more: Any) -> None:
-        watch.begin(Config, self.call(call, **more), self.held, time.time())
+        watch.begin(Config, self.call(call, **more), self.held, time.time(), kept.Kept)
 
     def finish(self, call: str = "", **more: Any) -> list[tuple[str, str]]:
         return seen(watch.finish(Config, self.call(call, **more), time.time()))
@@ -446,7 +449,7 @@ def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(fil
 
 
 def kept_files(state: Path) -> list[Path]:
-    return sorted((state / "kept").iterdir())
+    return [one for one in sorted((state / "kept").glob(f"*/{kept.LOCKED}/*")) if not one.name.endswith(PATH)]
 
 
 def test_a_content_is_kept_once(files: list[Path], state: Path) -> None:
@@ -457,7 +460,7 @@ def test_a_content_is_kept_once(files: list[Path], state: Path) -> None:
         calls.begin(call)
         calls.finish(call)
     assert sorted(path.read_text() for path in kept_files(state)) == [f"{n} of the holder\n" for n in "abc"]
-    assert {path.stat().st_mode & 0o777 for path in kept_files(state)} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in kept_files(state)} == {0o400 | files[0].stat().st_mode & 0o177}
     assert (state / "kept").stat().st_mode & 0o777 == 0o700
 
 
@@ -550,34 +553,45 @@ def test_a_content_with_the_earlier_size_and_time_is_another_one(files: list[Pat
     then = time.time() - 100
     file.write_text("earlier\n")
     os.utime(file, (then, then))
-    earlier = kept.Kept(time.time()).keep(str(file), str(file))
+    earlier = kept.Kept().keep(str(file))[1]
     file.write_text("another\n")
     os.utime(file, (then, then))
-    Path(earlier.path).rename(earlier.path.rpartition("-")[0] + f"-{int(time.time()) - 50}")
-    keeper = kept.Kept(time.time())
-    assert keeper.version_of(str(file), snapshot.glance(str(file))) is None
-    keeper.keep(str(file), str(file))
-    found = kept.Kept(time.time()).of(str(file))
-    assert [kept.content_of(one) for one in found] == [b"another\n", b"earlier\n"], "both are there to be restored"
-    assert kept.Kept(time.time() + kept.AGE_SECONDS + 10).prune() == 2 and kept_files(state) == []
+    os.utime(earlier.path, (then + 50, then + 50))
+    assert kept.Kept().copy_of(str(file), snapshot.glance(str(file))) is None
+    kept.Kept().keep(str(file))
+    assert sorted(path.read_text() for path in kept_files(state)) == ["another\n", "earlier\n"], "both can be restored"
+    assert pruning.prune(time.time() + pruning.AGE_SECONDS + 10) == 2 and kept_files(state) == []
 
 
 def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "TOTAL_BYTES", 40)  # two of them
-    now = time.time()
-    for age, file in zip((300, 200, 100), files):
-        kept.Kept(now - age).keep(str(file), str(file))
-    assert [path.read_text()[0] for path in sorted(kept_files(state), key=lambda path: path.read_text())] == ["b", "c"]
-    for file in files:
-        file.write_text("x" * 30)
+    """All kept contents have one bound; a call says that its copy has gone."""
+    monkeypatch.setattr(pruning, "TOTAL_BYTES", 40)  # two of them
     calls = Calls(*files)
     calls.begin("1")
+    pruning.prune(time.time())
+    assert len(kept_files(state)) == 2
     for file in files:
         file.write_text("y" * 30)
     found = watch.finish(Config, calls.call("1"), time.time())
-    assert [bool(change.kept) for change in found] == [True, False, False]
-    assert "no room" in found[1].why
-    assert sum(path.stat().st_size for path in kept_files(state)) <= 40
+    assert sorted(bool(change.kept) for change in found) == [False, True, True]
+    assert ["room" in change.why for change in found if not change.kept] == [True]
+
+
+def test_a_record_of_an_earlier_release_finds_its_flat_copy(files: list[Path], state: Path) -> None:
+    """A call ran while its user upgraded: the record has the copy's name alone, in the folder of all copies."""
+    calls = Calls(files[0], files[1])
+    calls.begin("1")
+    (record,) = (state / "watched").glob("*/*")
+    facts = json.loads(record.read_text())
+    for lock, name in zip(facts["locks"], ("0a-1f-16-7-644-0b-1700000000", "0c-1f-16-7-644-0b-1700000000")):
+        lock["entries"][0][3] = name
+    record.write_text(json.dumps(facts))
+    copy = state / "kept" / facts["locks"][0]["entries"][0][3]
+    copy.write_text("kept\n")
+    files[0].write_text("x")
+    files[1].write_text("x")
+    found = watch.finish(Config, calls.call("1"), time.time())
+    assert [(change.kept, bool(change.why)) for change in found] == [(str(copy), False), ("", True)]
 
 
 def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, tmp_path: Path) -> None:
@@ -585,7 +599,7 @@ def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, t
     victim.write_text("precious")
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    state.mkdir(mode=0o700, exist_ok=True)
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
     (state / "kept").symlink_to(folder)
     calls = Calls(files[0])
     calls.begin("1")
@@ -594,20 +608,11 @@ def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, t
     (change,) = watch.finish(Config, calls.call("1"), time.time())
     assert change.kept == "" and "could not be kept" in change.why
     (state / "kept").unlink()
-    version = kept.Kept(time.time()).keep(str(files[0]), str(files[0]))
-    os.remove(version.path)
-    os.symlink(victim, version.path)
-    with pytest.raises(OSError):
-        kept.content_of(version)
-    again = kept.Kept(time.time()).keep(str(files[0]), str(files[0]))
-    assert victim.read_text() == "precious" and again.name.rsplit("-", 1)[0] == version.name.rsplit("-", 1)[0]
-
-
-def test_a_kept_content_that_was_tampered_with_is_none(files: list[Path]) -> None:
-    version = kept.Kept(time.time()).keep("k", str(files[0]))
-    Path(version.path).write_text("something else")
-    with pytest.raises(OSError, match="has been changed"):
-        kept.content_of(version)
+    copy = kept.Kept().keep(str(files[0]))[1]
+    os.remove(copy.path)
+    os.symlink(victim, copy.path)
+    again = kept.Kept().keep(str(files[0]))[1]
+    assert victim.read_text() == "precious" and again.path != copy.path
 
 
 def test_a_locked_folder_is_watched_file_by_file_within_bounds(tmp_path: Path, state: Path) -> None:
@@ -652,5 +657,5 @@ def test_nothing_that_goes_wrong_costs_the_call(files: list[Path], state: Path) 
     assert "watch" in {line["hook"] for line in fault_lines()}
     odd = [Held(value, "h", None, None, None) for value in ("", "\ud800", "a\0b", "/" + "x/" * 3000)]
     os.remove(state / "watched")
-    watch.begin(Config, calls.call("2"), odd, time.time())
+    watch.begin(Config, calls.call("2"), odd, time.time(), kept.Kept)
     watch.finish(Config, calls.call("2"), time.time())

@@ -22,7 +22,7 @@ SECONDS = 60.0
 
 
 class Screen:
-    """`swarm-mcp loop` with a terminal at both ends; `text` is all that it has written."""
+    """`swarm-mcp worker loop` with a terminal at both ends; `text` is all that it has written."""
 
     def __init__(self, *words: str) -> None:
         self._terminal, theirs = pty.openpty()
@@ -190,7 +190,7 @@ def test_keys_are_listed_by_name_replaced_and_forgotten(model: Model, monkeypatc
     assert loop("auth", "remove", "openrouter").code == 0
     assert "no provider is ready" in loop("go").err
     monkeypatch.setenv("HARNESS_PROVIDER", "openrouter")
-    assert "swarm-mcp loop auth set openrouter" in loop("go").err
+    assert "swarm-mcp worker loop auth set openrouter" in loop("go").err
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_keys_are_listed_by_name_replaced_and_forgotten(model: Model, monkeypatc
 )
 def test_what_is_no_key_is_not_kept(model: Model, words: tuple[str, ...], given: str, why: str) -> None:
     ran = loop("auth", *words, stdin=given)
-    assert ran.code == 1 and why in ran.err
+    assert ran.code == 2 and why in ran.err
     assert not Path(os.environ["HARNESS_HOME"], ".auth.json").exists()
 
 
@@ -218,4 +218,4 @@ def test_an_answer_by_a_schema(model: Model, tmp_path: Path) -> None:
     model.script = [Say("Seven.")]
     ran = loop("how many?", "--schema", str(wanted))
     assert ran.code == 4 and "the answer does not follow the schema" in ran.err
-    assert loop("x", "--schema", str(tmp_path / "none.json")).code == 1
+    assert loop("x", "--schema", str(tmp_path / "none.json")).code == 2

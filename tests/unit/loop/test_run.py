@@ -300,11 +300,11 @@ def test_thoughts_are_kept_with_their_signature(model: Model, monkeypatch: pytes
 
 def test_the_example_of_the_help_runs(model: Model, project: Path) -> None:
     line = page_of("loop").splitlines()[-1]
-    command, *words = shlex.split(line.removeprefix("example: "))
-    assert (command, words.pop(0)) == ("swarm-mcp", "loop")
-    ran = loop(*words)
+    *command, task = shlex.split(line.removeprefix("example: "))
+    assert command == ["swarm-mcp", "worker", "loop"]
+    ran = loop(task)
     assert (ran.code, ran.out) == (0, "Done.\n")
-    assert model.asked[0]["messages"][0]["content"][0]["text"] == words[0]
+    assert model.asked[0]["messages"][0]["content"][0]["text"] == task
 
 
 @requirement("B-09", "B-22")

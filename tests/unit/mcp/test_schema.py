@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from swarm_mcp.mcp.schema import first_mismatch, fits
 from swarm_mcp.server.tools import all_tools
 
-SCHEMAS = {tool.name: tool.schema for tool in all_tools(with_check=True).values()}
+SCHEMAS = {tool.name: tool.schema for tool in all_tools().values()}
 SCALARS = (
     st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-2, 2) | st.sampled_from(["", "fix", "grid", "a" * 200])
 )

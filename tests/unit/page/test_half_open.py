@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -22,7 +23,19 @@ HALVES = {
 ENOUGH = 60  # seconds after which a connection counts as kept for ever
 
 
-def test_half_open_connections_are_closed_and_streams_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def kept_signals() -> Iterator[None]:
+    """Give this process its handlers back: the server sets its own, for the rest of its process."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_half_open_connections_are_closed_and_streams_are_not(
+    monkeypatch: pytest.MonkeyPatch, kept_signals: None
+) -> None:
     monkeypatch.setattr(http_process, "CLIENT_SECONDS", 0.3)
     may_end = asyncio.Event()
 

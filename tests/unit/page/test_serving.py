@@ -11,10 +11,11 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from urllib.parse import urlsplit
 
 import pytest
-from support.fixtures import SWARM, Ground, wait_for
+from support.fixtures import SWARM, Ground, time_limit, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
 
@@ -79,6 +80,15 @@ def serve(ground: Ground):
         one.close()
 
 
+def wait_for_word(page: Served, stream: http.client.HTTPResponse, word: str) -> str:
+    """Return the page's text once `word` is in it. The page is told of a change every 15 s in any case."""
+    end = time.monotonic() + time_limit(60)
+    while word not in (shown := page.text()):
+        assert time.monotonic() < end, shown
+        next_change(stream)
+    return shown
+
+
 def next_change(stream: http.client.HTTPResponse) -> str:
     while not (line := stream.readline().decode()).startswith("data:"):
         assert line
@@ -124,8 +134,7 @@ def test_a_commit_is_told_of_to_open_pages_and_asked_for_at_once(ground, serve):
     next_change(stream)
     assert "why-it-is-held" not in page.text()
     ground.lock(ann, f"{ground.scope}/f", "why-it-is-held")
-    while "why-it-is-held" not in page.text():
-        next_change(stream)
+    wait_for_word(page, stream, "why-it-is-held")
 
 
 def test_an_edit_that_nobody_locked_is_told_of(ground, serve):
@@ -142,8 +151,7 @@ def test_an_edit_that_nobody_locked_is_told_of(ground, serve):
     assert write("claude-code", "ann", ground.scope, file).reason == ""
     with open(file, "a") as text:
         text.write("ann")
-    while "edited-by-ann" not in page.text():
-        next_change(stream)
+    wait_for_word(page, stream, "edited-by-ann")
 
 
 def test_no_transaction_is_held_open_and_killing_it_loses_nothing(ground, serve):
@@ -182,15 +190,12 @@ def test_a_store_that_is_made_or_replaced_later_is_followed(ground, serve):
     next_change(stream)
     assert not os.path.exists(ground.database) and "No session is here" in page.text()
     ground.lock(ground.session("ann"), f"{ground.scope}/f", "in-the-first-store")
-    while "in-the-first-store" not in page.text():
-        next_change(stream)
+    wait_for_word(page, stream, "in-the-first-store")
     for name in os.listdir(os.path.dirname(ground.database)):
         if name.startswith(os.path.basename(ground.database)):
             os.unlink(os.path.join(os.path.dirname(ground.database), name))
     ground.lock(ground.session("bob"), f"{ground.scope}/f", "in-the-second-store")
-    while "in-the-second-store" not in (shown := page.text()):
-        next_change(stream)
-    assert "in-the-first-store" not in shown
+    assert "in-the-first-store" not in wait_for_word(page, stream, "in-the-second-store")
 
 
 def test_it_opens_the_browser_at_an_address_of_its_own(ground, serve, monkeypatch):

@@ -131,7 +131,7 @@ def test_one_task_whole(ground, page):
         "look here",
         "$0.2500",
         "m-1",
-        f"swarm-mcp cancel {task.id[:8]}",
+        f"swarm-mcp worker cancel {task.id[:8]}",
     ):
         assert text in shown
     assert any(one.startswith("/task?") and one.endswith(first.id) for one in links(shown))
@@ -151,7 +151,7 @@ def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground
     assert len(re.findall(r">T\d\d<", shown)) == 50 and "and 10 more" in shown
     assert shown.count('<li id="message-') == 50 and "M59" in shown and "M09" not in shown
     (older,) = [one for one in links(shown) if "after=" in one]
-    assert "M09" in page(older) and "M10" not in page(older) and "The newest messages" in page(older)
+    assert "M09<" in page(older) and "M10<" not in page(older) and "The newest messages" in page(older)
     monkeypatch.setattr(work, "TASKS_OF_MANY", 3)
     ground.session("cy", directory=str(ground.folder))
     assert len(re.findall(r">T\d\d<", page("/work"))) == 3

@@ -53,14 +53,16 @@ def test_the_archives_hold_what_belongs_in_them(tmp_path: Path):
 
     wheel = built("wheel", source, tmp_path / "wheel")
     expected = {name for name in there if name.startswith(("swarm_hook_core/", "swarm_mcp/"))}
+    expected.remove("swarm_mcp/cli/launcher.sh")  # carried as a script
     expected |= {f"swarm_mcp/_plugin/{name}" for name in there if name.startswith(PLUGIN)}
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         runnable = {info.filename for info in archive.infolist() if info.external_attr >> 16 & 0o111}
-    assert held == expected
+    (script,) = [name for name in held if name.endswith(".data/scripts/swarm-mcp")]
+    assert held == {*expected, script}
     assert runnable == {
-        name for name in expected if os.access(source / name.removeprefix("swarm_mcp/_plugin/"), os.X_OK)
-    }
+        script, *(name for name in expected if os.access(source / name.removeprefix("swarm_mcp/_plugin/"), os.X_OK)),
+    }  # fmt: skip
     subprocess.run(["tar", "-xzf", str(sdist), "-C", str(tmp_path)], check=True)
     again = built("wheel", tmp_path / sdist.name.removesuffix(".tar.gz"), tmp_path / "again")
     assert again.read_bytes() == wheel.read_bytes(), "the source archive builds the same wheel"
@@ -70,14 +72,15 @@ def test_the_page_on_the_index_leads_into_the_repository_once_its_address_is_kno
     source = repository.copied(tmp_path / "source")
     readme = (source / "README.md").read_text(encoding="utf-8")
     relative = re.findall(r"\]\((?!https?:|#)([^)\s]+)\)", readme)
+    relative += re.findall(r'\b(?:src|srcset)="([^"]+)"', readme)
     assert len(relative) > 10
     if "[project.urls]" not in (source / "pyproject.toml").read_text(encoding="utf-8"):
         assert described(built("wheel", source, tmp_path / "before")) == readme
     argv = [sys.executable, "-B", str(source / ".ci/release.py"), "address", "https://example.org/us/swarm"]
     subprocess.run(argv, check=True)
     page = described(built("wheel", source, tmp_path / "after"))
-    made = re.findall(rf"https://example\.org/us/swarm/(blob|raw)/v{re.escape(__version__)}/([^)\s]+)", page)
-    assert [path for _, path in made] == relative
+    made = re.findall(rf'https://example\.org/us/swarm/(blob|raw)/v{re.escape(__version__)}/([^)"\s]+)', page)
+    assert sorted(path for _, path in made) == sorted(relative)
     assert {path for kind, path in made if kind == "raw"} == {path for path in relative if path.endswith(".svg")}
 
 
@@ -93,7 +96,14 @@ def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
                 file.chmod((0o777 if os.access(file, os.X_OK) else 0o666) & ~umask)
                 os.utime(file, (date, date))
         dist = tmp_path / f"dist{turn}"
-        argv = ["make", "dist", f"SWARM_DEV={tmp_path / 'dev'}", f"DIST={dist}", f"PYTHON={sys.executable}"]
+        argv = [
+            "make",
+            "dist",
+            "PLATFORMS=",
+            f"SWARM_DEV={tmp_path / 'dev'}",
+            f"DIST={dist}",
+            f"PYTHON={sys.executable}",
+        ]
         outer = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "MAKE"))}
         done = subprocess.run(argv, cwd=source, env={**outer, **environment, "HOME": REAL_HOME}, umask=umask,
                               capture_output=True, text=True)  # fmt: skip

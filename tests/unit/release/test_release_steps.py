@@ -84,14 +84,39 @@ def test_manifests_say_what_they_are_and_whose():
 def test_a_release_from_its_first_step_to_the_tag(copy: Path):
     code, told = step(copy, "check")
     assert code == 1 and "Unreleased" in told and "address" in told
+    readme = copy / "README.md"
+    readme.write_text(
+        "# swarm\n\nIn a clone of this repository:\n\n```sh\npipx install .   # or: uv tool install .\n```\n"
+    )
     assert step(copy, "version", "4.5.6")[0] == 0
     assert versions(copy) == {"4.5.6"}
+    once = readme.read_text()
+    assert re.fullmatch(
+        r"# swarm\n\n```sh\npipx install swarm-locks +# or: uv tool install swarm-locks; .*\n```\n", once
+    )
     text = (copy / "CHANGELOG.md").read_text()
     assert re.fullmatch(
         rf"# Changelog\n\n## \[Unreleased\]\n\n## \[4\.5\.6\] - \d{{4}}-\d\d-\d\d\n{re.escape(CHANGES)}", text
     )
     assert step(copy, "address", "https://example.org/us/swarm.git")[0] == 0
     assert step(copy, "check", "v4.5.6") == (0, "nothing is in the way of 4.5.6\n")
+    assert step(copy, "version", "4.5.7")[0] == 0
+    assert readme.read_text() == once, "a second release finds the line"
+    code, told = step(copy, "check", "v4.5.6")
+    assert code == 1 and "v4.5.6 is not that of version 4.5.7" in told
+    readme.write_text(once.replace("pipx install swarm-locks", "pipx install elsewhere"))
+    assert "the README installs from a clone" in step(copy, "check")[1]
+
+
+def test_the_readme_has_the_place_for_the_line_of_the_index(copy: Path):
+    """As it stands it installs from a clone, or from the index after the first release."""
+    step(copy, "version", "4.5.6")
+    assert "\n```sh\npipx install swarm-locks " in (copy / "README.md").read_text()
+
+
+def test_a_tag_of_another_version_is_in_the_way(copy: Path):
+    step(copy, "version", "4.5.6")
+    step(copy, "address", "https://example.org/us/swarm")
     code, told = step(copy, "check", "v4.5.7")
     assert code == 1 and told == "the tag v4.5.7 is not that of version 4.5.6: v4.5.6\n"
 

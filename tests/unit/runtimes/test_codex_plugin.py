@@ -13,7 +13,6 @@ from support.requirement import requirement
 
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.codex_plugin import files_of
-from swarm_mcp.runtimes.transport import MCP_TOOL
 
 pytestmark = pytest.mark.slow
 
@@ -63,11 +62,11 @@ def test_a_marketplace_folder_that_is_gone_denies_nothing(marketplace: Path, gon
         assert (done.returncode, done.stdout) == (0, ""), (event, done)
 
 
-def test_new_code_leaves_it_as_it_is_and_another_transport_does_not(marketplace: Path) -> None:
+def test_new_code_leaves_it_as_it_is_and_another_name_of_the_server_does_not(marketplace: Path) -> None:
     before = files_of(marketplace)
     (marketplace / "swarm_hook_core" / "core.py").write_text("# newer\n")
     assert files_of(marketplace) == before
-    bundle.write(marketplace, local=True, transports={"codex": MCP_TOOL})
+    bundle.write(marketplace, local=True, servers={"codex": "swarm-locks"})
     assert files_of(marketplace) != before and set(files_of(marketplace)) == set(before)
 
 

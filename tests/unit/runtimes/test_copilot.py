@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import wait_for
 from support.sessions import PAYLOADS, ROOT, hook_core, instances, new_session, peer_locks, ready_store
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.guests import HOSTS
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle
@@ -85,10 +86,13 @@ def test_a_write_to_a_peers_file_is_denied(client: Client, name: str):
     assert (
         "swarm lock blocked" in answer["permissionDecisionReason"] and "the peer" in answer["permissionDecisionReason"]
     )
+
     # One session for all of its agents. On a busy machine a check leaves registering to the next.
-    while not (clients := [row["label"].split()[0] for row in instances() if row["label"] != "the peer"]):
+    def clients() -> list[str]:
         client.said("pre_tool_use", payload)
-    assert clients == ["copilot"]
+        return [row["label"].split()[0] for row in instances() if row["label"] != "the peer"]
+
+    assert wait_for(clients, 60) == ["copilot"]
 
 
 def test_a_patch_is_a_plain_text_under_either_name():
@@ -160,8 +164,8 @@ def test_whatever_runs_beside_the_installed_plugin_stands_back(
     found = {finding.name: finding for finding in Copilot().look(plugin, Steps()).findings}
     assert found["copilot plugin"].status == "ok" and "copilot, more than one" not in found
     assert len(instances()) == 1
-    while len(instances()) == 1:  # the installed one acts; on a busy machine a check leaves registering to the next
-        client.said(event, client.payload(name))
+    # The installed one acts; on a busy machine a check leaves registering to the next.
+    wait_for(lambda: client.said(event, client.payload(name)) is None or len(instances()) > 1, 60)
     settings = home() / "settings.json"
     settings.write_text(settings.read_text().replace('"swarm@swarm": true', '"swarm@swarm": false'))
     assert [one.message for one in Copilot().look(plugin, Steps()).findings] == ["installed but disabled"]

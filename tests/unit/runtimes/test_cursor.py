@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks, ready_store
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import cursor

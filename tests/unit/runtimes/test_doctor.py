@@ -315,7 +315,7 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
     ("says", "words"),
     [
         ("", "the release in use is unknown; with %s"), ("codex-cli %s", "release %s is in use and was tested on"),
-        ("codex-cli 99.1.2-beta", "release 99.1.2-beta is in use and was NOT tested; with %s"),
+        ("codex-cli 99.1.2-beta", "tested up to %s; here 99.1.2-beta; with %s"),
     ],
 )  # fmt: skip
 def test_the_release_in_use_is_named_beside_the_one_that_was_tested(

@@ -113,7 +113,7 @@ def test_install_says_who_says_otherwise(ground: Ground, monkeypatch) -> None:
 @pytest.mark.usefixtures("installing")
 def test_what_cannot_be_switched_on_keeps_all_from_being_installed(ground: Ground, monkeypatch) -> None:
     monkeypatch.setattr(verb, "write_bundle", lambda *args, **options: pytest.fail("it was installed"))
-    assert ground.swarm("install", "--kernel", "--no-kernel").code == 1
+    assert ground.swarm("install", "--kernel", "--no-kernel").code == 2
     os.makedirs(os.path.dirname(config_path()))
     Path(config_path()).write_text("{")
     done = ground.swarm("install", "--kernel")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.sessions import captured, instances, new_session, peer_locks, run
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
 from swarm_hook_core.patch_headers import changes_by_headers
 from swarm_mcp.errors import ClientFailed

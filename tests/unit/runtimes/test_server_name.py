@@ -88,13 +88,12 @@ def test_a_table_is_seen_in_every_spelling(text: str) -> None:
 
 def test_a_bundle_has_the_name_wherever_a_client_reads_it(tmp_path: Path) -> None:
     named = dict.fromkeys(["codex", "qwen", "gemini", "copilot", "hermes", "cline", "grok"], "swarm-locks")
-    files = bundle.contents(tmp_path, {"codex": "mcp_tool"}, named)
+    files = bundle.contents(tmp_path, named)
     for name in ("integrations/codex/mcp.json", "codex/integrations/codex/mcp.json", "integrations/cline/mcp.json",
                  "integrations/copilot/mcp.json", "integrations/hermes/mcp.json", "qwen-extension.json",
                  "integrations/gemini/gemini-extension.json"):  # fmt: skip
         assert list(json.loads(files[name])["mcpServers"]) == ["swarm-locks"], name
     assert list(json.loads(files["integrations/opencode/mcp.json"])["mcpServers"]) == ["swarm"]
-    assert b'"server": "swarm-locks"' in files["integrations/codex/hooks.json"]
     assert b"mcp__swarm[-_]locks__" in files["integrations/qwen/hooks.json"]
     assert b"mcp__swarm__" not in files["integrations/hermes/hooks.json"]
     assert json.loads(files[RECORD])["servers"] == named

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
-from support.fixtures import Ground
+from support.fixtures import SWARM, Ground
 from support.requirement import requirement
 from support.serving import Server
 
@@ -29,7 +29,7 @@ def without_prose(schema, named: bool = False):
 @requirement("P-26")
 def test_every_tool_takes_what_the_record_says(ground: Ground):
     verdict, names = Verdict(deviations.TOOLS), Names("")
-    with Server(ground) as server:
+    with Server(ground, [*SWARM, "serve", "--all-tools"]) as server:
         listed = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
         welcome = server.welcome
         resources = server.ask("resources/list")["resources"]

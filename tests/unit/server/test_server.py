@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import Ground, Sleeper
+from support.fixtures import SWARM, Ground, Sleeper
 from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, loaded, one_shot
 
@@ -46,7 +47,39 @@ def server(ground: Ground):
 # -- tools ------------------------------------------------------------------------------------------
 
 
-def test_tools_are_listed_with_what_they_do(ground: Ground, server: Server):
+def test_a_model_sees_at_most_28_tools_and_a_front_end_all(ground: Ground, server: Server):
+    shown = {tool["name"] for tool in server.ask("tools/list")["tools"]}
+    assert len(shown) <= 28 and shown < TOOLS and {"explain_lock", "list_tasks"} <= shown
+    assert not {"resolve_workspace_handle", "peek_peer", "remove_instance"} & shown
+    server.call("register", {"directory": ground.scope})
+    assert server.call("list_instances")["structuredContent"]["items"]  # an old client calls it by its name
+    number = server.begin("tools/call", {"name": "no_such_tool"})
+    unknown = server.answer_to(number)["error"]["message"]
+    assert "explain_lock" in unknown and "peek_peer" not in unknown
+
+
+def test_no_words_for_models_name_a_tool_that_is_not_listed():
+    from swarm_mcp.server import guidance
+    from swarm_mcp.server.tools import all_tools
+
+    root = Path(__file__).resolve().parents[3]
+    tools = all_tools().values()
+    unlisted = {tool.name for tool in tools if not tool.is_listed}
+    texts = {tool.name: json.dumps(tool.described()) for tool in tools if tool.is_listed}
+    texts.update({path.name: path.read_text() for path in root.glob("skills/**/*.md")})
+    texts["guidance"] = "".join([guidance.JOINED, guidance.SETUP, guidance.PROTOCOL, *guidance.ROLES.values()])
+    named = {place: found for place, text in texts.items() if (found := unlisted & set(re.findall(r"\w+", text)))}
+    # The skill `swarm` and shell commands have a word in common with a tool.
+    assert {place: found - {"deregister"} for place, found in named.items() if found - {"deregister"}} == {}
+
+
+def test_tools_are_listed_with_what_they_do(ground: Ground):
+    with Server(ground, [*SWARM, "serve", "--all-tools"]) as server:
+        check_descriptions(server)
+
+
+def check_descriptions(server: Server) -> None:
+    """Every tool of the contract has a description."""
     assert server.welcome["serverInfo"]["version"] == swarm_mcp.__version__
     assert server.welcome["serverInfo"]["name"] == "swarm" and server.welcome["protocolVersion"] == "2025-06-18"
     assert "tools" in server.welcome["capabilities"] and server.welcome["instructions"]

@@ -9,13 +9,14 @@ import pytest
 from support.command_line import FLAGS, flags_of
 from support.requirement import requirement
 
-from swarm_mcp.cli.verbs import all_verbs
+from swarm_mcp.cli.verbs import NOUNS, all_verbs, words_of
 from swarm_mcp.domain.task import STATUSES, TYPES
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.server.guidance import ROLES, for_label
 from swarm_mcp.server.tools import all_tools
 
 VERBS = all_verbs()
+NOUN = re.compile(rf"swarm-mcp ({'|'.join(NOUNS)}) ([a-z]+)")
 
 SKILLS = plugin_source() / "skills"
 FILES = sorted(SKILLS.rglob("*.md"))
@@ -23,7 +24,7 @@ IDS = [str(path.relative_to(SKILLS)) for path in FILES]
 
 
 def tools() -> dict:
-    return all_tools(with_check=True)
+    return all_tools()
 
 
 def test_there_are_skills():
@@ -48,6 +49,7 @@ def test_front_matter_says_what_and_when(path: Path):
 @pytest.mark.parametrize("path", FILES, ids=IDS)
 def test_commands_tools_and_files_exist(path: Path):
     text = path.read_text(encoding="utf-8")
+    text = NOUN.sub(lambda found: f"swarm-mcp {words_of(found[1])[found[2]]}", text)
     for verb in re.findall(r"`swarm-mcp ([a-z-]+)", text):
         assert verb in VERBS or verb == "help", verb
     for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text):
@@ -76,5 +78,15 @@ def test_each_role_that_sessions_are_told_of_has_its_reference():
 def test_the_skill_shows_every_verb_of_its_table():
     table = [line for line in (SKILLS / "swarm-mcp" / "SKILL.md").read_text().splitlines() if line.startswith("| ")]
     shell = " ".join(line.rsplit("|", 2)[1] for line in table)
-    named = set(re.findall(r"`(?:swarm-mcp )?([a-z-]+)(?: [A-Za-z-][^`]*)?`", shell))
+    spans = re.findall(r"`(?:swarm-mcp )?([a-z-]+)(?: ([A-Za-z-][^` ]*)[^`]*)?`", shell)
+    named = {words_of(word).get(second, word) for word, second in spans}
     assert named <= set(VERBS) and {"claim", "send", "watch", "lock"} <= named
+    alone = {verb for noun in NOUNS for verb in words_of(noun).values()}
+    assert not {word for word, _second in spans} & alone - set(NOUNS), "a verb of a noun is called by its noun"
+
+
+@requirement("C-66")
+def test_the_skill_names_only_listed_tools():
+    text = (SKILLS / "swarm-mcp" / "SKILL.md").read_text()
+    unlisted = {name for name, tool in tools().items() if not tool.is_listed}
+    assert unlisted and not unlisted & set(re.findall(r"`([a-z_]+)`", text))

@@ -9,7 +9,7 @@ import shutil
 import pytest
 from support.checkouts import AMPLE, ODD, Checkout, changed
 
-from swarm_hook_core.change import EDIT, REMOVE, REPLACE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import UNKNOWN, Found, GitCall
 from swarm_hook_core.shell.programs.git import listings

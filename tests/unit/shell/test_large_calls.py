@@ -15,7 +15,7 @@ from support.judged import Scene
 
 from swarm_hook_core import budget, check, collisions, many_targets, opaque_calls
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.check.rules import denied_by_lock
+from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import real_paths

@@ -282,3 +282,53 @@ def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(place
     monkeypatch.setattr(locks, "_look", claimed_meanwhile)
     with pytest.raises(LockRefused):
         place.store.locks.acquire_all(place.bob, wanted)
+
+
+@pytest.mark.parametrize("is_taken_back", [False, True], ids=["let pass", "denied"])
+def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
+    place: Place, monkeypatch: pytest.MonkeyPatch, is_taken_back: bool
+) -> None:
+    """Its hook may have looked at the store before the commit: then it lets its write pass."""
+    through, made = locks.grants.grant, list[claims.Claim]()
+
+    def granting(*given):
+        found = through(*given)
+        if not made:
+            made.append(place.write("ann"))
+        return found
+
+    def paused(_seconds: float) -> None:
+        claims.take_back(made[0])
+
+    monkeypatch.setattr(locks.grants, "grant", granting)
+    monkeypatch.setattr(automatic_locks.time, "sleep", paused)
+    if is_taken_back:
+        place.store.locks.acquire(place.bob, place.file)
+        assert place.locks() == [("bob", None)]
+        return
+    monkeypatch.setattr(automatic_locks, "YIELD_SECONDS", 0)
+    with pytest.raises(LockRefused):
+        place.store.locks.acquire(place.bob, place.file)
+    assert place.locks() == [("ann", AUTO)]
+
+
+@pytest.mark.parametrize(("gone", "living"), [("a.py", "b.py"), ("b.py", "a.py")])
+def test_a_claim_of_who_has_gone_hides_no_other_made_while_locks_are_committed(
+    place: Place, monkeypatch: pytest.MonkeyPatch, gone: str, living: str
+) -> None:
+    place.join("cat")
+    through, made, departed = locks.grants.grant, list[claims.Claim](), automatic_locks.departed
+
+    def granting(*given):
+        found = through(*given)
+        if not made:
+            made.append(place.write("cat", f"{place.scope}/{gone}"))
+            made.append(place.write("ann", f"{place.scope}/{living}"))
+        return found
+
+    monkeypatch.setattr(locks.grants, "grant", granting)
+    monkeypatch.setattr(automatic_locks, "YIELD_SECONDS", 0)
+    monkeypatch.setattr(automatic_locks, "departed", lambda row, *at: row.label == "cat" or departed(row, *at))
+    with pytest.raises(LockRefused):
+        place.store.locks.acquire_all(place.bob, request(place.bob, [f"{place.scope}/a.py", f"{place.scope}/b.py"]))
+    assert place.locks(f"{place.scope}/{living}") == [("ann", AUTO)]

@@ -259,8 +259,8 @@ def test_a_file_that_the_refused_session_holds_by_now_is_not_waited_for(ground: 
 def test_an_unknown_session_is_no_error(ground: Ground):
     words = ("--runtime", "codex", "--session-id", "nobody", "--holder", "x")
     assert ground.swarm("denied", "/f", *words).code == 0
-    assert ground.swarm("denied", "/f", "--runtime", "codex").code == 1
-    assert ground.swarm("denied").code == 1
+    assert ground.swarm("denied", "/f", "--runtime", "codex").code == 2
+    assert ground.swarm("denied").code == 2
 
 
 def denials() -> list[dict]:

@@ -16,7 +16,7 @@ from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import Lock, keeps_out
 from swarm_mcp.store import Store, lock_finder, lock_rows, lock_waiting
-from swarm_mcp.store.lock_candidates import Asking, globs, question
+from swarm_mcp.store.lock_candidates import Asking, first_look, globs, numbered, question
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import Reach, meet, reach_in
 
@@ -35,7 +35,7 @@ def _key(path: str, caseless: bool) -> str:
 def _is_good(pattern: str) -> bool:
     try:
         return bool(wildmatch.parsed(pattern))
-    except wildmatch.PatternUnreadable:
+    except wildmatch.PatternUnreadable:  # such a pattern names no path
         return False
 
 
@@ -143,6 +143,20 @@ def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
         assert keeping | own <= found
 
 
+@given(worlds(), st.sampled_from(("", "one", "two")), st.sampled_from(("exclusive", "shared")))
+def test_the_first_look_misses_nothing_that_the_question_finds(
+    store: Store, world: tuple[list[dict], Reach], agent: str, mode: str
+):
+    rows, reach = world
+    fill(store, rows)
+    asking = Asking("me", agent, mode)
+    condition, values = first_look(reach, asking)
+    sql, given_once = numbered(f"SELECT {condition} AS met", values)
+    (told,) = store.database.rows(sql, given_once)
+    sql, values = question(reach, asking)
+    assert bool(told["met"]) == bool(store.database.rows(sql, values))
+
+
 def test_a_file_in_a_place_of_letter_case_inside_of_one_without_is_met_by_a_pattern(store: Store):
     row = {"file": "/A/disk/X.py", "path_key": "/A/disk/X.py", "base": None, "pattern": None}
     fill(store, [{**row, "id": "lock", "instance_id": "other", "created_at": 1, "agent": None, "mode": None}])
@@ -185,6 +199,11 @@ def test_only_indexes_of_locks_are_asked(store: Store, asked: dict, asking: Aski
     unkeyed = [step for step in steps if "path_key=?" in step and "IS NULL" in sql]
     assert all("INDEX swarm_lock_" in step and step.startswith("SEARCH") for step in steps), plan
     assert len(unkeyed) <= 2, plan  # by name, and patterns by folder: never all without a key
+    condition, values = first_look(reach, asking or Asking("me"))
+    plan = [row["detail"] for row in store.database.rows(f"EXPLAIN QUERY PLAN SELECT {condition}", values)]
+    walks = [step for step in plan if step.startswith("SCAN") and step != "SCAN CONSTANT ROW"]
+    # The index of locks with another spelling than their key: its first entry suffices.
+    assert all("swarm_lock_spelling_idx" in step for step in walks), plan
 
 
 def test_whoever_holds_a_hundredth_lock_below_is_among_those_a_waiter_waits_for(store: Store):

@@ -9,6 +9,7 @@ import pytest
 from support.fixtures import Ground
 from support.query_plans import scans
 
+from swarm_hook_core import paths
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store, lock_request
 from swarm_mcp.store import locks as store_locks
@@ -48,6 +49,42 @@ def test_a_link_that_leads_elsewhere_since_keeps_no_lock(ground: Ground, resolve
         link.unlink()
         link.symlink_to("two")
         assert store.locks.release(me, "link/f", "", lock.fence) == 1 and resolved == []
+
+
+def test_a_path_that_was_locked_before_is_looked_at_again(ground: Ground):
+    me, folder = ground.session("1"), Path(ground.scope, "folder")
+    file = str(folder / "f")
+    with Store() as store:
+
+        def check() -> None:
+            lock, key = store.locks.acquire(me, file), paths.key_of(file)
+            store.locks.release(me, file, "", lock.fence)
+            assert (lock.path_key, lock.base) == (key, key if os.path.isdir(file) else None)
+
+        check()  # missing
+        folder.mkdir()
+        Path(file).touch()
+        check()
+        os.unlink(file)
+        os.mkdir(file)
+        check()
+        folder.rename(f"{folder}.real")
+        folder.symlink_to("folder.real")
+        check()
+        os.rmdir(file)
+        Path(file).symlink_to(Path(ground.scope, "elsewhere"))
+        check()
+
+
+def test_letter_case_is_asked_of_the_disk_each_time(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    me, file = ground.session("1"), Path(ground.scope, "Name")
+    file.touch()
+    with Store() as store:
+        for caseless in (False, True, False):
+            monkeypatch.setattr(paths.PlainPath, "look", lambda _path, told=caseless: (False, told))
+            lock = store.locks.acquire(me, str(file))
+            store.locks.release(me, str(file), "", lock.fence)
+            assert (lock.path_key or "").startswith(paths.NO_CASE) is caseless
 
 
 def test_a_fence_of_another_file_or_holder_releases_nothing(ground: Ground):

@@ -9,7 +9,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.session_life import SIGN_SECONDS
 
-ACQUIRE, RELEASE, EACH_MORE = 6, 4, 3
+ACQUIRE, RELEASE, EACH_MORE = 6, 5, 3
 
 
 class Counted:

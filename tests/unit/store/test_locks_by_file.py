@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.fixtures import Ground
 
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, grants
 
 pytestmark = pytest.mark.slow
 
@@ -78,3 +78,14 @@ def test_a_hundred_thousand_locks_cost_nothing(ground: Ground, monkeypatch):
     steps.clear()
     assert files(ground, "--file", "many/77777") == [f"{ground.scope}/many/77777"]
     assert len(steps) <= few * 1.5 + 2
+
+
+def test_a_row_that_the_table_does_not_take_is_an_error_and_not_tried_for_ever(ground: Ground, monkeypatch) -> None:
+    """Here two grants of one id."""
+    me = ground.session("me")
+    monkeypatch.setattr(grants, "new_id", lambda: "one")
+    with ground.store() as store:
+        store.locks.acquire(me, "a.py")
+        with pytest.raises(Exception, match="UNIQUE"):
+            store.locks.acquire(me, "b.py")
+        assert [lock.file for lock in store.locks.of(me["id"])] == [str(ground.repo / "a.py")]

@@ -415,3 +415,15 @@ def test_a_store_that_becomes_a_link_is_not_followed(ground: Ground, tmp_path: P
         os.symlink(tmp_path / "moved", ground.database)
         with pytest.raises(StoreUnavailable, match="symbolic link"):
             rows_of(store.kv.walk("/s"))
+
+
+def test_a_missing_store_reads_as_an_empty_one_table_by_table(tmp_path):
+    with Store(str(tmp_path / "none.db"), read_only=True) as store:
+        for table in schema.all_tables():
+            rows = [[0]] if table == "swarm_fence" else []
+            assert [list(row.values()) for row in store.database.rows(f"SELECT * FROM {table}")] == rows, table
+        indexes = set(store.database.column("SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"))
+        assert indexes == {*schema.all_indexes(), *schema.UNIQUE_INDEXES}
+        with pytest.raises(StoreUnavailable):
+            store.database.rows("SELECT * FROM strangers")
+    assert list(tmp_path.iterdir()) == []

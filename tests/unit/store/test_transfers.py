@@ -185,7 +185,7 @@ def test_the_commands_answer_in_words_and_json(ground: Ground):
     )
     refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, a live session\n"
     assert ground.swarm("steal", "f", *me).err == refused
-    assert ground.swarm("transfer", "f", *me).code == 1
+    assert ground.swarm("transfer", "f", *me).code == 2
 
 
 def test_the_tools_answer(ground: Ground):

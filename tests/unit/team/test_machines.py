@@ -174,5 +174,5 @@ def test_the_page_has_a_table_of_them(played):
     assert '<tr class="conflict"><th scope="row">ci</th><td data-of="Person">dana</td>' in text
     assert '<td data-of="Sessions">1</td><td data-of="State">silent for 3 min</td></tr>' in text
     assert "&lt;b&gt;laptop" in text and HOSTILE not in text and "<b>laptop" not in text
-    assert '<td data-of="Seen">elsewhere</td>' in text
+    assert '<p class="faint">elsewhere</p>' in text
     assert "live, on another machine" in page

@@ -20,7 +20,7 @@ from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store.lock_request import Attempt
 from swarm_mcp.view.overview import now
-from swarm_mcp.view.top import following, reading
+from swarm_mcp.view.top import following, keys, reading
 from swarm_mcp.view.top.app import Top
 from swarm_mcp.view.top.pages import Question
 from swarm_mcp.view.top.picture import Picture, Row, Wish
@@ -256,9 +256,9 @@ def test_what_has_happened_here_is_a_key_away(ground: Ground):
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "renumbering"))
         await pilot.press("t")
-        await until(pilot, shows(pilot, "swarm-mcp log", "denied", "src/store.py"))
+        await until(pilot, shows(pilot, "swarm-mcp log", "refused", "src/store.py"))
         await pilot.press("escape", "3", "l")
-        await until(pilot, shows(pilot, "swarm-mcp log src/store.py", "denied"))
+        await until(pilot, shows(pilot, "swarm-mcp log src/store.py", "refused"))
         await pilot.press("escape", "3", "enter")
         await until(pilot, shows(pilot, "swarm-mcp why src/store.py", "would be refused"))
         await pilot.press("escape", "3", "b")
@@ -284,6 +284,54 @@ def test_what_a_session_has_changed_last_is_what_it_does(ground: Ground, monkeyp
         await until(pilot, lambda: "changed" not in seen(pilot.app))
 
     played(made(ground), play, (120, 30))
+
+
+def test_unread_messages_and_uncommitted_files_have_rows(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    one, two = session(ground, "5f0c2f6e"), session(ground, "77aa88bb", "codex")
+    edit = Edit(f"{ground.scope}/src/new.py", one["id"], "claude-code 5f0c2f6e", 1, "Edit")
+    monkeypatch.setattr(reading, "journal_marks", lambda scope: {"a journal": (1, 1)})
+    monkeypatch.setattr(reading, "edits", lambda store, scope, people: [edit])
+    with ground.store() as store:
+        store.messages.send(Session(one), two["id"], "the queue has moved")
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "Uncommitted 1", "Unread 1", "the queue has moved"))
+        (line,) = lines_with(pilot.app, "the queue has moved")
+        assert line.index("codex 77aa88bb") < line.index("claude-code 5f0c2f6e"), "to, from"
+        assert any("src/new.py" in line and line.rstrip().endswith("Edit") for line in seen(pilot.app).splitlines())
+        await pilot.press("5")
+        assert pilot.app.panes[4].row.file == edit.path
+        with ground.store() as store:
+            store.messages.acknowledge([row.id for row in store.messages.take(store.instances.get(two["id"]))])
+        await until(pilot, shows(pilot, "Unread 0", "every message has been read"))
+
+    played(made(ground), play, (120, 30))
+
+
+def test_what_is_refused_at_keep_and_what_was_told_have_rows(ground: Ground):
+    one, two = session(ground, "5f0c2f6e"), session(ground, "77aa88bb", "codex")
+    refused = Attempt("Bash", why="uncommitted", deed="overwrite")
+    told = Attempt("Bash", why="sweep", deed="stage", command="git add -A", is_notice=True)
+    with ground.store() as store:
+        for name, attempt in (("a.py", refused), ("b.py", told)):
+            store.denials.report(Session(two), f"{ground.scope}/{name}", one["id"], attempt)
+
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "Refused 2"))
+        assert "Bash: it would overwrite what claude-code 5f0c2f6e changed" in lines_with(pilot.app, " a.py")[0]
+        assert "told, Bash: `git add -A` would stage what" in lines_with(pilot.app, " b.py")[0]
+
+    played(made(ground), play, (140, 30))
+
+
+def test_the_keys_and_the_last_line_fit_into_80_columns(ground: Ground):
+    async def play(pilot: Pilot) -> None:
+        await until(pilot, shows(pilot, "nothing is locked"))
+        assert keys.LINE in seen(pilot.app)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: all(line in seen(pilot.app) for line in keys.PAGE.splitlines()))
+
+    played(made(ground), play, (80, 24))
 
 
 def test_a_task_is_called_off_after_a_question(ground: Ground):
@@ -339,7 +387,7 @@ def test_the_transcript_of_a_worker_is_followed_as_it_grows(ground: Ground):
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "worker codex", "running", "$0.1250"))
         await pilot.press("4", "enter")
-        await until(pilot, shows(pilot, "swarm-mcp logs 12ab34cd-0000 --follow", "I look first", "[red]x[/red]"))
+        await until(pilot, shows(pilot, "swarm-mcp worker logs 12ab34cd-0000 --follow", "I look first", "[red]x[/red]"))
         says("then I mend")
         await until(pilot, shows(pilot, "then I mend"))
         with ground.store() as store:

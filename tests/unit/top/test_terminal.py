@@ -55,7 +55,7 @@ def is_restored(played: Played) -> bool:
 def test_on_80_by_24_all_of_it_is_seen_and_follows(ground: Ground):
     one = busy(ground)
     with top(ground) as played:
-        played.until(has("renumbering", "1. in line", "Edit;", "$0.1250", "? keys"))
+        played.until(has("renumbering", "1. in line", "Edit:", "$0.1250", "? keys"))
         lines = {line[1:13].strip(): line for line in played.screen.lines if not line.startswith(">")}
         assert "claude-code 5f0c2f6e" in lines["src/store.py"] or "codex 77aa88bb" in lines["src/store.py"]
         text = played.screen.text
@@ -63,7 +63,7 @@ def test_on_80_by_24_all_of_it_is_seen_and_follows(ground: Ground):
         assert re.search(r"claude-code a31c9d02 +waits .* src/store.py", text), "who waits for what"
         assert re.search(r"codex 77aa88bb .* Add an", text), "who does what"
         assert re.search(r"1\. in line +claude-code a31c9d02", text), "the line below the lock"
-        assert re.search(r'codex 77aa88bb .*Edit; "renumbering', text), "who was refused, and why"
+        assert re.search(r"codex 77aa88bb .*Edit: held by claude-code", text), "who was refused, and why"
         assert re.search(r"Add an index +\S+ +codex 77aa88bb +\$0\.1250", text), "the work with its cost"
         assert len(played.screen.lines) == 24 and all(len(line) <= 80 for line in played.screen.lines)
         with ground.store() as store:
@@ -130,7 +130,7 @@ def test_a_terminal_that_is_closed_ends_it_and_what_it_started(ground: Ground):
     with top(ground) as played:
         played.until(has("renumbering"))
         played.types("4\r")
-        played.until(has("swarm-mcp logs 12ab34cd-0000 --follow"))
+        played.until(has("swarm-mcp worker logs 12ab34cd-0000 --follow"))
         wait_for(lambda: children(played.process.pid))
         (child,) = children(played.process.pid)
         played.hangs_up()
@@ -198,7 +198,7 @@ def quoted(word: str) -> str:
 def test_without_colours_it_says_the_same(ground: Ground, environment: dict[str, str]):
     busy(ground)
     with top(ground, env=environment) as played:
-        played.until(has("renumbering", "1. in line", "waits", "Edit;", "$0.1250"))
+        played.until(has("renumbering", "1. in line", "waits", "Edit:", "$0.1250"))
         played.types("2w")
         played.until(has("Esc back", "exclusive"))
         played.types(ESCAPE)
@@ -289,7 +289,7 @@ def test_keys_come_to_what_a_person_wants_to_know(ground: Ground):
         played.types("2w")
         played.until(has("swarm-mcp why src/store.py", "renumbering the"))
         played.types("q4\r")
-        played.until(has("swarm-mcp logs 12ab34cd-0000 --follow"))
+        played.until(has("swarm-mcp worker logs 12ab34cd-0000 --follow"))
         played.types("q2u")
         played.until(has("Unlock", "y yes"))
         played.types("y")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.change import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree

@@ -48,11 +48,18 @@ class Touch:
         self.changes_repository = False
 
 
-def touched(call: GitCall, locked: Sequence[str], seconds: float = SECONDS, covers: Sequence[Cover] = ()) -> Touch:
+def touched(
+    call: GitCall,
+    locked: Sequence[str],
+    seconds: float = SECONDS,
+    covers: Sequence[Cover] = (),
+    is_by_name: bool = False,
+) -> Touch:
     """Return the effects of GitCall `call` on `locked`: absolute paths of files or folders, by any of their names.
 
-    Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. Changes nothing. Takes at most about
-    `seconds`; unanswered questions make it `unsure`.
+    Also on files that `covers` (``pattern_match.Cover``) cover, existing or not. `is_by_name`: a link in `locked` means
+    the link alone, not its target. Changes nothing. Takes at most about `seconds`; unanswered questions make it
+    `unsure`.
     """
     touch = Touch()
     top = tree_of(call)
@@ -69,7 +76,7 @@ def touched(call: GitCall, locked: Sequence[str], seconds: float = SECONDS, cove
         touch.changes_repository = True
         name = asks(words)
         if name:
-            _ask(name, Question(call, words, repository, locked, touch, covers))
+            _ask(name, Question(call, words, repository, locked, touch, covers, is_by_name))
     except (NoAnswer, Refused) as error:
         touch.unsure = bool(locked or covers)
         touch.late = isinstance(error, NoAnswer)
@@ -137,6 +144,7 @@ class Question:
         locked: Sequence[str],
         touch: Touch,
         covers: Sequence[Cover] = (),
+        is_by_name: bool = False,
     ) -> None:
         self.call = call
         self.words = words
@@ -146,7 +154,7 @@ class Question:
         self._fold: Callable[[str], str] = str
         if repository.ignores_case:
             self._fold = str.casefold
-        self._held = self._by_name(locked)
+        self._held = self._by_name(locked, is_by_name)
         self.covers = list(covers)
         self._places = {name: place for place, name in enumerate(self._held)}
         self._folded: dict[str, list[str]] = {}  # name as git compares it -> names
@@ -159,8 +167,11 @@ class Question:
         self.locked = [path for path in names if not nested[os.path.dirname(path)]]
         self.prefix = inside(call.folder, repository.top)
 
-    def _by_name(self, locked: Sequence[str]) -> dict[str, list[str]]:
-        """Path relative to the top (empty: all of it) -> the locked paths that it stands for."""
+    def _by_name(self, locked: Sequence[str], is_by_name: bool) -> dict[str, list[str]]:
+        """Path relative to the top (empty: all of it) -> the locked paths that it stands for.
+
+        `is_by_name`: a link is not its target.
+        """
         from swarm_hook_core.paths import contains, real_paths
 
         top, resolved = self.repository.top, real_paths()
@@ -169,7 +180,8 @@ class Question:
         for path in locked:
             folder, name = os.path.split(path)
             # git writes a link itself, other programs the file behind it; the lock is on both.
-            for real in dict.fromkeys((os.path.join(resolved(folder), name), resolved(path))):
+            own = os.path.join(resolved(folder), name)
+            for real in (own,) if is_by_name else dict.fromkeys((own, resolved(path))):
                 if contains(real, top):
                     held.setdefault("", []).append(path)
                 elif real.startswith(start):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.paths import own_path
 from swarm_hook_core.shell.model import absolute
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.named_places import places
@@ -29,13 +30,13 @@ def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str
     NoAnswer if git does not answer in that time.
     """
     removed = tuple(tree + "/" for tree in removed_trees(call))
-    gone = [file for file in files if os.path.realpath(file).startswith(removed)]
+    gone = [file for file in files if own_path(file).startswith(removed)]
     if removed and call.words[0] != "rm":
         return gone, []
     top = tree_of(call)
     if top is None:
         return [], []
-    touch = touched(call, files, seconds)
+    touch = touched(call, files, seconds, is_by_name=True)
     if touch.late:
         raise NoAnswer("out of time")
     return list(dict.fromkeys([*gone, *touch.lost])), touch.taken
@@ -54,8 +55,7 @@ def changes(
     repository = Repository(top, seconds, settings, environment)
     named = {}
     for file in files:
-        folder, name = os.path.split(file)
-        inside = os.path.relpath(os.path.join(os.path.realpath(folder), name), top)
+        inside = os.path.relpath(own_path(file), top)
         if not inside.startswith("../"):
             named[inside] = file
     try:

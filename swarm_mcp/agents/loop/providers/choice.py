@@ -139,7 +139,7 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
         key = ""
     key = key or keys.kept(environ).get(name, "")
     if facts.get("auth_env") and not key:
-        why = f"{facts['auth_env']} is not set, which the provider {name} needs (or: swarm-mcp loop auth set {name})"
+        why = f"{facts['auth_env']} is not set, which {name} needs (or: swarm-mcp worker loop auth set {name})"
         raise LoopFailure(why, "auth_failed")
     if key:
         learn({f"{prefix}_API_KEY": key})

@@ -18,6 +18,14 @@
   for (const end of ["pointerup", "pointercancel"])
     addEventListener(end, () => setTimeout(() => { pressed = false; if (late) { late = false; told("changed"); } }));
   document.addEventListener("visibilitychange", () => { if (missed && !document.hidden) told("changed"); });
+  addEventListener("click", (event) => {  // the command stands before its button; without a clipboard it stays selectable
+    const button = event.target.closest("button.copy"), word = button && button.querySelector("span");
+    if (!button || !navigator.clipboard) return;
+    navigator.clipboard.writeText(button.previousElementSibling.textContent).then(() => {
+      word.textContent = "Copied";
+      setTimeout(() => { word.textContent = ""; }, 2000);
+    }, () => getSelection().selectAllChildren(button.previousElementSibling));
+  });
   addEventListener("DOMContentLoaded", () => {
     main = document.getElementById("main");
     status = document.getElementById("live");

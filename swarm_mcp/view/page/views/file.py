@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from string import ascii_uppercase
 
 from swarm_hook_core.naming import UNNAMED, agent_name
-from swarm_mcp.answers.explained import through, until
+from swarm_mcp.answers.explained import until
+from swarm_mcp.answers.incident_words import through
 from swarm_mcp.answers.timeline import happening
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.locking.explaining import explanation, history
-from swarm_mcp.view.overview.owned import owned_file
-from swarm_mcp.view.page.rendering import near
+from swarm_mcp.view.overview.cards import word
+from swarm_mcp.view.overview.now import near
+from swarm_mcp.view.overview.owned import OwnedFile, owned_file
+from swarm_mcp.view.page.palette import PERSON, colours
 from swarm_mcp.view.page.view import MOST_CHECKOUTS, Look, Page, View
 
 TYPE_CHECKING = False
@@ -32,21 +36,37 @@ def _make(look: Look) -> Page:
     scope = scope or _checkout_of(why["file"], scopes)
     after = look.asked.get("after")
     log = history(look.store, place, path, look.people.viewer, EVENTS, after, most_read=EVENTS_READ)
+    work = look.work_in(scope)
+    owned = owned_file(look.store, look.people, scope, why["file"]) if scope in scopes else None
+    found = colours(look.store, scope, [one.session for one in owned.owners] if owned else ())
     shown = {
         "path": why["file"],
+        "why": f"swarm-mcp why {word(near(why['file'], scope))}",
+        "diff": f"swarm-mcp diff {word(near(why['file'], scope))}",
         "is_pattern": bool(why["pattern"]),
         "scope": scope,
         "held": [_held(look, lock, scope) for lock in why["held"]],
         "waiting": [_waiting(look, one) for one in why["waiting"]],
         "not_shown": why.get("not_shown", {}),
         "write": why["write"],
-        "owned": owned_file(look.store, look.people, scope, why["file"]) if scope in scopes else None,
-        "edits": [one for one in (look.edited.get(scope) or ()) if one.path == why["file"]],
+        "owned": owned,
+        "colours": found,
+        "tags": _tags(owned, found),
+        "edits": [one for one in work.edits if one.path == why["file"]],
         "happened": [(happening(one, look.people, scope), one.get("repeated")) for one in log["events"][::-1]],
         "older": log.get("next", ""),
         "is_older": bool(after),
     }
     return Page("file.html", near(why["file"], scope), shown)
+
+
+def _tags(owned: OwnedFile | None, found: dict[tuple[str, str], str]) -> dict[str, tuple[str, str]]:
+    """Return ``{names of owners: (letter, class of their colour)}`` for the lines of a file."""
+    if owned is None:
+        return {}
+    return {
+        one.names: (ascii_uppercase[at % 26], found.get(one.session, PERSON)) for at, one in enumerate(owned.owners)
+    }
 
 
 def _checkout_of(path: str, scopes: list[str]) -> str:
@@ -72,4 +92,4 @@ def _who(look: Look, one: dict[str, Any], label: str | None) -> dict[str, Any]:
     return {"id": one["instance_id"], "name": name, "agent": agent_name(one["agent"]) if one.get("agent") else ""}
 
 
-FILE = View("/file", "", _make, with_edits=True)
+FILE = View("/file", "", _make, with_work=True)

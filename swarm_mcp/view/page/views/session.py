@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from swarm_mcp.view.overview.now import COUNTED
-from swarm_mcp.view.overview.owned import shares
 from swarm_mcp.view.overview.session import session_whole
 from swarm_mcp.view.page.view import Look, Page, View
 
@@ -16,13 +15,12 @@ def _make(look: Look) -> Page:
         scope = row.scope
     else:
         scope = look.scope
-    edited = look.edited.get(scope) or []
-    found = session_whole(look.store, look.asked.get("id"), scope, look.people, look.now - SECONDS, edited)
+    work = look.work_in(scope)
+    found = session_whole(look.store, look.asked.get("id"), scope, look.people, look.now - SECONDS, work.edits)
     shown = {"whole": found, "counted": COUNTED, "shares": []}
     if row and row.runtime and row.session_id:
-        paths = dict.fromkeys(one.path for one in edited if one.instance_id == row.id)
-        shown["shares"] = shares(scope, (row.runtime, row.session_id), list(paths))
+        shown["shares"] = work.shares.get((row.runtime, row.session_id), [])
     return Page("session.html", f"Session {found.name.removeprefix('session ')}", shown)
 
 
-SESSION = View("/session", "", _make, with_edits=True)
+SESSION = View("/session", "", _make, with_work=True)

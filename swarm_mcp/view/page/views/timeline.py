@@ -1,8 +1,9 @@
-"""The timeline: events of locks and sessions, as a picture and as text, up to now or around a moment."""
+"""The timeline: edits, refusals, locks and sessions, as a picture and as text, up to now or around a moment."""
 
 from __future__ import annotations
 
-from swarm_mcp.answers.timeline import MOST, timeline
+from swarm_mcp.answers.timeline import MOST, Happening, timeline
+from swarm_mcp.view.overview.edit_events import Names, edit_events
 from swarm_mcp.view.overview.lines import lines
 from swarm_mcp.view.overview.now import FILES, Hold, now
 from swarm_mcp.view.page.picture import MARKS, picture
@@ -23,6 +24,7 @@ def _make(look: Look) -> Page:
         until = look.now
     since = (middle or look.now - length // 2) - length // 2
     shown = timeline(look.store, look.scope, look.people, since, max(since, until))
+    shown = shown._replace(happenings=_with_edits(look, shown.happenings, since, max(since, until)))
     is_live = until >= look.now
     if is_live:
         waiting = lines(look.store, look.scope, look.people).waiting
@@ -34,6 +36,15 @@ def _make(look: Look) -> Page:
         "spans": SPANS, "close": min(CLOSE, length), "marks": MARKS, "most": MOST,
         "told": shown.happenings[::-1][:TEXTS], "chosen": look.asked.number("event", 0, 0, 2**62),
     })  # fmt: skip
+
+
+def _with_edits(look: Look, events: list[Happening], since: int, until: int) -> list[Happening]:
+    """Return the events with the edits of the same time among them, oldest first."""
+    names, found = Names(look.store, look.people), list(events)
+    for scope in look.work:
+        written = look.work_in(scope).written
+        found += edit_events(names, scope, written, since, until + 1, events)
+    return sorted(found, key=lambda one: one.at)
 
 
 def _held(look: Look) -> list[tuple[str, str, Hold]]:
@@ -54,4 +65,4 @@ def _held(look: Look) -> list[tuple[str, str, Hold]]:
     ]
 
 
-TIMELINE = View("/timeline", "Timeline", _make)
+TIMELINE = View("/timeline", "Timeline", _make, with_work=True)

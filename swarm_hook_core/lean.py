@@ -1,0 +1,185 @@
+"""A cheap start of a hook: ``os`` without its abstract classes, and the hook core from one file, the *image*.
+
+Most of an import's cost is the search: folders are listed, and each module is a file to find, open and read. The image
+holds the bytecode of all modules that the plugin's hooks have loaded so far. Like Python's own bytecode it lies in
+``__pycache__``, serves one version of Python, and notes each source's time and size: a source that differs is imported
+as usual. ``integrations/image.py`` writes it.
+
+A hook imports this file by itself, as ``lean``: the package around it comes from the image.
+"""
+
+import gc
+import sys
+from marshal import loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+
+class Variables:
+    """Stands in for the abstract mapping under ``os.environ``. All but its commonest methods are the real ones'."""
+
+    def get(self, key: str, default: object = None) -> object:
+        """Return the variable's value, or `default`."""
+        try:
+            return self[key]  # type: ignore[index]  # by the class in ``os``
+        except KeyError:  # it is not set
+            return default
+
+    def __contains__(self, key: str) -> bool:
+        return self.get(key) is not None
+
+    def keys(self) -> object:
+        """Return the names of all variables."""
+        return dict.fromkeys(self).keys()  # type: ignore[call-overload]
+
+    def items(self) -> object:
+        """Return the names of all variables, with their values."""
+        return dict(self).items()  # type: ignore[call-overload]
+
+    def __getattr__(self, name: str) -> object:
+        from _collections_abc import MutableMapping
+
+        found = getattr(MutableMapping, name)
+        if hasattr(found, "__get__"):
+            return found.__get__(self)
+        return found
+
+
+def _check_methods(*kind_and_names: object) -> object:
+    from _collections_abc import _check_methods as check  # type: ignore[attr-defined]
+
+    return check(*kind_and_names)
+
+
+# ``os`` loads all abstract classes for one of them, and ``from __future__`` a module for a name that is never used: a
+# fifth of an interpreter's start.
+Module = type(sys)
+if "_collections_abc" not in sys.modules:
+    gc.set_threshold(50_000)  # a check ends before there is much garbage; looking for it costs up to 1 ms
+    lean = sys.modules["_collections_abc"] = Module("lean")
+    lean.MutableMapping, lean.Mapping, lean._check_methods = Variables, dict, _check_methods  # type: ignore[attr-defined]
+    try:
+        import os
+    except ImportError:  # another release of Python wants more of it
+        sys.modules.pop("os", None)
+    del sys.modules["_collections_abc"]
+    import os
+else:
+    import os
+sys.modules.setdefault("__future__", Module("lean")).annotations = None  # type: ignore[attr-defined]
+
+PACKAGE = "swarm_hook_core"
+MACHINERY = sys.modules.get("_frozen_importlib_external")  # missing in another interpreter than CPython: no image there
+FORMAT = "swarm hooks 1 " + getattr(MACHINERY, "MAGIC_NUMBER", b"").hex()  # of this version's bytecode
+COMPILED = ("_json", "_sqlite3", "binascii", "fcntl")
+LONGEST_INDEX = 1 << 15  # bytes
+Spec = type(sys.__spec__)  # ``importlib.machinery.ModuleSpec``
+Code = type(_check_methods.__code__)
+
+
+class Loader:
+    """Runs the code that a module's spec holds as its `loader_state`."""
+
+    def create_module(self, spec: "ModuleSpec") -> None:
+        """Have the module made as usual."""
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """Run the module's code."""
+        spec = module.__spec__
+        assert spec is not None
+        module.__file__, code, spec.loader_state = spec.origin, spec.loader_state, None
+        exec(code, module.__dict__)
+
+
+class Image(Loader):
+    """Imports the hook core, and a hook's own modules, from the image of a plugin.
+
+    root        the plugin's folder
+    keys        of the hook's own modules, by their names: the path of a source below `root`, without its ending
+    index       a line for each module: key, place in the file, length, time (ns) and size of its source, ``p`` for a
+                package
+    has_missed  True if a module had to be imported without the image
+    """
+
+    def __init__(self, root: str):
+        self.root = root
+        self.keys = {"launch": "integrations/launch"}
+        self.path = f"{root}/integrations/__pycache__/hook.{sys.implementation.cache_tag}.image"
+        self.index, self.handle = "", -1
+        self.has_missed = False
+        if MACHINERY is not None:
+            sys.meta_path.insert(0, self)
+        try:
+            self.handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            if not _is_own(os.fstat(self.handle)):
+                return
+            head, mark, index = os.pread(self.handle, LONGEST_INDEX, 0).partition(b"\0")[0].decode().partition("\n")
+            if head == FORMAT and mark:
+                self.index = "\n" + index
+        except (OSError, ValueError, AttributeError):  # missing or broken; Windows has no such call
+            pass
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
+        """Return the spec of a module in the image; None for any other, and for one with another source by now."""
+        key = self.keys.get(name) or (name.startswith(PACKAGE) and name.replace(".", "/"))
+        if not key:
+            return compiled(name)
+        place = self.index.find(f"\n{key}\t")
+        if place >= 0:
+            try:
+                return self._spec(name, *self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
+            except (OSError, ValueError, EOFError, TypeError):
+                pass  # the source has changed or gone, or the image is torn
+        self.has_missed = True
+        return None
+
+    def _spec(self, name: str, key: str, start: str, length: str, time: str, size: str, kind: str) -> "ModuleSpec":
+        folder = f"{self.root}/{key}"
+        file = folder + ".py"
+        if kind:
+            file = folder + "/__init__.py"
+        found = os.stat(file)
+        code = loads(os.pread(self.handle, int(length), int(start)))
+        if found.st_mtime_ns != int(time) or found.st_size != int(size) or type(code) is not Code:
+            raise ValueError(f"{file} is not as it was")
+        spec = Spec(name, self, origin=file, loader_state=code)  # type: ignore[arg-type]
+        if kind:
+            spec.submodule_search_locations = [folder]
+        return spec
+
+
+def _is_own(found: "os.stat_result") -> bool:
+    """Return True if nobody but this user, or root, can have written the file.
+
+    The image is code. A second name may be a link that another user has made to a file of this one.
+    """
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o022 and found.st_nlink == 1
+
+
+def compiled(name: str) -> "ModuleSpec | None":
+    """Return the spec of one of Python's own compiled modules, without a search of all folders before its own."""
+    if name not in COMPILED:
+        return None
+    machinery, imp = sys.modules["_frozen_importlib_external"], sys.modules["_imp"]
+    for folder in sys.path:
+        if folder.endswith("/lib-dynload"):
+            path = f"{folder}/{name}{imp.extension_suffixes()[0]}"
+            if os.path.isfile(path):
+                loader = machinery.ExtensionFileLoader(name, path)
+                found: ModuleSpec | None = machinery.spec_from_file_location(name, path, loader=loader)
+                return found
+    return None
+
+
+image: "Image | None" = None
+
+
+def use_image() -> Image:
+    """Import from the image of the plugin around this file from now on; return it."""
+    global image
+    if image is None:
+        image = Image(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return image

@@ -1,0 +1,84 @@
+"""The uncommitted lines of a file by session, for the words of a denial and for a commit of a shared file.
+
+The answer to a call waits for them, and a client lets a call go ahead that is not answered within 5 seconds (Claude
+Code, Codex). So only the files whose turn comes in time are looked up.
+"""
+
+from __future__ import annotations
+
+import time
+
+from swarm_hook_core.traces import journal_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from swarm_hook_core.traces.versions.lines import Line
+
+MOST = 20  # files with their lines looked up
+SECONDS = 0.5  # for the lines of all files of a call; the first file has them in any case
+
+
+class Patience:
+    """The time for the lines of all files of one call. It begins with the first file."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+
+    def left(self) -> float:
+        """Return the seconds that are left, 0 without any."""
+        now = time.monotonic()
+        self._end = self._end or now + SECONDS
+        return max(0.0, self._end - now)
+
+
+class SharedFiles:
+    """Those of `paths` with uncommitted changes of the session with the journal `name`, beside others'.
+
+    files      their paths; a file without lines counts as shared, and one without time to look it up
+    is_unsure  True if some of their lines may be this session's or another's, and nothing tells which in time
+    """
+
+    __slots__ = ("files", "is_unsure")
+
+    def __init__(self, paths: Iterable[str], name: str, patience: Patience):
+        self.files: list[str] = []
+        self.is_unsure = False
+        for path in list(paths)[:MOST]:
+            seconds = patience.left()
+            if not seconds:
+                self.files.append(path)
+                self.is_unsure = True
+                continue
+            lines = _uncommitted_lines(path, seconds)
+            if lines is None or any(_is_by(line, name) for line in lines):
+                self.files.append(path)
+                self.is_unsure = self.is_unsure or any(_may_be_by(line, name) for line in lines or ())
+
+
+def has_lines_of(path: str, name: str, patience: Patience) -> bool:
+    """Return True if the file has uncommitted lines by the session alone with the journal of this `name`.
+
+    True also without time to look them up.
+    """
+    seconds = patience.left()
+    return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds) or ())
+
+
+def _uncommitted_lines(path: str, seconds: float) -> list[Line] | None:
+    """Return the added and removed lines; None for a file without lines, or if git does not answer."""
+    from swarm_hook_core.traces.versions.lines import NoLines, changes_of
+
+    try:
+        return [line for change in changes_of(path, seconds) for line in (*change.removed, *change.added)]
+    except (NoLines, OSError):
+        return None  # nothing tells whose they are
+
+
+def _is_by(line: Line, name: str) -> bool:
+    return line.author is not None and journal_name(*line.author.session) == name
+
+
+def _may_be_by(line: Line, name: str) -> bool:
+    return line.author is None and any(journal_name(*author.session) == name for author in line.authors)

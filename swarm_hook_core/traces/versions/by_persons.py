@@ -1,0 +1,94 @@
+"""Writes that are certainly a person's: saves that an editor reports (`swarm-mcp lsp`), and undos.
+
+They are noted beside the versions of sessions, in a journal and a folder of their own:
+
+    <state>/kept/<place>/person.undo/%journal      entries of the kind ``is``
+    <state>/kept/<place>/person.undo/<path>...     the content before and after
+
+Two entries tell a save: of the tool `SAVING`, with the content as the editor last read it, and of the tool `SAVED`. The
+step between the two is the person's, also if a session's command ran at that time.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.state import make_private, open_in_private, write_all
+from swarm_hook_core.traces import AFTER, LOOK, entry, first_line, journal, kept_dir, keys_of, place_of, version_path
+from swarm_hook_core.traces.versions import keep_missing, keep_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.watching.snapshot import Snapshot
+
+PERSONS = "person.undo"  # the journal's name; undos came first
+OWNER = ("person", "")  # of that journal
+JOURNAL = "%journal"  # its file in the folder of its versions
+SAVING, SAVED = "swarm:saving", "swarm:saved"  # the tools of entries about a save
+JOURNAL_BYTES = 256 * 1024  # of a part; there are two
+
+
+class Content:
+    """The content of a file at the time `at_ns`, with its state then."""
+
+    __slots__ = ("at_ns", "state", "data")
+
+    def __init__(self, at_ns: int, state: Snapshot, data: bytes):
+        self.at_ns = at_ns
+        self.state = state
+        self.data = data
+
+
+def note_save(path: str, before: Content | None, after: Content) -> None:
+    """Note that a person has saved the file at `path`, links resolved. Raises OSError.
+
+    before  the content that the editor last read, None if it is unknown
+    """
+    place = place_of(os.path.dirname(path))
+    lines = []
+    for content, mark, tool in ((before, LOOK, SAVING), (after, AFTER, SAVED)):
+        if content is None:
+            continue
+        target = f"{version_path(place, PERSONS, path)}{mark}{content.at_ns}"
+        if content.state.exists:
+            keep_text(content.data, target, content.at_ns, content.state.mode)
+        else:
+            keep_missing(target, content.at_ns)
+        lines += [entry(content.at_ns, "is", "", tool, key, str(content.state)) for key in keys_of(path)]
+    add(journal_path(place), OWNER, os.path.dirname(path), lines)
+
+
+def add(path: str, owner: tuple[str, str], folder: str, lines: list[bytes]) -> None:
+    """Add entries about files in `folder` to the journal at `path` of `owner`. Raises OSError."""
+    make_private(os.path.dirname(path))
+    handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        size = os.fstat(handle).st_size
+        if not size:
+            lines = [first_line(*owner, folder), *lines]
+        write_all(handle, b"\n" + b"".join(lines))
+        if size > JOURNAL_BYTES and owner == OWNER:
+            journal.rotate(path, handle)
+    finally:
+        os.close(handle)
+
+
+def journal_path(place: str) -> str:
+    """Return the path of the journal of persons in `place`. It need not exist."""
+    return os.path.join(kept_dir(place), PERSONS, JOURNAL)
+
+
+def saves_of(place: str, path: str) -> set[int]:
+    """Return the times of change (ns) that the file at `path`, links resolved, got by saves of persons."""
+    try:
+        data = journal.read(journal_path(place))
+    except OSError:
+        return set()  # a person has saved nothing here
+    states = [one.text.split(" ") for one in journal.newest_first(data, path, ("is",)) if one.tool == SAVED]
+    return {int(words[3]) for words in states if len(words) > 3 and words[3].isdigit()}
+
+
+def has_sessions(path: str) -> bool:
+    """Return True if a session has been at work in the repository of the file at `path`: a save is noted only then."""
+    place = place_of(os.path.dirname(path))
+    return os.path.isdir(place) or os.path.isdir(kept_dir(place))

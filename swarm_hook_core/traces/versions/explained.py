@@ -1,0 +1,242 @@
+"""One step of a file, parted by what the inputs of write tools explain.
+
+Between two known contents of a file there are calls with known inputs. Each is replayed on the content before it. The
+lines that an input brings, and those that it removes, are its call's, whenever the write was made. What is left over
+between the last replayed content and the one that was found is another's.
+
+A call may have failed, or its user may have refused it: its lines are not there. If nothing of it is there, and all
+that it would remove still is, it counts as never made. If what it would remove is gone but nothing that it would bring
+is there, another one may have removed it: then both are authors.
+
+A client may run a formatter after a call. A change that only lays out anew the lines that a call has just brought (the
+same letters and digits in the same order) is that call's. Another change beside such a one may be the formatter's or a
+person's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Lines = Counter[bytes]
+    # the possible contents after a call, by the content before it
+    Replay = Callable[["bytes | None"], "list[bytes | None]"]
+
+MOST_CALLS = 60  # of one step that are parted; of more, the first ones count as one
+MOST_TESTED = 40  # calls that are left out in turn, to see if they were made
+EXACT_UP_TO = 2000  # lines that are compared exactly
+
+
+class Part:
+    """A content that one call has left.
+
+    call      the caller's own value for the call; of several, the last one
+    content   None: no file
+    is_sure   False if another author may have removed what the call would have removed
+    others    calls that may have left it just as well
+    """
+
+    __slots__ = ("call", "content", "is_sure", "others")
+
+    def __init__(self, call: Any, content: bytes | None, is_sure: bool = True):
+        self.others: list[Any] = []
+        self.call = call
+        self.content = content
+        self.is_sure = is_sure
+
+
+class Explained:
+    """The result.
+
+    parts      the contents that calls have left, in order; the last one is `after` if nothing is left over
+    fitting    calls that were replayed, or changed nothing: their writes are over
+    unfitting  calls with an input that did not fit: they may have made what is left over, or have failed
+    formatted  True if a formatter has changed lines of the calls
+    """
+
+    __slots__ = ("parts", "fitting", "unfitting", "formatted")
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self.fitting: list[Any] = []
+        self.unfitting: list[Any] = []
+        self.formatted = False
+
+
+def explain(
+    before: bytes | None, after: bytes | None, calls: Sequence[tuple[Any, Replay, bool]]
+) -> Explained:  # fmt: skip
+    """Part the step from `before` to `after`; None: no file.
+
+    `calls`: ``[(value, replay, may be made later)]`` in the order of time.
+    """
+    found = Explained()
+    made = _replayed(before, after, calls, found)
+    if _last(before, made) != after:
+        made = _without_unmade(before, after, made, calls, found)
+    found.parts = [Part(calls[index][0], content) for index, content in made]
+    found.fitting += [calls[index][0] for index, _content in made]
+    last = _last(before, made)
+    if found.unfitting:
+        for part, (index, _content) in zip(found.parts[:MOST_TESTED], made):
+            if _last(before, _replayed(before, after, calls, None, without=index)) == last:
+                part.others = list(found.unfitting)
+    if last != after and made:
+        wanted, base = _counted(after), before
+        for part, (index, content) in zip(found.parts, made):
+            part.is_sure = _is_evident(base, content, wanted) or _is_needed(before, after, made, calls, index)
+            base = content
+        _add_formatted(found, before, after)
+    found.parts = _few(found.parts)
+    return found
+
+
+def _last(before: bytes | None, made: list[tuple[int, bytes | None]]) -> bytes | None:
+    if not made:
+        return before
+    return made[-1][1]
+
+
+def _replayed(
+    before: bytes | None, after: bytes | None, calls: Sequence[tuple[Any, Replay, bool]], found: Explained | None,
+    without: int = -1,
+) -> list[tuple[int, bytes | None]]:  # fmt: skip
+    """Return ``[(index of the call, content after it)]`` of the calls that change something."""
+    made: list[tuple[int, bytes | None]] = []
+    content = before
+    for index, (call, replay, _is_open) in enumerate(calls):
+        options = [content]
+        if index != without:
+            options = replay(content)
+        if not options:
+            if found is not None:
+                found.unfitting.append(call)
+            continue
+        best = options[0]
+        if after in options:
+            best = after
+        elif len(options) > 1:
+            wanted = _counted(after)
+            best = min(options, key=lambda option: _distance(_counted(option), wanted))
+        if best != content:
+            made.append((index, best))
+            content = best
+        elif found is not None and index != without:
+            found.fitting.append(call)
+    return made
+
+
+def _without_unmade(
+    before: bytes | None, after: bytes | None, made: list[tuple[int, bytes | None]],
+    calls: Sequence[tuple[Any, Replay, bool]], found: Explained,
+) -> list[tuple[int, bytes | None]]:  # fmt: skip
+    """Return `made` without the calls that were never made, as far as the content that was found tells."""
+    kept = list(calls)
+    wanted, base, unmade = _counted(after), before, []
+    for index, content in made:
+        old, new = _counted(base), _counted(content)
+        brought, removed = new - old, old - new
+        if not any(wanted[line] > old[line] for line in brought) and all(wanted[line] >= old[line] for line in removed):
+            unmade.append(index)
+        base = content
+    for index in unmade[:MOST_TESTED]:
+        if _is_needed(before, after, made, kept, index):
+            continue
+        call, _replay, is_open = kept[index]
+        kept[index] = (call, lambda content: [content], is_open)
+        if not is_open:
+            found.fitting.append(call)
+        made = _replayed(before, after, kept, None)
+    return made
+
+
+def _is_evident(base: bytes | None, content: bytes | None, wanted: Lines) -> bool:
+    """Return True if a line that the call has brought is there; of a call that only removes, if all that is gone."""
+    old, new = _counted(base), _counted(content)
+    brought, removed = new - old, old - new
+    if brought:
+        return any(wanted[line] > old[line] for line in brought)
+    return all(wanted[line] < old[line] for line in removed)
+
+
+def _is_needed(
+    before: bytes | None, after: bytes | None, made: list[tuple[int, bytes | None]],
+    calls: Sequence[tuple[Any, Replay, bool]], index: int,
+) -> bool:  # fmt: skip
+    """Return True if the content that was found is farther away without this call: a later one may rest upon it."""
+    if len(made) > MOST_TESTED:
+        return False
+    wanted = _counted(after)
+    without = _replayed(before, after, calls, None, without=index)
+    return _distance(_counted(_last(before, without)), wanted) > _distance(_counted(_last(before, made)), wanted)
+
+
+def _counted(content: bytes | None) -> Lines:
+    return Counter(split_lines(content or b""))
+
+
+def _distance(one: Lines, other: Lines) -> int:
+    return sum(((one - other) + (other - one)).values())
+
+
+def _few(parts: list[Part]) -> list[Part]:
+    """Return the last parts. The first of them has the lines of all earlier ones: any of their calls may be its own."""
+    few = parts[-MOST_CALLS:]
+    for part in parts[:-MOST_CALLS]:
+        few[0].others += [part.call, *part.others]
+        few[0].is_sure = few[0].is_sure and part.is_sure
+    return few
+
+
+# ------------------------------------------------------------------------------------------- formatters
+
+
+def _add_formatted(found: Explained, before: bytes | None, after: bytes | None) -> None:
+    """Add a part with the changes of the calls' own lines that a formatter may have made, if there are any."""
+    last = found.parts[-1]
+    if last.content is None or after is None:
+        return
+    old, new = split_lines(last.content), split_lines(after)
+    own, base = Counter[bytes](), before
+    for part in found.parts:
+        own |= _counted(part.content) - _counted(base)
+        base = part.content
+    made: list[bytes] = []
+    has_any = False
+    at_old = at_new = 0
+    parts = equal_parts(old, new, exact_up_to=EXACT_UP_TO) or []
+    for old_start, new_start, size in [*parts, (len(old), len(new), 0)]:
+        one, other = old[at_old:old_start], new[at_new:new_start]
+        if (one or other) and _is_layout(one, other, own, old[max(at_old - 1, 0) : old_start + 1]):
+            made += other
+            has_any = True
+        else:
+            made += one
+        made += old[old_start : old_start + size]
+        at_old, at_new = old_start + size, new_start + size
+    if has_any:
+        found.formatted = True
+        found.parts.append(Part(last.call, b"".join(made)))
+
+
+def _is_layout(old: list[bytes], new: list[bytes], own: Lines, around: list[bytes]) -> bool:
+    """Return True if the change keeps all letters and digits of lines that calls have just brought.
+
+    `around`: the lines, and those beside them: a blank line is put in or taken out beside them.
+    """
+    if _letters(old) != _letters(new):
+        return False
+    if any(line.strip() for line in old):
+        return all(own[line] for line in old if line.strip())
+    return any(own[line] for line in around if line.strip())
+
+
+def _letters(lines: list[bytes]) -> str:
+    text = b"".join(lines).decode("utf-8", "surrogateescape")
+    return "".join(letter for letter in text if letter.isalnum())

@@ -1,0 +1,217 @@
+"""One card per session: its work, its files and locks, and the reasons why it needs a person."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import islice
+from typing import NamedTuple
+
+from swarm_hook_core import prompts
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.naming import UNNAMED
+from swarm_hook_core.wording import duration
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import Happening
+from swarm_mcp.answers.views import short
+from swarm_mcp.answers.work import message_row
+from swarm_mcp.domain import task as states
+from swarm_mcp.domain.lock import Denial
+from swarm_mcp.domain.message import SYSTEM, Message
+from swarm_mcp.domain.session import REMOTE, onlooker
+from swarm_mcp.domain.task import Task
+from swarm_mcp.store import Store
+from swarm_mcp.view.overview.edit_events import Names
+from swarm_mcp.view.overview.lines import Line
+from swarm_mcp.view.overview.now import Hold, Now, SessionNow, near
+from swarm_mcp.view.overview.work import Share, Work
+
+HOUR = 3600
+OFTEN = 3  # refusals in an hour after which a session is stuck
+READ = 200  # newest messages, and tasks of each state, of a checkout that are looked through
+QUOTED = 60  # characters of a message
+STUCK, REFUSED, UNREAD, UNCOMMITTED, GONE = "stuck", "refused", "unread", "uncommitted", "gone"
+ORDER = (STUCK, REFUSED, UNREAD, UNCOMMITTED, GONE)  # the most urgent first
+
+
+class Reason(NamedTuple):
+    """A reason why a session needs a person (one of `ORDER`), in words, and the command to run."""
+
+    kind: str
+    words: str
+    command: str
+
+
+class Doing(NamedTuple):
+    """The present work of a session: a task (`task_id`), or the words of its prompt or of its newest lock."""
+
+    words: str
+    task_id: str
+
+
+class File(NamedTuple):
+    """An uncommitted file of a session. `share` is None if git has no answer yet, or for another machine."""
+
+    path: str
+    share: Share | None
+
+
+class Card(NamedTuple):
+    """One session. `session` is its key among `Work.shares`; `refused` its last refusal within the hour, or None.
+
+    `locks`: its locks among those shown, each with the path. `commands`: further commands for a person.
+    """
+
+    row: SessionNow
+    session: tuple[str, str]
+    doing: Doing | None
+    reasons: list[Reason]
+    files: list[File]
+    locks: list[tuple[str, Hold]]
+    waits: list[Line]
+    refused: Happening | None
+    refusals: int
+    commands: list[str]
+
+
+def cards(store: Store, shown: Now, people: People, found: Work, refused: list[Happening]) -> list[Card]:
+    """Return a card for each session of a checkout, those that need a person first.
+
+    `refused`: the refusals of the last `HOUR`, the last one first.
+    Sessions that have gone have a card as long as uncommitted work of theirs is there.
+    """
+    facts = _Facts(store, shown, people, found, refused)
+    made = [facts.card(row) for row in shown.sessions]
+    live = {card.session for card in made}
+    made += [facts.gone(session) for session in found.shares if any(session) and session not in live]
+    made.sort(key=lambda card: min((ORDER.index(one.kind) for one in card.reasons), default=len(ORDER)))
+    return made
+
+
+class _Facts:
+    """The facts of a checkout that its cards share, each read once."""
+
+    def __init__(self, store: Store, shown: Now, people: People, found: Work, refused: list[Happening]):
+        self._scope, self._people, self._work, self._names = shown.scope, people, found, Names(store, people)
+        self._by_id = {row.id: row for row in shown.sessions}
+        self._lines = shown.lines.waiting
+        self._locks: dict[str, list[tuple[str, Hold]]] = {}
+        for file in shown.files:
+            for hold in file.holds:
+                self._locks.setdefault(hold.instance_id, []).append((file.path, hold))
+        self._refused: dict[str, list[Happening]] = {}
+        for one in refused:
+            self._refused.setdefault(one.instance_id, []).append(one)
+        # The events leave out repeats within a minute. A session in a hurry is counted by its storm.
+        self._storms: dict[str, list[Denial]] = {}
+        for denial in store.storms.known(shown.scope, READ, OFTEN):
+            self._storms.setdefault(denial.instance_id, []).append(denial)
+        self._unread: dict[str, list[Message]] = {}
+        for _, message in islice(store.messages.walk(shown.scope, viewer=people.viewer), READ):
+            if not message.read and message.recipient and message.sender != SYSTEM:
+                self._unread.setdefault(message.recipient, []).append(message)
+        self._prompts = prompts.kept()
+        self._tasks: dict[str, Task] = {}
+        viewer = onlooker(people.viewer, shown.scope)
+        for state in (states.IN_PROGRESS, states.CLAIMED):
+            for _, task in islice(store.tasks.walk(viewer, state), READ):
+                self._tasks.setdefault(task.assignee or "", task)
+
+    def card(self, row: SessionNow) -> Card:
+        session = (row.runtime, row.client_id)
+        locks, refused = self._locks.get(row.id, []), self._refused.get(row.id, [])
+        waits = [line for line in self._lines if line.instance_id == row.id]
+        files = self._files(row.id, session)
+        counts = self._refusals(row.id, refused)
+        reasons = [*self._stuck(waits), *self._often_refused(counts), *self._unread_by(row)]
+        commands = []
+        if files and row.runtime != REMOTE:
+            look = f"swarm-mcp diff --session {short(row.id)}"
+            if row.state == "idle":
+                reasons.append(Reason(UNCOMMITTED, f"finished its turn; {_files(len(files))} not committed", look))
+            else:
+                commands.append(look)
+        last = refused[0] if refused else None
+        return Card(
+            row, session, self._doing(row, locks), reasons, files, locks, waits, last, sum(counts.values()), commands
+        )
+
+    def gone(self, session: tuple[str, str]) -> Card:
+        """Return the card of a session that has gone, and left uncommitted work."""
+        (_id, name), number = self._names.of(session), session[1][:8]
+        files = [File(one.path, one) for one in self._work.shares[session]]
+        row = SessionNow("", self._scope, name, session[0], GONE, "", None, True, 0, 0, len(files), session[1])
+        look = f"swarm-mcp diff --session {shlex.quote(number)}"
+        reason = Reason(GONE, f"has gone; {_files(len(files))} not committed", look)
+        undo = f"swarm-mcp undo --session {shlex.quote(number)} --dry-run"
+        return Card(row, session, None, [reason], files, [], [], None, 0, [undo])
+
+    def _files(self, instance_id: str, session: tuple[str, str]) -> list[File]:
+        shares = {one.path: one for one in self._work.shares.get(session, ())}
+        paths = dict.fromkeys(one.path for one in self._work.edits if one.instance_id == instance_id)
+        return [File(path, shares.get(path)) for path in paths]
+
+    def _doing(self, row: SessionNow, locks: list[tuple[str, Hold]]) -> Doing | None:
+        task = self._tasks.get(row.id)
+        if task:
+            return Doing(task.title, task.id)
+        if row.name != UNNAMED and prompts.name_in(row.runtime, row.client_id) in self._prompts:
+            return Doing(prompts.first_words(row.runtime, row.client_id), "")
+        note = next((hold.note for _, hold in locks if hold.note), "")
+        if note:
+            return Doing(note, "")
+        return None
+
+    def _stuck(self, waits: list[Line]) -> list[Reason]:
+        """Return a reason for each wait for a lock of an idle session."""
+        found = []
+        for line in waits:
+            for one in line.obstacles:
+                holder = self._by_id.get(one.instance_id)
+                if one.lock_id and holder and holder.state == "idle":
+                    file = near(one.file, self._scope) or "a file"
+                    words = f"waits for {file}, {duration(line.waited)} so far: {holder.name} holds it and is idle"
+                    command = f"swarm-mcp unlock {word(file)} --as {short(holder.id)}"
+                    found.append(Reason(STUCK, words, command))
+        return found
+
+    def _refusals(self, instance_id: str, refused: list[Happening]) -> dict[str, int]:
+        """Return ``{file: number of refusals}`` of a session within the hour."""
+        counts: dict[str, int] = {}
+        for one in refused:
+            counts[one.file] = counts.get(one.file, 0) + 1
+        for storm in self._storms.get(instance_id, ()):
+            counts[plain(storm.file)] = max(storm.times or 0, counts.get(plain(storm.file), 0))
+        return counts
+
+    def _often_refused(self, counts: dict[str, int]) -> list[Reason]:
+        times = sum(counts.values())
+        if times < OFTEN:
+            return []
+        file = near(max(counts, key=lambda one: counts[one]), self._scope)
+        if not file:
+            return [Reason(REFUSED, f"was refused {times} times within the hour", "swarm-mcp log")]
+        words = f"was refused {times} times within the hour, most often {file}"
+        return [Reason(REFUSED, words, f"swarm-mcp why {word(file)}")]
+
+    def _unread_by(self, row: SessionNow) -> list[Reason]:
+        unread = self._unread.get(row.id, [])
+        if not unread:
+            return []
+        first = message_row(unread[-1], self._people)
+        text = " ".join(first.text.split())
+        if len(text) > QUOTED:
+            text = f"{text[: QUOTED - 1]}…"
+        count = f"{len(unread)} messages" if len(unread) > 1 else "a message"
+        words = f"has not read {count}; {first.sender} wrote “{text}”"
+        return [Reason(UNREAD, words, f"swarm-mcp msg wake {short(row.id)} 'Read your messages'")]
+
+
+def _files(count: int) -> str:
+    if count == 1:
+        return "1 file is"
+    return f"{count} files are"
+
+
+def word(file: str) -> str:
+    """Return a file name as one word of a shell."""
+    return shlex.quote(f"./{file}" if file.startswith("-") else file)

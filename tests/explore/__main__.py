@@ -1,0 +1,90 @@
+"""Explores schedules: python -m explore [--seconds S | --count N] [--first SEED] [--cores N] [--page FILE]
+
+``--replay FILE`` runs one schedule again, from the file that a violation was written to, and prints its steps.
+``--fault NAME`` plants a fault of `faults` first. The exit status is 1 if a property did not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from explore import build
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def main() -> int:
+    """Run the command line; return the exit status."""
+    parser = argparse.ArgumentParser(prog="explore", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--count", type=int, help="so many schedules instead, on each core")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--replay", type=Path)
+    parser.add_argument("--fault", default="")
+    parser.add_argument("--page", type=Path, help="write the figures into this page")
+    parser.add_argument(
+        "--out", type=Path, default=Path(tempfile.gettempdir()) / "swarm-explored", help="for violations"
+    )
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    cores = given.cores
+    if given.replay:
+        cores, given.fault = 1, json.loads(given.replay.read_text())["fault"]
+    begun = time.monotonic()
+    reports = [json.loads(line) for line in _run(given, cores)]
+    if given.replay:
+        print("\n".join(reports[0]["steps"]), *reports[0]["violations"], sep="\n")
+        return int(bool(reports[0]["violations"]))
+    took = time.monotonic() - begun
+    schedules, violations = (
+        sum(one["schedules"] for one in reports),
+        [one for each in reports for one in each["violations"]],
+    )
+    processor = sum(one["processor"] for one in reports)
+    print(
+        f"{schedules} schedules, {sum(one['steps'] for one in reports)} stops, {len(violations)} violations in {took:.0f} s:"
+        f" {schedules / max(processor, 0.001):.0f} schedules a second of processor time"
+    )
+    for violation in violations:
+        print(f"{violation['words']}\n    make explore REPLAY={violation['file']}")
+    if given.page:
+        from explore.page import write
+
+        write(given.page, reports, took)
+    return int(bool(violations))
+
+
+def _run(given: argparse.Namespace, cores: int) -> list[str]:
+    library, program = build.library(), build.first_look()
+    started = []
+    for core in range(cores):
+        job = {
+            "core": core, "cores": cores, "first": given.first, "seconds": given.seconds, "count": given.count,
+            "replay": str(given.replay or ""), "fault": given.fault, "out": str(given.out), "program": str(program),
+        }  # fmt: skip
+        environment = {
+            **os.environ, "LD_PRELOAD": str(library), "PYTHONHASHSEED": "0", "PYTHONPATH": str(TESTS),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+        words = [sys.executable, "-m", "explore.run", json.dumps(job)]
+        started.append(subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True))
+    lines = []
+    for process in started:
+        out, _ = process.communicate()
+        if process.returncode:
+            print(f"a server ended with status {process.returncode}\n{out}", file=sys.stderr)
+            sys.exit(2)
+        lines.append(out.splitlines()[-1])
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""The folder that others can see: store, state and checkout. It is put back before each schedule."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from swarm_hook_core.process import start_time
+from swarm_hook_core.traces import claims
+from swarm_mcp.store import Store
+from swarm_mcp.store.sessions import Registration
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = "first\nlast\n"
+FILES = ("notes.md", "other.md")
+LEASE = 86400
+
+
+class Ground:
+    """The folders below `root`. Its path has always the same length, since names are made of digests of paths."""
+
+    def __init__(self, root: str):
+        self.root = root
+        self.state, self.home, self.work = (os.path.join(root, name) for name in ("state", "home", "work"))
+        self.store = os.path.join(self.home, "swarm.db")
+        self.template: dict[str, bytes] = {}
+        self.sessions: list[Any] = []
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables of explored processes."""
+        return {
+            "HOME": self.home, "SWARM_DB_PATH": self.store, "SWARM_STATE_DIR": self.state,
+            "SWARM_CONFIG_DIR": os.path.join(self.home, "config"), "PYTHONHASHSEED": "0", "PATH": os.environ["PATH"],
+        }  # fmt: skip
+
+    def make(self, processes: int) -> None:
+        """Make the ground once, with a live session for each process."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        for folder in (self.state, self.home, self.work):
+            os.makedirs(folder, mode=0o700)
+        with Store(self.store) as store:
+            for process in range(processes):
+                given = {"runtime": "claude-code", "session_id": session_id(process), "client": (1, start_time(1))}
+                request = Registration(
+                    self.work,
+                    label=f"session {process}",
+                    preassigned_id=f"instance-{process}",
+                    lease_seconds=LEASE,
+                    **given,
+                )
+                self.sessions.append(store.instances.register(request))
+        with open(self.store, "rb") as file:
+            self.template[self.store] = file.read()
+        for name in FILES:
+            self.template[os.path.join(self.work, name)] = TEXT.encode()
+        self.put_back()
+
+    def put_back(self, has_old_claim: bool = False) -> None:
+        """Remove all that a schedule has left, and write the first contents."""
+        for ending in ("", "-wal"):
+            if os.path.lexists(self._synced(ending)):
+                os.unlink(self._synced(ending))
+        for folder in (self.state, self.home, self.work):
+            for entry in os.scandir(folder):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    os.unlink(entry.path)
+        for path, content in self.template.items():
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+            os.write(handle, content)
+            os.close(handle)
+        if has_old_claim:
+            path = os.path.join(self.work, FILES[0])
+            claims.make(path, path, "claude-code", session_id(9), "", "Edit", time.time_ns())
+
+    def _synced(self, ending: str) -> str:
+        return f"{self.root}.synced.swarm.db{ending}"
+
+    def lose_power(self, kept: int) -> None:
+        """Let a power cut take all that was not synced, of the store (bit 0 of `kept`) and of its log (bit 1).
+
+        Entries of the folder count as synced with it: names are lost by no cut.
+        """
+        for bit, ending in ((1, ""), (2, "-wal")):
+            path, synced = self.store + ending, self._synced(ending)
+            if kept & bit or not os.path.exists(path):
+                continue
+            content = b"" if ending else self.template[self.store]
+            if os.path.exists(synced):
+                with open(synced, "rb") as file:
+                    content = file.read()
+            with open(path, "wb") as file:
+                file.write(content)
+        if os.path.exists(self.store + "-shm"):
+            os.unlink(self.store + "-shm")  # it is never on a disk
+
+    def left(self) -> list[str]:
+        """Return all files below the ground, relative to it, sorted."""
+        return sorted(
+            os.path.relpath(os.path.join(folder, name), self.root)
+            for folder, _folders, names in os.walk(self.root)
+            for name in names
+        )
+
+
+def session_id(process: int) -> str:
+    return f"{process:08d}-0000-4000-8000-000000000000"
+
+
+def runtime(name: str) -> Any:
+    """Return the RuntimeConfig of a client."""
+    return runpy.run_path(str(ROOT / "integrations" / name / "runtime.py"))["RUNTIME"]

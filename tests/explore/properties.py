@@ -1,0 +1,183 @@
+"""The judge: the properties of each schedule, by the words of its processes and the files that it has left."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import NamedTuple
+
+from explore.ground import Ground
+from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
+from swarm_hook_core.traces import claims
+
+HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
+PATIENCE_MS = 400
+FULL_MS = 20000  # with a fault: the hook records it
+# Each change is one transaction with its event.
+PAIRS = [
+    f"SELECT (SELECT count(*) FROM {table}), (SELECT count(*) FROM events WHERE type = '{event}')"
+    for table, event in (("messages", "message.sent"), ("tasks", "task.created"))
+]
+
+
+class Ended(NamedTuple):
+    """One schedule that has ended.
+
+    words      (process, its words) in the order of the schedule
+    killed     processes that were killed
+    has_lost_power  True if a kill was a power cut: it may take the last commits
+    """
+
+    roles: tuple[str, ...]
+    level: str
+    words: list[tuple[int, list[str]]]
+    decisions: list[Decision]
+    killed: set[int]
+    has_lost_power: bool = False
+
+    def did(self, action: int) -> bool:
+        """Return True if an action of this kind was decided."""
+        return any(decision.action == action for decision in self.decisions)
+
+
+def violations(ended: Ended, ground: Ground) -> list[str]:
+    """Return the properties that do not hold, in a few words each."""
+    by_words = [judge(ended) for judge in (crashes, exclusion, turns, claims_of_tasks, hook_times)]
+    by_files = [judge(ended, ground) for judge in (lost_updates, acknowledged, left_behind)]
+    return [one for found in (*by_words, *by_files) for one in found]
+
+
+def crashes(ended: Ended) -> list[str]:
+    """No process ends by an error that is no refusal; without an injected fault no process fails at all."""
+    found = [f"{process} crashed: {words[1:]}" for process, words in ended.words if words[0] == "crashed"]
+    if not ended.did(FAIL):
+        found += [
+            f"{process} failed: {words[1:]}"
+            for process, words in ended.words
+            if words[0] == "failed" and not is_busy(ended, words)
+        ]
+    return found
+
+
+def is_busy(ended: Ended, words: list[str]) -> bool:
+    """Return True for a wait in vain for a process that was stopped."""
+    return ended.did(PAUSE) and "somebody else" in " ".join(words)
+
+
+def exclusion(ended: Ended) -> list[str]:
+    """A lock has one holder at a time."""
+    found, holder = [], None
+    for process, words in ended.words:
+        if words[0] == "locked":
+            if holder not in (None, process):
+                found.append(f"{process} was given the lock that {holder} holds")
+            holder = process
+        elif words[0] == "unlocks" and holder == process:
+            holder = None
+        elif (
+            words[0] == "writes"
+            and words[2] == "notes.md"
+            and holder not in (None, process)
+            and not ended.did(FAIL)
+            and process not in ended.killed
+        ):
+            begun = [place for place, said in enumerate(ended.words) if said == (process, ["asks", *words[1:]])]
+            taken = [place for place, said in enumerate(ended.words) if said[0] == holder and said[1][0] == "locked"]
+            if begun[-1] > taken[-1]:
+                found.append(f"{process} writes what {holder} has locked")
+    return found
+
+
+def turns(ended: Ended) -> list[str]:
+    """At `turn`, a file that one session writes is its own until its turn ends."""
+    if ended.level != "turn" or ended.did(FAIL) or ended.did(JUMP) or ended.killed:
+        return []
+    if any(one.action == PAUSE and one.value > PATIENCE_MS for one in ended.decisions):
+        return []  # a hook waits so long for a claim that another process is changing, and then lets the call pass
+    found, owner = [], None
+    for process, words in ended.words:
+        if words[0] == "turn" and owner == process:
+            owner = None
+        elif words[0] == "let":
+            if owner not in (None, process):
+                found.append(f"{process} writes what {owner} has claimed for its turn")
+            owner = process
+        elif words[0] == "locked" and owner not in (None, process):
+            found.append(f"{process} was given a lock on what {owner} has claimed for its turn")
+    return found
+
+
+def claims_of_tasks(ended: Ended) -> list[str]:
+    """A task has one claimant."""
+    claimed = [words[1] for _process, words in ended.words if words[0] == "claimed"]
+    return [f"the task {task} was given away twice" for task in set(claimed) if claimed.count(task) > 1]
+
+
+def hook_times(ended: Ended) -> list[str]:
+    """No hook lasts longer than it may."""
+    longest = FULL_MS if ended.did(FAIL) else HOOK_MS
+    found = []
+    for process, words in ended.words:
+        if words[0] == "hook" and int(words[2]) > longest:
+            found.append(f"a hook of {process} took {words[2]} ms")
+    return found
+
+
+def lost_updates(ended: Ended, ground: Ground) -> list[str]:
+    """At `turn` no line is lost. At `keep` a line may be lost if a writer had been told of the other change."""
+    if ended.did(FAIL) or ended.did(JUMP):
+        return []  # hooks fail open
+    with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    told = any(words[0] == "told" for _process, words in ended.words)
+    if told and ended.level != "turn":
+        return []
+    counts: dict[int, int] = {}
+    found = []
+    for process, words in ended.words:
+        if words[0] == "wrote" and words[1] == "Edit":
+            line = f"{process}.{counts.get(process, 0)}\n"
+            counts[process] = counts.get(process, 0) + 1
+            if line not in text and not ended.killed:  # one that is killed may leave half a file
+                found.append(f"the line of {process} was lost, and no writer was told")
+    return found
+
+
+def acknowledged(ended: Ended, ground: Ground) -> list[str]:
+    """The store is whole, and has all that was acknowledged."""
+    connection = sqlite3.connect(ground.store)
+    try:
+        whole = "ok"
+        if ended.did(KILL) or ended.did(FAIL):
+            whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
+        locks = {row[0] for row in connection.execute("SELECT id FROM context")}
+        pairs = [connection.execute(sql).fetchone() for sql in PAIRS]
+        messages = {row[0] for row in connection.execute("SELECT content FROM messages")}
+        tasks = {row[0]: row[1] for row in connection.execute("SELECT id, status FROM tasks")}
+    except sqlite3.DatabaseError as error:
+        return [f"the store is damaged: {error}"]
+    finally:
+        connection.close()
+    found = [f"the store is damaged: {whole}"] * (whole != "ok")
+    found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
+    if ended.has_lost_power and ended.killed:
+        return found
+    standing: dict[int, str] = {}
+    for process, words in ended.words:
+        if words[0] == "locked":
+            standing[process] = words[1]
+        elif words[0] == "unlocks":
+            standing.pop(process, None)
+        elif words[0] == "sent" and words[1] not in messages:
+            found.append(f"the message {words[1]} is lost")
+        elif words[0] == "requested" and words[1] not in tasks:
+            found.append(f"the task {words[1]} is lost")
+    found += [f"the lock of {process} is lost" for process, lock in standing.items() if lock not in locks]
+    return found
+
+
+def left_behind(ended: Ended, ground: Ground) -> list[str]:
+    """No temporary file is left; after kills and faults not beyond the end of the next turn."""
+    if ended.did(KILL) or ended.did(FAIL):
+        claims.sweep()
+    return [f"{name} is left behind" for name in ground.left() if name.endswith(".tmp")]

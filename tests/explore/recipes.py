@@ -1,0 +1,72 @@
+"""The explored schedules: meetings of processes, their level, and the accidents. A seed chooses one of each."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+from explore.world import FAIL, JUMP, KILL, PAUSE, SWITCH, Decision
+
+
+class Plan(NamedTuple):
+    """One schedule to run: the roles of its processes, and their accidents."""
+
+    roles: tuple[str, ...]
+    level: str = "keep"
+    seed: int = 0
+    chances: tuple[int, ...] = (0, 0, 0, 0, 0, 0)  # of each action at a stop, of 65,536
+    most: tuple[int, ...] = (0, 0, 0, 0, 0, 0)  # of each action
+    has_power_cuts: bool = (
+        False  # a kill is a power cut: all processes end, and writes that were not synced may be lost
+    )
+    has_old_claim: bool = False  # a session that has gone has left a claim on the file
+    has_first_look: bool = False  # the program in C stands before the check
+    decisions: tuple[Decision, ...] | None = None  # None: by the seed
+
+
+MEETINGS = (
+    (("locks", "locks"), "keep"),
+    (("edits", "edits"), "turn"),
+    (("edits", "edits"), "keep"),
+    (("messages", "reads_mail"), "keep"),
+    (("overwrites", "edits"), "keep"),
+    (("keeps_lock", "edits"), "keep"),
+    (("tasks", "tasks"), "keep"),
+    (("edits", "edits_and_ends"), "turn"),
+    (("overwrites", "edits"), "turn"),
+    (("locks", "locks", "keeps_lock"), "keep"),
+    (("keeps_lock", "edits"), "turn"),
+    (("overwrites", "overwrites"), "keep"),
+)
+# Accidents beside switches; each set comes in one of ten plans.
+WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL,), (PAUSE,), (JUMP,))
+SWITCHES = (300, 600, 1500, 3000, 6000, 12000, 30000)
+RARE = 600  # once in some 100 stops. Two jumps of the clock could end a session
+
+
+class Focus(NamedTuple):
+    """A part of all plans: one meeting, and its accidents."""
+
+    meeting: int
+    weather: tuple[int, ...] = ()
+    has_power_cuts: bool = False
+    has_old_claim: bool = False
+
+
+def plan(seed: int, focus: Focus | None = None) -> Plan:
+    """Return the plan that a seed stands for, among all or in `focus`."""
+    choose = random.Random(seed)
+    if focus is None:
+        meeting, weather = seed % len(MEETINGS), choose.choice(WEATHERS)
+        has_old_claim = MEETINGS[meeting][1] == "turn" and choose.random() < 0.4
+        focus = Focus(meeting, weather, weather == (KILL,) and choose.random() < 0.4, has_old_claim)
+    roles, level = MEETINGS[focus.meeting]
+    chances, most = [0] * 6, [0] * 6
+    chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
+    for action in focus.weather:
+        chances[action], most[action] = RARE, 1 if action == JUMP else choose.choice((1, 1, 2))
+    has_first_look = choose.random() < 0.3
+    whole = Plan(roles, level, seed, tuple(chances), tuple(most))
+    return whole._replace(
+        has_power_cuts=focus.has_power_cuts, has_old_claim=focus.has_old_claim, has_first_look=has_first_look
+    )

@@ -1,0 +1,229 @@
+"""The deeds of explored processes: each function is the life of one process in one schedule.
+
+A process reports each step it begins and each acknowledgement it gets. `properties` judges these words.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from explore.ground import Ground, session_id
+from explore.world import World
+from swarm_hook_core import lifecycle
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.hooks import SessionEvent
+from swarm_mcp.errors import LockRefused, Refused, SwarmError
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
+from swarm_mcp.store import Store
+
+CLIENT_SECONDS = 0.006  # from the hook's answer to the write; file times have steps of 4 ms
+HANDED_OVER = 77  # the status of the program in front of the check that would have become Python
+
+
+class Process:
+    """One explored process: its session, and its ways to act."""
+
+    def __init__(self, world: World, ground: Ground, number: int, config: Any):
+        self.world, self.ground, self.number = world, ground, number
+        self.id, self.session_id = f"instance-{number}", session_id(number)
+        self.core = HookCore(config)
+        self.say = world.say
+        self.program = ""  # in front of the check
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in the checkout."""
+        return os.path.join(self.ground.work, name)
+
+    def hook(self, event: str, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Run one hook of a call of a tool; return its answer, empty where it says nothing."""
+        payload = {
+            "session_id": self.session_id, "cwd": self.ground.work, "hook_event_name": event, "tool_name": tool,
+            "tool_input": given, "tool_use_id": f"call-{self.number}", "transcript_path": "", "permission_mode": "default",
+        }  # fmt: skip
+        said = io.StringIO()
+        usual, sys.stdout = sys.stdout, said
+        begun, paused = self.world.library.explore_now(), self.world.library.explore_paused()
+        try:
+            if event == "PreToolUse" and self.program and not self._hands_over(json.dumps(payload).encode()):
+                return {}
+            run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
+            run(io.StringIO(json.dumps(payload)))
+        finally:
+            sys.stdout = usual
+            self._tell_time(event, begun, paused)
+        inner: dict[str, Any] = {}
+        if said.getvalue():
+            inner = json.loads(said.getvalue())["hookSpecificOutput"]
+        return inner
+
+    def _tell_time(self, event: str, begun: int, paused: int) -> None:
+        took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
+        self.say("hook", event, took // 1_000_000)
+
+    def _hands_over(self, payload: bytes) -> bool:
+        """Run the program in front of the check. Return True if Python has to check."""
+        source, sink = os.pipe()
+        os.write(sink, payload)
+        os.close(sink)
+        variables = {
+            "EXPLORE_WORLD": self.world.path,
+            "EXPLORE_TASK": str(self.number),
+            "LD_PRELOAD": self.world.preloaded,
+        }
+        words = [self.program, "2", "claude-code", "python", "hook.py", "claude-code", "pre_tool_use"]
+        streams = [(os.POSIX_SPAWN_DUP2, source, 0)]
+        self.world.library.explore_nested(1)
+        pid = os.posix_spawn(self.program, words, {**os.environ, **variables}, file_actions=streams)
+        os.close(source)
+        _, status = os.waitpid(pid, 0)
+        self.world.library.explore_nested(0)
+        self.world.library.explore_released()
+        return os.waitstatus_to_exitcode(status) == HANDED_OVER
+
+    def write(self, name: str, tool: str, text: str = "") -> bool:
+        """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.
+
+        An edit adds the line `text` behind the first one. Return True if the call was let pass.
+        """
+        path = self.path(name)
+        given = {"file_path": path, "content": text}
+        if tool == "Edit":
+            given = {"file_path": path, "old_string": "first\n", "new_string": f"first\n{text}"}
+        self.say("asks", tool, name)
+        answer = self.hook("PreToolUse", tool, given)
+        if answer.get("permissionDecision") == "deny":
+            self.say("denied", tool, name)
+            return False
+        if answer.get("additionalContext"):
+            self.say("told", tool, name)
+        given = answer.get("updatedInput") or given
+        self.say("let", tool, name)
+        time.sleep(CLIENT_SECONDS)
+        self.say("writes", tool, name)
+        text = given.get("content", "")
+        if tool == "Edit":
+            with open(path, encoding="utf-8") as file:
+                old = file.read()
+            if given["old_string"] not in old:
+                self.say("missing", tool, name)
+                return False
+            text = old.replace(given["old_string"], given["new_string"], 1)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.say("wrote", tool, name)
+        mark = os.path.join(self.ground.state, "ended", str(os.getppid()))
+        if os.path.isdir(os.path.dirname(mark)):  # as integrations/hook.sh
+            with open(mark, "w", encoding="ascii"):
+                pass
+        self.hook("PostToolUse", tool, given)
+        return True
+
+    def end_turn(self) -> None:
+        """Let the session's turn end, as the coordinator does."""
+        self.say("turn ends")
+        registrar = StoreRegistrar("claude-code")
+        try:
+            lifecycle.turn(self.core.config, SessionEvent(self.session_id, self.ground.work, "Stop"), registrar)
+        finally:
+            registrar.close()
+
+
+def edits(me: Process) -> None:
+    """Edit a file."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
+
+
+def edits_and_ends(me: Process) -> None:
+    """Edit a file, end the turn, and edit it in the next one."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
+    me.end_turn()
+    me.write("notes.md", "Edit", f"{me.number}.1\n")
+
+
+def overwrites(me: Process) -> None:
+    """Replace a file without having read it."""
+    me.write("notes.md", "Write", f"{me.number}.w\n")
+
+
+def locks(me: Process) -> None:
+    """Take a lock and release it."""
+    with Store(me.ground.store) as store:
+        row = store.instances.get(me.id)
+        try:
+            lock = store.locks.acquire(row, me.path("notes.md"), "busy")
+        except LockRefused:
+            me.say("refused")
+            return
+        me.say("locked", lock["id"])
+        me.say("unlocks")
+        store.locks.release(row, me.path("notes.md"))
+        me.say("unlocked", lock["id"])
+
+
+def keeps_lock(me: Process) -> None:
+    """Take a lock and keep it."""
+    with Store(me.ground.store) as store:
+        row = store.instances.get(me.id)
+        try:
+            lock = store.locks.acquire(row, me.path("notes.md"), "busy")
+        except LockRefused:
+            me.say("refused")
+            return
+        me.say("locked", lock["id"])
+
+
+def messages(me: Process) -> None:
+    """Send two messages to the next session."""
+    with Store(me.ground.store) as store:
+        row = store.instances.get(me.id)
+        for count in range(2):
+            text = f"{me.number}.{count}"
+            store.messages.send(row, "instance-1", text)
+            me.say("sent", text)
+
+
+def reads_mail(me: Process) -> None:
+    """Take unread messages, twice."""
+    with Store(me.ground.store) as store:
+        row = store.instances.get(me.id)
+        for _ in range(2):
+            taken = store.messages.take(row, 2)
+            store.messages.acknowledge([message["id"] for message in taken])
+            for message in taken:
+                me.say("read", message["content"])
+
+
+def tasks(me: Process) -> None:
+    """Request a task, and claim the next one."""
+    with Store(me.ground.store) as store:
+        row = store.instances.get(me.id)
+        me.say("requested", store.tasks.request(row, {"type": "fix", "title": f"{me.number}"})["task"]["id"])
+        for _ in range(2):
+            try:
+                found = store.tasks.claim_next(row, ignore_unread=True)
+            except Refused:
+                me.say("none")
+                return
+            if found.get("task"):
+                me.say("claimed", found["task"]["id"])
+
+
+def live(role: Any, me: Process) -> None:
+    """Live one life, and say how it ended."""
+    try:
+        role(me)
+    except (SwarmError, Refused, OSError) as error:
+        me.say("failed", type(error).__name__, str(error).replace("\n", " ")[:200])
+    except BaseException as error:
+        import traceback
+
+        me.say("crashed", "".join(traceback.format_exception(error)).replace("\n", "|")[-3000:])
+
+
+ALL = (edits, edits_and_ends, overwrites, locks, keeps_lock, messages, reads_mail, tasks)
+ROLES = {function.__name__: function for function in ALL}

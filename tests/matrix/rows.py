@@ -1,0 +1,121 @@
+"""The outcomes measured so far, their page, and the part that `swarm-mcp doctor` reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+from swarm_mcp.runtimes import runtime
+from swarm_mcp.runtimes.coverage import Verified
+
+from .playing import NOT_HELD, NOT_PLAYED, NOT_THERE, Outcomes
+from .scenarios import HELD, SCENARIOS
+
+ROWS = Path(__file__).with_name("rows.json")
+MARKS = {HELD: "✓", NOT_HELD: "**✗**", NOT_THERE: "–", NOT_PLAYED: "?"}
+HEAD = """\
+# Clients, releases, models
+
+`make matrix CLIENT=codex RELEASE=latest` fetches a release, installs swarm into it in a private home, and plays each
+scenario with scripted models, under a name of each family that the client treats differently. `tests/matrix/scenarios.py`
+explains the columns. ✓: swarm's promise held. **✗**: it did not. –: the client has no such thing, or is not driven
+there. ?: it could not be played. *its own guard*: the client alone, at a write over a change that the session
+has not seen.
+"""
+
+
+class Row(NamedTuple):
+    """The outcomes of one release of a client; `date` is ISO."""
+
+    client: str
+    release: str
+    date: str
+    outcomes: Outcomes
+
+
+def read() -> list[Row]:
+    """Return all rows, those of a client oldest first."""
+    return [Row(**row) for row in json.loads(ROWS.read_text())] if ROWS.exists() else []
+
+
+def put(client: str, release: str, found: Outcomes) -> Row:
+    """Add the outcomes of a release to its row, and return the row."""
+    rows, today = read(), date.today().isoformat()
+    before = next((row for row in rows if (row.client, row.release) == (client, release)), None)
+    merged = dict(before.outcomes) if before else {}
+    for model, outcomes in found.items():
+        merged[model] = {**merged.get(model, {}), **outcomes}
+    new = Row(client, release, today, merged)
+    rows = [row for row in rows if row is not before] + [new]
+    rows.sort(key=lambda row: row.client)
+    ROWS.write_text(json.dumps([row._asdict() for row in rows], indent=1, ensure_ascii=False) + "\n")
+    return new
+
+
+def differences(client: str) -> list[str]:
+    """Return how the last release of a client went otherwise than the one before, a line each.
+
+    A model that only one of them was played with is no difference.
+    """
+    rows = [row for row in read() if row.client == client]
+    if len(rows) < 2:
+        return []
+    before, now = rows[-2:]
+    return [
+        f"{model}, {name}: {_word(before.outcomes[model][name])} before, now {_word(said)}"
+        for model, outcomes in now.outcomes.items()
+        for name, said in outcomes.items()
+        if _word(before.outcomes.get(model, {}).get(name, said)) != _word(said)
+    ]
+
+
+def unlike(client: str, release: str, found: Outcomes) -> list[str]:
+    """Print and return the differences between these outcomes and the row of this release."""
+    known = next((row.outcomes for row in read() if (row.client, row.release) == (client, release)), {})
+    wrong = [
+        f"{client} {release}, {model}, {name}: {said}; the row has: {known.get(model, {}).get(name, 'nothing')}"
+        for model, outcomes in found.items()
+        for name, said in outcomes.items()
+        if _word(known.get(model, {}).get(name, "")) != _word(said)
+    ]
+    print("\n".join(wrong), end="\n" * bool(wrong))
+    return wrong
+
+
+def _word(said: str) -> str:
+    return said.partition(":")[0]
+
+
+def page() -> str:
+    """Return the text of the page: a table for each client with its last two releases, and their differences."""
+    parts = [HEAD]
+    for client in dict.fromkeys(row.client for row in read()):
+        rows = [row for row in read() if row.client == client][-2:]
+        parts.append(f"\n## {runtime(client).title}\n\n|release|model|{'|'.join(SCENARIOS)}|")
+        parts.append(f"|{'---|' * (len(SCENARIOS) + 2)}")
+        for row in rows:
+            for model, outcomes in row.outcomes.items():
+                cells = (_cell(outcomes.get(name, "")) for name in SCENARIOS)
+                parts.append(f"|{row.release}, {row.date}|{model}|{'|'.join(cells)}|")
+        parts += [f"\n- {line}" for line in differences(client)]
+    return "\n".join(parts) + "\n"
+
+
+def _cell(said: str) -> str:
+    return MARKS.get(_word(said), said)
+
+
+def verified(client: str) -> Verified:
+    """Return the declaration of a client's last row."""
+    last = [row for row in read() if row.client == client][-1]
+    return Verified(last.release, last.date, "; ".join(differences(client)))
+
+
+def write_verified(client: str, folder: Path) -> None:
+    """Name the last release in the client's declaration, for `doctor` and the table in docs/clients.md."""
+    said = ", ".join(json.dumps(text, ensure_ascii=False) for text in verified(client) if text)
+    path = folder / "swarm_mcp" / "runtimes" / f"{client.replace('-', '_')}.py"
+    path.write_text(re.sub(r"Verified\([^)]*\)", lambda _found: f"Verified({said})", path.read_text(), count=1))

@@ -1,0 +1,361 @@
+"""The scenarios that decide about a client: each is played with every family of its models.
+
+A scenario returns HELD when swarm's promise held, and raises AssertionError when it did not. It raises NotThere where the
+client or its models lack a tool for it. The scenario of the client's own guard returns ``refuses`` or ``writes``.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from e2e.checks import assert_denied, assert_text, assert_untouched
+from e2e.client import Call, Client
+from e2e.clients import ClaudeCode, Codex
+from e2e.ground import wait_for
+from e2e.more import OtherClient
+from e2e.other_server import SERVER, calls_of
+from e2e.played_peer import PlayedPeer
+
+from swarm_mcp.runtimes import runtime
+from swarm_mcp.runtimes.coverage import YES
+
+BEFORE = "alpha\nbeta\ngamma\n"
+MINE = "MINE\nbeta\ngamma\n"
+SECONDS = 60  # until the end of a process has freed its locks
+NEW_FILES_ONLY = ("copilot",)  # the tool for whole files refuses one that is there
+HELD = "held"
+
+
+class NotThere(Exception):
+    """The client has no such thing; the message says so in a few words."""
+
+
+class Family(NamedTuple):
+    """Models that a client treats alike, by one of their names.
+
+    patches    their tool for changes is apply_patch, in a client with other tools for other models
+    code_mode  they get one tool, for scripts that call the others
+    """
+
+    model: str
+    patches: bool = False
+    code_mode: bool = False
+
+
+class Played(NamedTuple):
+    """A client with the plugin, on a fresh checkout and store, and the family of the model that plays."""
+
+    client: Client
+    family: Family
+
+    def change(self, file: str, old: str, new: str) -> list[Call]:
+        """Return the calls that replace one line by the tool that this family has for it, after a look where it must."""
+        if self.family.patches:
+            return self.patch(f"*** Update File: {file}\n@@\n-{old}\n+{new}")
+        if isinstance(self.client, OtherClient):
+            return self.client.change(file, old, new)
+        if isinstance(self.client, ClaudeCode):
+            return [self.client.read(file), self.client.replace(file, old, new)]
+        return [self.client.replace(file, old, new)]
+
+    def write(self, file: str, text: str) -> list[Call]:
+        """Return the calls that write a whole file. Raises NotThere for a file that the client's tool does not replace."""
+        if self.client.name in NEW_FILES_ONLY and self.is_there(file):
+            raise NotThere("its tool makes new files only")
+        if self.family.patches:
+            lines = "\n".join(f"+{line}" for line in text.splitlines())
+            return self.patch(f"*** Add File: {file}\n{lines}")
+        return [self.client.create(file, text)]
+
+    def patch(self, body: str) -> list[Call]:
+        """Return the call of apply_patch. Raises NotThere."""
+        if isinstance(self.client, Codex):
+            return [self.client.patch(body)]
+        if not isinstance(self.client, OtherClient) or runtime(self.client.name).coverage.patches != YES:
+            raise NotThere("no tool for patches")
+        return self.client.patch(body)
+
+    def look(self, file: str) -> list[Call]:
+        """Return the call that reads a file, as this client's models do."""
+        if isinstance(self.client, ClaudeCode):
+            return [self.client.read(file)]
+        return [self.client.shell(f"cat {file}")]
+
+    def committed(self, file: str, text: str = BEFORE) -> None:
+        """Add a file to the checkout, and commit it."""
+        (self.client.ground.checkout / file).write_text(text)
+        self.client.ground.commit(self.client.ground.checkout)
+
+    def is_there(self, file: str) -> bool:
+        """Return True if the checkout has the file."""
+        return (self.client.ground.checkout / file).exists()
+
+    def text(self, file: str) -> str:
+        """Return the content of a file of the checkout."""
+        return (self.client.ground.checkout / file).read_text()
+
+
+Scenario = Callable[[Played], str]
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(name: str) -> Callable[[Scenario], Scenario]:
+    """Enter a function into SCENARIOS under the words that head its column."""
+
+    def entered(function: Scenario) -> Scenario:
+        SCENARIOS[name] = function
+        return function
+
+    return entered
+
+
+# ------------------------------------------------------------------------------------------------ a lock
+
+
+@scenario("edit")
+def _edit(played: Played) -> str:
+    """An edit of a locked file is denied, one of a free file is made."""
+    played.client.ground.coordinator.peer_lock("notes.md")
+    played.client.run(
+        "work", *played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")
+    )
+    assert_denied(played.client, "work", "notes.md")
+    assert_text(played.client, "other.md", "another\n")
+    return HELD
+
+
+@scenario("whole file")
+def _whole_file(played: Played) -> str:
+    """Neither a locked file nor a locked name of a file to come is written."""
+    coordinator = played.client.ground.coordinator
+    peer = coordinator.peer_lock("notes.md")
+    coordinator.lock(peer, "new.md", "mine")
+    calls = [*played.write("free.md", "free\n"), *played.write("new.md", "x\n")]
+    if played.client.name not in NEW_FILES_ONLY:
+        calls += played.write("notes.md", "x\n")
+    played.client.run("work", *calls)
+    assert_untouched(played.client, "notes.md")
+    assert not played.is_there("new.md"), "new.md was made"
+    assert played.text("free.md").rstrip() == "free"
+    return HELD
+
+
+@scenario("patch")
+def _patch(played: Played) -> str:
+    """A patch of two files, one of them locked, and a move onto a locked name: nothing of them is done."""
+    update = "*** Update File: notes.md\n@@\n-line one\n+line two"
+    calls = [
+        *played.patch(f"*** Add File: free.md\n+free\n{update}"),
+        *played.patch("*** Update File: other.md\n*** Move to: notes.md\n@@\n-other\n+moved"),
+    ]
+    played.client.ground.coordinator.peer_lock("notes.md")
+    played.client.run("work", *calls)
+    assert_untouched(played.client, "notes.md")
+    assert_untouched(played.client, "other.md")
+    assert not played.is_there("free.md"), "a part of the patch was done"
+    return HELD
+
+
+@scenario("shell")
+def _shell(played: Played) -> str:
+    """Commands that write a locked file are denied, reading it and writing others are not."""
+    client = played.client
+    client.ground.coordinator.peer_lock("notes.md")
+    commands = (
+        "cat notes.md", "echo x > notes.md", "sed -i 's/one/two/' notes.md", "cd sub && echo x > ../notes.md",
+        "python3 -c \"open('notes.md', 'w')\"", "echo free > free.md",
+    )  # fmt: skip
+    client.run("work", *map(client.shell, commands))
+    told = client.results("work")
+    assert "line one" in told[0], told[0]
+    assert all("swarm lock blocked" in text for text in told[1:5]), told
+    assert_untouched(client, "notes.md")
+    assert_text(client, "free.md", "free\n")
+    return HELD
+
+
+@scenario("another server")
+def _another_server(played: Played) -> str:
+    """A tool of another MCP server is denied as the client's own are."""
+    client = played.client
+    if runtime(client.name).coverage.other_tools != YES:
+        raise NotThere("no MCP servers")
+    client.ground.coordinator.peer_lock("notes.md")
+    given = {"path": str(client.ground.checkout / "notes.md"), "content": "line two\n"}
+    extra: tuple[str, ...] = ()
+    if isinstance(client, OtherClient):
+        client.add_server("files", SERVER["command"], SERVER["args"])
+        calls = client.server_tool("files", "write_file", given)
+    else:
+        calls, extra = calls_of(client, ("write_file", given))
+    client.run("work", *calls, extra=extra)
+    assert_denied(client, "work", "notes.md")
+    return HELD
+
+
+@scenario("sub-agent")
+def _sub_agent(played: Played) -> str:
+    """A sub-agent is denied as its session is."""
+    client = played.client
+    if runtime(client.name).coverage.subagents != YES:
+        raise NotThere("no sub-agents, or each is a session of its own")
+    client.ground.coordinator.peer_lock("notes.md")
+    client.models.script("errand", *played.change("notes.md", "line one", "line two"))
+    client.run("work", *_errand(client))
+    if isinstance(client, Codex) and "spawn_agent" not in json.dumps(client.exchanges("work")[0].body):
+        raise NotThere("no tool that starts one")
+    assert wait_for(lambda: client.results("errand"), SECONDS), "the sub-agent was not started"
+    assert any("swarm lock blocked" in text for text in client.results("errand")), client.results("errand")
+    assert_untouched(client, "notes.md")
+    return HELD
+
+
+def _errand(client: Client) -> list[Call]:
+    try:
+        return client.sub_agent("errand")
+    except NotImplementedError:
+        raise NotThere("not driven") from None
+
+
+# ------------------------------------------------------------------------------------------------ uncommitted work
+
+
+@contextmanager
+def _changed_by_a_peer(played: Played, before: list[Call], after: list[Call]) -> Iterator[None]:
+    """Play `before`, have a peer change shared.md, and play `after`; the block judges the outcome."""
+    peer = PlayedPeer(played.client.ground)
+    start = before or [played.client.shell("true")]
+    with played.client.held("work", *start, *after, at=len(start)) as live:
+        peer.edits("shared.md", "beta", "PEER")
+        live.go_on()
+    yield
+
+
+@scenario("unread overwrite")
+def _unread_overwrite(played: Played) -> str:
+    """A whole-file write over a peer's change that the session has not seen is denied."""
+    played.committed("shared.md")
+    with _changed_by_a_peer(played, played.look("shared.md"), played.write("shared.md", MINE)):
+        assert "PEER" in played.text("shared.md"), f"lost: {played.client.results('work')}"
+    return HELD
+
+
+@scenario("its own guard")
+def _own_guard(played: Played) -> str:
+    """Return the client's own answer to an unread overwrite: ``refuses`` or ``writes``."""
+    played.committed("shared.md")
+    played.client.ground.env["SWARM_PROTECT"] = "off"
+    try:
+        with _changed_by_a_peer(played, played.look("shared.md"), played.write("shared.md", MINE)):
+            return "refuses" if "PEER" in played.text("shared.md") else "writes"
+    finally:
+        del played.client.ground.env["SWARM_PROTECT"]
+
+
+@scenario("read, then write")
+def _read_then_write(played: Played) -> str:
+    """After a look at the change the session writes."""
+    played.committed("shared.md")
+    after = [*played.look("shared.md"), *played.write("shared.md", "MINE\nPEER\ngamma\n")]
+    with _changed_by_a_peer(played, [], after):
+        assert played.text("shared.md").split() == ["MINE", "PEER", "gamma"], played.client.results("work")
+    return HELD
+
+
+@scenario("git sweep")
+def _git_sweep(played: Played) -> str:
+    """Git commands that would throw a peer's uncommitted change away are denied."""
+    played.committed("shared.md")
+    commands = [played.client.shell(command) for command in ("git checkout .", "git stash", "git reset --hard")]
+    with _changed_by_a_peer(played, [], commands):
+        assert "PEER" in played.text("shared.md"), f"lost: {played.client.results('work')}"
+    return HELD
+
+
+@scenario("a person's lines")
+def _persons_lines(played: Played) -> str:
+    """The same for a lone session and a person's uncommitted lines."""
+    played.committed("shared.md")
+    (played.client.ground.checkout / "shared.md").write_text(BEFORE.replace("beta", "PERSON"))
+    played.client.run("work", *map(played.client.shell, ("git checkout .", "git reset --hard")))
+    assert "PERSON" in played.text("shared.md"), f"lost: {played.client.results('work')}"
+    return HELD
+
+
+# ------------------------------------------------------------------------------------------------ a session's life
+
+
+@scenario("resume")
+def _resume(played: Played) -> str:
+    """A resumed session is checked."""
+    first = played.client.run("first", *played.write("new.md", "new\n"))
+    if not first.session:
+        raise NotThere("not driven: its output names no session")
+    played.client.ground.coordinator.peer_lock("notes.md")
+    played.client.run("second", *played.change("notes.md", "line one", "line two"), resume=first.session)
+    assert_denied(played.client, "second", "notes.md")
+    return HELD
+
+
+@scenario("compact")
+def _compact(played: Played) -> str:
+    """A session that was compacted is the same, and checked."""
+    client = played.client
+    if not client.compacted or isinstance(client, OtherClient):
+        raise NotThere("not driven at a terminal")
+    with client.interactive() as terminal:
+        client.turn(terminal, "first", *played.write("new.md", "new\n"))
+        before = client.ground.coordinator.sessions()
+        client.ground.coordinator.peer_lock("notes.md")
+        terminal.enter("/compact")
+        terminal.wait_for(client.compacted, SECONDS)
+        client.turn(terminal, "second", *played.change("notes.md", "line one", "line two"))
+        after = client.ground.coordinator.sessions()
+    assert_denied(client, "second", "notes.md")
+    assert [one["id"] for one in before] == [one["id"] for one in after], (before, after)
+    return HELD
+
+
+@scenario("interrupt")
+def _interrupt(played: Played) -> str:
+    """A session that is interrupted leaves no lock behind."""
+    return _ends(played, signal.SIGINT)
+
+
+@scenario("kill")
+def _kill(played: Played) -> str:
+    """A session that is killed leaves no lock behind."""
+    return _ends(played, signal.SIGKILL)
+
+
+def _ends(played: Played, number: signal.Signals) -> str:
+    coordinator = played.client.ground.coordinator
+    with played.client.held("work", *played.write("new.md", "new\n")) as live:
+        (own,) = wait_for(coordinator.sessions, SECONDS)
+        coordinator.lock(own["id"], "notes.md", "mine")
+        if number == signal.SIGKILL:
+            live.kill()
+        else:
+            live.process.send_signal(number)
+            if not wait_for(lambda: live.process.poll() is not None, SECONDS):
+                raise NotThere("it goes on after SIGINT")
+        assert wait_for(lambda: not coordinator.locks(), SECONDS), coordinator.locks()
+    return HELD
+
+
+@scenario("code mode")
+def _code_mode(played: Played) -> str:
+    """A write inside a script that the model wrote is denied; the script goes on."""
+    if not played.family.code_mode:
+        raise NotThere("its models call tools one by one")
+    played.client.ground.coordinator.peer_lock("notes.md")
+    played.client.run(
+        "work", *played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")
+    )
+    assert_denied(played.client, "work", "notes.md")
+    assert_text(played.client, "other.md", "another\n")
+    return HELD

@@ -1,0 +1,56 @@
+"""A program that is killed as it enters its n-th system call, by ptrace: Linux alone has it in this form."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+TRACEME, SYSCALL, SETOPTIONS = 0, 24, 0x4200
+SYSGOOD, EXITKILL = 1, 0x100000
+STOPPED = signal.SIGTRAP | 0x80  # the signal of a stop at a system call
+CAN_TRACE = sys.platform == "linux"
+# Loaded here: between fork and exec another thread of the fork's parent may hold the loader's lock, for ever.
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _ptrace(request: int, pid: int, data: int = 0) -> None:
+    words = (ctypes.c_long(request), ctypes.c_long(pid), ctypes.c_void_p(None), ctypes.c_void_p(data))
+    if LIBC.ptrace(*words) == -1:
+        raise OSError(ctypes.get_errno(), "ptrace")
+
+
+def killed_at(argv: list[str], given: Path, number: int) -> int | None:
+    """Run a program with the file `given` on its standard input, and kill it as it enters that system call.
+
+    Return the exit status, or None after the kill: it ended before, or became another program.
+    """
+    pid = os.fork()
+    if not pid:
+        try:
+            os.dup2(os.open(given, os.O_RDONLY), 0)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            _ptrace(TRACEME, 0)
+            os.execv(argv[0], argv)
+        finally:
+            os._exit(99)
+    _pid, status = os.waitpid(pid, 0)
+    assert os.WIFSTOPPED(status), status
+    _ptrace(SETOPTIONS, pid, SYSGOOD | EXITKILL)
+    stops, passed_on = 0, 0
+    while True:
+        _ptrace(SYSCALL, pid, passed_on)
+        _pid, status = os.waitpid(pid, 0)
+        if not os.WIFSTOPPED(status):
+            return os.waitstatus_to_exitcode(status)
+        passed_on = os.WSTOPSIG(status)
+        if passed_on == signal.SIGTRAP:
+            passed_on = 0  # it becomes another program
+        elif passed_on == STOPPED:
+            passed_on, stops = 0, stops + 1
+            if stops == 2 * number - 1:  # each call stops twice: as it begins and as it ends
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return None

@@ -1,0 +1,355 @@
+"""Each reason of a refusal or a notice, once: one event, and the same words on every screen."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support.kernel_calls import Caller, says
+from support.traced import Player, git
+from support.world import some_time_passes
+
+from swarm_hook_core import client_release, coordinator, faults
+from swarm_hook_core.check import rules
+from swarm_hook_core.hooks import ToolCall
+from swarm_mcp.answers import incident_words
+from swarm_mcp.answers.incidents import LEVELS, incident_of, incidents
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import Happening
+from swarm_mcp.cli.main import main
+from swarm_mcp.store import Store
+from swarm_mcp.view.top import tables
+
+REFUSED, NOTICE = "refused", "notice"
+LINES = "".join(f"line {number}\n" for number in range(1, 10))
+
+
+class Scene:
+    """A session `me` and its `peer`, both in the checkout `work`."""
+
+    def __init__(self, work: Path, monkeypatch: pytest.MonkeyPatch, folder: Path | None = None):
+        self.work, self.patch = work, monkeypatch
+        self.me, self.peer = Player("codex", folder or work, "identity:p me"), Player("codex", work, "identity:p peer")
+        monkeypatch.chdir(folder or work)
+
+    def tries(self, command: str) -> None:
+        """Ask about a shell command of `me`, as its hook does."""
+        self.uses("Bash", {"command": command})
+
+    def uses(self, tool: str, given: dict[str, str], **more: Any) -> None:
+        """Ask about a call of `me`."""
+        self.me.core.judge(
+            ToolCall(tool, given, self.me.session_id, str(self.me.folder), "PreToolUse", id="c-1", **more)
+        )
+
+    def lock(self, name: str) -> None:
+        """Let the peer lock a file."""
+        with Store() as store:
+            store.locks.acquire(self.peer.row, str(self.work / name), "busy")
+
+    def swarm(self, *words: str) -> None:
+        main([*words])
+
+
+def locked(scene: Scene) -> None:
+    scene.lock("notes.md")
+    scene.tries("echo x > notes.md")
+
+
+def locked_folder(scene: Scene) -> None:
+    scene.lock("sub")
+    scene.tries("echo x > sub/deep.md")
+
+
+def requested(scene: Scene) -> None:
+    scene.lock("notes.md")
+    scene.swarm("lock", "notes.md", "--as", scene.me.id)
+
+
+def overwritten(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.tries("echo x > notes.md")
+
+
+def at_that_moment(scene: Scene) -> None:
+    scene.peer.denied("Bash", {"command": "sleep 9; echo x > notes.md"})
+    scene.tries("echo x > notes.md")
+
+
+def swept(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.tries("git checkout .")
+
+
+def taken_along(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.tries("git commit -qam x")
+
+
+def from_the_stash(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.peer.runs("git stash")
+    scene.tries("git stash drop")
+
+
+def of_a_person(scene: Scene) -> None:
+    scene.me.runs("ls")
+    (scene.work / "notes.md").write_text("a person's\n")
+    some_time_passes()
+    scene.tries("git checkout .")
+
+
+def head_moves(scene: Scene) -> None:
+    scene.tries("git switch -q -c side")
+
+
+def over_the_fence(scene: Scene) -> None:
+    git(scene.work, "worktree", "add", "-q", "../side")
+    beyond = Scene(scene.work, scene.patch, scene.work.parent / "side")
+    scene.me = beyond.me
+    scene.tries(f"echo x > {scene.work}/new.md")
+
+
+def broken(scene: Scene) -> None:
+    def breaks(check: object) -> None:
+        raise OSError("the disk is gone")
+
+    scene.patch.setattr(rules, "judge", breaks)
+    scene.tries("echo x > notes.md")
+    Path(faults.fault_log()).unlink()  # the fault is the play's own
+
+
+def closed(scene: Scene) -> None:
+    scene.patch.setenv("SWARM_FAIL", "closed")
+    broken(scene)
+
+
+def unchecked_beside_a_lock(scene: Scene) -> None:
+    scene.lock("notes.md")
+    broken(scene)
+
+
+def reserved(scene: Scene) -> None:
+    scene.tries("swarm-mcp protect off")
+
+
+def possible(scene: Scene) -> None:
+    scene.lock("notes.md")
+    scene.tries("some-formatter")
+
+
+def met(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.tries("sed -i s/alpha/A/ notes.md")
+
+
+def swept_at_notice(scene: Scene) -> None:
+    scene.patch.setenv("SWARM_PROTECT", "notice")
+    swept(scene)
+
+
+def fence_at_notice(scene: Scene) -> None:
+    scene.patch.setenv("SWARM_PROTECT", "notice")
+    over_the_fence(scene)
+
+
+def merged(scene: Scene) -> None:
+    scene.patch.setattr(client_release, "client_version", lambda config: (*config.merge_versions, "")[0])
+    (scene.work / "notes.md").write_text(LINES)
+    git(scene.work, "commit", "-qam", "lines")
+    scene.me = Player("claude-code", scene.work, "identity:p me")
+    scene.me.runs("cat notes.md")
+    scene.peer.edits("notes.md", "line 2", "PEER")
+    tool, given = scene.me.writing(str(scene.work / "notes.md"), LINES.replace("line 8", "mine"))
+    scene.uses(tool, given, takes_input=True)
+
+
+def passed(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.me.runs("cat notes.md")
+    scene.tries("echo x > notes.md")
+
+
+def guarded(scene: Scene) -> None:
+    scene.lock("notes.md")
+    (scene.work / "notes.md").write_text("a person's\n")
+    git(scene.work, "add", "notes.md")
+    scene.swarm("guard", "check", "--hook", "pre-commit")
+
+
+def held_by_the_kernel(scene: Scene) -> None:
+    says()
+    caller = Caller(scene.work, scene.patch)
+    scene.me = caller  # type: ignore[assignment]
+    scene.lock("notes.md")
+    caller.check()
+    assert "the kernel kept" in caller.after("OSError: [Errno 30] Read-only file system: 'notes.md'")
+
+
+def altered(scene: Scene) -> None:
+    scene.lock("notes.md")
+    session = ["--runtime", "codex", "--session-id", scene.me.session_id, "--tool", "Bash", "--command", "make"]
+    change = ["--holder", scene.peer.id, "--kind", "changed", "--kept=", "--at", "1"]
+    scene.swarm("altered", str(scene.work / "notes.md"), *session, *change)
+
+
+class Case(NamedTuple):
+    """A play, and the level, the kind, and the words of its event. `{peer}`: the peer's name."""
+
+    play: Callable[[Scene], None]
+    level: str
+    kind: str
+    words: str
+
+
+CASES = {
+    "lock": Case(locked, REFUSED, "lock", 'held by {peer}: "busy"'),
+    "folder": Case(locked_folder, REFUSED, "lock", "held by {peer}, by the locked folder "),
+    "request": Case(requested, REFUSED, "lock", 'held by {peer}: "busy"'),
+    "uncommitted": Case(overwritten, REFUSED, "uncommitted", "it would overwrite what {peer} changed"),
+    "moment": Case(at_that_moment, REFUSED, "moment", "{peer} was writing it at that moment"),
+    "sweep": Case(swept, REFUSED, "sweep", "`git checkout .` would throw away what {peer} changed"),
+    "commit": Case(taken_along, REFUSED, "sweep", "`git commit -qam x` would commit what {peer} changed"),
+    "stash": Case(from_the_stash, REFUSED, "stash", "`git stash drop` would throw away what {peer} put into the stash"),
+    "person": Case(of_a_person, REFUSED, "person", "`git checkout .` would throw away a person's uncommitted work"),
+    "head": Case(head_moves, REFUSED, "head", "`git switch -q -c side` would change the HEAD, index or stash that"),
+    "fence": Case(over_the_fence, REFUSED, "fence", "would write in another work tree"),
+    "closed": Case(closed, REFUSED, "unchecked", "it could not be checked: OSError: the disk is gone"),
+    "reserved": Case(reserved, REFUSED, "reserved", "only a person may do that: swarm-mcp protect off"),
+    "guard": Case(guarded, REFUSED, "lock", 'held by {peer}'),
+    "kernel": Case(held_by_the_kernel, REFUSED, "kernel", "the kernel kept it from writing what {peer} holds"),
+    "unchecked": Case(unchecked_beside_a_lock, NOTICE, "unchecked", "it could not be checked: OSError: the disk is gone"),
+    "possible": Case(possible, NOTICE, "possible", "`some-formatter` may write what {peer} holds"),
+    "met": Case(met, NOTICE, "uncommitted", "would edit what {peer} changed"),
+    "sweep, told": Case(swept_at_notice, NOTICE, "sweep", "`git checkout .` would throw away what {peer} changed"),
+    "fence, told": Case(fence_at_notice, NOTICE, "fence", "would write in another work tree"),
+    "merged": Case(merged, NOTICE, "merged", "its text was merged with what {peer} changed"),
+    "passed": Case(passed, NOTICE, "passed", "it was let overwrite what {peer} changed"),
+    "altered": Case(altered, NOTICE, "altered", "`make` changed what {peer} holds"),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def commands_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands that hooks start run to their end in this process."""
+    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", lambda argv: main(argv[1:]))
+    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
+
+
+def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main([*words]) == 0
+    return str(capsys.readouterr().out)
+
+
+def page(address: str, **asked: str) -> str:
+    """Return the words of a view of the page."""
+    from starlette.testclient import TestClient
+
+    from swarm_mcp.view.page.access import Keys
+    from swarm_mcp.view.page.app import application
+
+    keys = Keys(4711)
+    with TestClient(application(lambda: Store(read_only=True), keys), base_url="http://127.0.0.1:4711") as client:
+        client.get(f"/?token={keys.shown}")
+        text = client.get(address, params=asked).text
+    return " ".join(html.unescape(re.sub(r"</?(a|q|time)\b[^>]*>", "", text)).split())
+
+
+def screens(capsys: pytest.CaptureFixture[str], scope: str, file: str) -> dict[str, str]:
+    """Return all that each screen says."""
+    watch = ["watch", "--timeout", "0", "--since", "0"]
+    verbs = [["status"], ["log"], watch] + [["why", file], ["log", file]] * bool(file)
+    found = {" ".join(words): printed(capsys, *words) for words in verbs}
+    for words in verbs:
+        text = printed(capsys, *words, "--json")
+        told = [json.loads(line) for line in text.splitlines()] if words == watch else json.loads(text)
+        found[f"{' '.join(words)} --json"] = "\n".join(_reasons(told))
+    with Store() as store:
+        rows = tables.incidents(incidents(store, scope, People(store, "p"), 0, 10), store.now(), tables.Places(scope))
+    found["top"] = "\n".join(" ".join(row.cells) for row in rows)
+    found["now"], found["timeline"] = page("/", scope=scope), page("/timeline", scope=scope)
+    if file:
+        found["file"] = page("/file", scope=scope, path=file)
+    return found
+
+
+def _reasons(told: object) -> list[str]:
+    """Return the words and the keys of all incidents in JSON."""
+    if isinstance(told, list):
+        return [one for part in told for one in _reasons(part)]
+    if not isinstance(told, dict):
+        return []
+    own = [f"{told['level']} {told['kind']} {told['reason']}"] if {"level", "kind", "reason"} <= set(told) else []
+    return own + [one for part in told.values() for one in _reasons(part)]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
+    case: Case, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Scene(work, monkeypatch)
+    case.play(scene)
+    scope = str(scene.me.folder)
+    with Store() as store:
+        (found,) = incidents(store, scope, People(store, "p"), 0, 10)
+    assert (found.level, found.reason) == (case.level, case.kind), found
+    expected = case.words.format(peer=f"peer {scene.peer.id[:8]}")
+    file = found.file
+    for screen, shown in screens(capsys, scope, file).items():
+        assert expected in shown, (screen, shown)
+        if screen.endswith("--json"):
+            assert f"{case.level} {case.kind} " in shown, (screen, shown)
+        elif screen.split()[0] in ("status", "log", "why", "watch"):
+            assert case.level in shown, (screen, shown)
+
+
+PLAYED = {case.kind for case in CASES.values()}
+AS_WRITTEN = sorted(set(incident_words.REASONS) - PLAYED)
+
+
+@pytest.mark.parametrize("reason", AS_WRITTEN)
+def test_so_is_one_of_any_other_reason(
+    reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], work: Path
+) -> None:
+    """Their plays take a queue, a team or a lapse: other tests have these."""
+    scene = Scene(work, monkeypatch)
+    file = str(work / "notes.md")
+    payload = {"holder": scene.peer.id, "reason": reason, "tool": "Bash", "path": file}
+    with Store() as store, store.database.writing() as tx:
+        tx.add_event(str(work), "context.write_denied", scene.me.id, file, payload)
+    peer = f"peer {scene.peer.id[:8]}"
+    before, after = incident_words.REASONS[reason]
+    blank = dict.fromkeys(("through", "before", "more", "detail"), "")
+    words = before.format(by="it", deed="change", **blank)
+    if after is not None:
+        words += peer + after.format(by="it", deed="change", **blank)
+    for screen, shown in screens(capsys, str(work), file).items():
+        assert words in shown, (screen, shown)
+
+
+@pytest.mark.parametrize("what", sorted(LEVELS))
+@pytest.mark.parametrize("details", [{}, {"reason": 7, "also": "x", "changed_at": "soon", "path": None}])
+def test_an_event_of_another_program_is_shown_all_the_same(what: str, details: dict[str, Any]) -> None:
+    one = incident_of(Happening(1, "/s", 9, what, "", "another identity", "/s/f", "", "", 0.0, "", details))
+    assert one is not None and incident_words.sentence(one).startswith("/s/f to another identity: ")
+
+
+def test_a_notice_is_recorded_once_a_minute_and_never_counts_as_a_denial(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene = Scene(work, monkeypatch)
+    possible(scene)
+    for _again in range(3):
+        scene.tries("some-formatter")
+    with Store() as store:
+        assert len(incidents(store, str(work), People(store, "p"), 0, 10)) == 1
+    denial = scene.me.core.judge(
+        ToolCall("Bash", {"command": "echo x > notes.md"}, scene.me.session_id, str(work))
+    ).denial
+    assert denial.times == 1

@@ -1,0 +1,56 @@
+"""The rows of `make matrix`: their page, the declarations that name the last ones, and the differences between releases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from matrix import rows
+from matrix.releases import CLIENTS, MAIN, families
+from matrix.scenarios import SCENARIOS
+
+from swarm_mcp.runtimes import runtime
+
+PAGE = Path(__file__).parents[3] / "docs" / "dev" / "matrix.md"
+PLAYED = sorted({row.client for row in rows.read()})
+
+
+@pytest.mark.parametrize("client", PLAYED)
+def test_a_declaration_names_the_last_row(client: str) -> None:
+    assert runtime(client).coverage.verified == rows.verified(client)
+
+
+def test_the_main_clients_have_a_row_of_each_family_and_scenario() -> None:
+    assert set(MAIN) <= set(PLAYED) <= set(CLIENTS)
+    for client in MAIN:
+        last = [row for row in rows.read() if row.client == client][-1]
+        assert {family.model for family in families(client)} <= set(last.outcomes)
+        assert all(set(outcomes) == set(SCENARIOS) for outcomes in last.outcomes.values()), client
+
+
+def test_the_page_is_the_rows() -> None:
+    assert PAGE.read_text() == rows.page(), "run: make matrix"
+
+
+def test_what_was_new_in_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+    first = {"one": {"edit": "held", "compact": "not there: no terminal"}}
+    rows.put("codex", "1.0", first)
+    assert rows.differences("codex") == []
+    rows.put("codex", "1.1", {"one": {**first["one"], "edit": "NOT HELD: it was written"}, "two": {"edit": "held"}})
+    assert rows.differences("codex") == ["one, edit: held before, now NOT HELD"]
+    assert rows.verified("codex").version == "1.1"
+    assert [line for line in rows.page().splitlines() if line.startswith("|1.1")][0].split("|")[2:4] == ["one", "**✗**"]
+
+
+def test_a_release_that_is_played_again_keeps_its_other_outcomes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+    rows.put("codex", "1.0", {"one": {"edit": "held", "kill": "held"}})
+    rows.put("codex", "1.0", {"one": {"edit": "writes"}})
+    (row,) = rows.read()
+    assert row.outcomes == {"one": {"edit": "writes", "kill": "held"}}
+    assert rows.unlike("codex", "1.0", {"one": {"edit": "writes", "kill": "NOT HELD"}})
+    assert json.loads(rows.ROWS.read_text())[0]["client"] == "codex"
