@@ -30,5 +30,5 @@ def _news(client: Client, script: str) -> list[str]:
     """The files that the model has been told of by then, as often as it was."""
     by = f": by {client.name} "
     lines = [line for line in client.context(script).splitlines() if line.startswith("- ") and by in line]
-    assert all(" s ago" in line or " now" in line for line in lines), lines
+    assert all(" ago" in line or " now" in line for line in lines), lines
     return [name for line in lines for name in line[2:].partition(": by ")[0].split(", ")]

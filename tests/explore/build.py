@@ -55,9 +55,9 @@ def _made(kind: str, words: list[str], sources: list[Path], ending: str) -> Path
 
 def _folder() -> Path:
     """Return the folder of the installed program in front of the check, else one in the user's cache."""
-    named = os.environ.get("SWARM_FIRST_LOOK")
-    if named:
-        return Path(named).parent
+    named = Path(os.environ.get("SWARM_FIRST_LOOK", ""))
+    if named.is_absolute():  # else there is no program
+        return named.parent
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "swarm-mcp" / "explore"
     base.mkdir(parents=True, exist_ok=True)
     return base

@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -312,6 +313,34 @@ def _stop(*_signal: object) -> None:
     raise Stopped
 
 
+@contextlib.contextmanager
+def _signals_repeated() -> Iterator[None]:
+    """Send SIGTERM and SIGHUP to this thread again until it has handled them.
+
+    A signal that comes just before `input` begins to wait for a key does not end that wait.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    waiting = threading.get_ident()
+
+    def repeat() -> None:
+        for number in iter(lambda: os.read(reader, 1), b""):
+            while signal.getsignal(number[0]) is _stop:  # until `_stop` has run
+                signal.pthread_kill(waiting, number[0])
+                time.sleep(0.1)
+
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    repeater = threading.Thread(target=repeat, daemon=True)
+    repeater.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(writer)
+        repeater.join()
+        os.close(reader)
+
+
 def converse(answer: Callable[[str, str], tuple[int, str]], session_id: str) -> int:
     """Ask for prompts until the person leaves; return the exit code.
 
@@ -323,7 +352,8 @@ def converse(answer: Callable[[str, str], tuple[int, str]], session_id: str) -> 
     print(f"{HELP} says what there is, {LEAVE} or Ctrl-D leaves", flush=True)
     while True:
         try:
-            prompt = input(ASK).strip()
+            with _signals_repeated():
+                prompt = input(ASK).strip()
         except EOFError:
             print()
             return 0

@@ -137,7 +137,7 @@ def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo
     lines = done.stderr.splitlines()
     assert lines[0] == "swarm guard: commit refused: a file is held by another session" and len(lines) <= 4
     assert "a.txt: held by claude-code " in lines[1] and '(note: "renumbering"; locked ' in lines[1]
-    assert lines[1].endswith(" s ago)")
+    assert lines[1].endswith(" ago)")
     assert "SWARM_GUARD=off git commit" in lines[-1]
     assert repo.git("rev-parse", "HEAD").stdout == before
     repo.git("restore", "--staged", "a.txt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ def tried(repo: Path, file: str, times: int = 1, name: str = "me", tool: str = "
     reasons = []
     for _ in range(times):
         verdict = hook_core("claude-code").judge(call)
-        reasons.append(verdict.denial.reason if verdict.denial else "")
+        reason = verdict.denial.reason if verdict.denial else ""
+        reasons.append(re.sub(r"locked \d+ (s|min) ago", "locked AGE ago", reason))
     return reasons
 
 

@@ -38,7 +38,7 @@ def test_what_a_peer_has_changed_is_told_once(work: Path) -> None:
     peer.edits("notes.md", "beta", "PEER")
     peer.edits("sub/deep.md", "beta", "PEER")
     (line,) = news(me)
-    assert line.startswith("- sub/deep.md, notes.md: by the-peer ") and " s ago" in line
+    assert line.startswith("- sub/deep.md, notes.md: by the-peer ") and " ago" in line
     assert news(me) == []
     peer.edits("notes.md", "PEER", "AGAIN")
     (line,) = news(me)

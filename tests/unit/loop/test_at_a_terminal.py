@@ -11,9 +11,10 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.fixtures import SWARM
+from support.fixtures import BARE_PYTHON, FOLDERS, SWARM
 from support.loop_fixtures import Model, Say, loop, sessions, written
 
 pytestmark = pytest.mark.slow
@@ -24,10 +25,15 @@ SECONDS = 60.0
 class Screen:
     """`swarm-mcp worker loop` with a terminal at both ends; `text` is all that it has written."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, program: list[str] = SWARM, pass_fds: tuple[int, ...] = ()) -> None:
         self._terminal, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [*SWARM, "loop", *words], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+            [*program, "loop", *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            pass_fds=pass_fds,
         )
         os.close(theirs)
         self.text = ""
@@ -68,8 +74,8 @@ class Screen:
 def screen(model: Model, usual_signals: None):
     made: list[Screen] = []
 
-    def begin(*words: str) -> Screen:
-        made.append(Screen(*words))
+    def begin(*words: str, **more: Any) -> Screen:
+        made.append(Screen(*words, **more))
         return made[-1]
 
     yield begin
@@ -138,6 +144,29 @@ def test_an_interrupted_prompt_leaves_the_conversation_as_it_is(model: Model, sc
     (session,) = sessions()
     assert [m.text for m in written(session)] == ["one", "two", "Again."]
     seen.process.send_signal(signal.SIGTERM)
+    assert seen.over() == 143
+
+
+DEAF = f"""
+import os, signal, sys, threading
+sys.path[:0] = {FOLDERS!r}
+from swarm_mcp.cli.main import main
+
+def handled_elsewhere():  # as where it comes before `input` waits: the wait for a key goes on
+    os.read(int(os.environ["PIPE"]), 1)
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=handled_elsewhere, daemon=True).start()
+sys.exit(main())
+"""
+
+
+def test_a_signal_that_does_not_end_the_wait_for_a_key_ends_the_loop(model: Model, screen, monkeypatch) -> None:
+    reader, writer = os.pipe()
+    monkeypatch.setenv("PIPE", str(reader))
+    seen = screen(program=[*BARE_PYTHON, "-c", DEAF], pass_fds=(reader,))
+    seen.until("> ")
+    os.write(writer, b"x")
     assert seen.over() == 143
 
 

@@ -74,6 +74,12 @@ def shows(pilot: Pilot, *words: str) -> Callable[[], bool]:
     return lambda: all(word in seen(pilot.app) for word in words)
 
 
+async def line_with(pilot: Pilot, word: str) -> str:
+    """Wait for a line with this word, and return the first one."""
+    await until(pilot, shows(pilot, word))
+    return lines_with(pilot.app, word)[0]
+
+
 def lines_with(app: Top, word: str) -> list[str]:
     return [line for line in seen(app).splitlines() if word in line]
 
@@ -95,17 +101,18 @@ def test_who_holds_waits_is_refused_and_works_appears_and_goes(ground: Ground):
         await until(pilot, shows(pilot, "claude-code 5f0c2f6e", "codex 77aa88bb", "nothing is locked"))
         ground.lock(one, "src/a.py", "renumbering")
         await until(pilot, shows(pilot, "src/a.py", '"renumbering"'))
-        assert "claude-code 5f0c2f6e" in lines_with(app, '"renumbering"')[0]
+        assert "claude-code 5f0c2f6e" in await line_with(pilot, '"renumbering"')
         with ground.store() as store:
             store.denials.report(Session(two), f"{ground.scope}/src/a.py", one["id"], Attempt("Edit"))
         await until(pilot, shows(pilot, "Refused 1", "Edit"))
-        assert "codex 77aa88bb" in lines_with(app, "Edit")[0]
+        assert "codex 77aa88bb" in await line_with(pilot, "Edit")
         with ground.store() as store:
             spec = {"type": "implement", "title": "Add an index", "description": "x"}
             task = store.tasks.request(Session(one), spec)["task"]
             store.tasks.claim(Session(two), task["id"], True)
         await until(pilot, shows(pilot, "Work 1", "in_progress"))
-        assert len(lines_with(app, "Add an")) == 2, "as a task, and as what the session does"
+        # As a task, and as what the session does.
+        await until(pilot, lambda: len(lines_with(app, "Add an")) == 2)
         with ground.store() as store:
             store.locks.release(Session(one), "src/a.py")
         await until(pilot, shows(pilot, "nothing is locked"))
@@ -123,12 +130,12 @@ def test_those_who_wait_stand_below_the_lock_in_their_order(ground: Ground):
             store.queue.join(Session(waiting), request(Session(waiting), ["a.py"]), 60.0)
 
         async def play(pilot: Pilot) -> None:
-            await until(pilot, shows(pilot, "1. in line", "2. in line"))
+            await until(pilot, shows(pilot, "1. in line", "2. in line", "waits", "Locks 1 "))
             lines = seen(pilot.app).splitlines()
             at = next(number for number, line in enumerate(lines) if line.startswith(" a.py"))
             assert "aaaaaaaa" in lines[at] and "bbbbbbbb" in lines[at + 1] and "cccccccc" in lines[at + 2]
             assert "Locks 1 " in seen(pilot.app), "waiters are no locks"
-            assert "waits" in lines_with(pilot.app, "bbbbbbbb")[0]
+            assert "waits" in await line_with(pilot, "bbbbbbbb")
 
         played(made(ground), play)
 
@@ -242,7 +249,7 @@ def test_what_is_new_is_seen_but_where_a_row_has_been_chosen(ground: Ground):
             ground.lock(one, f"new{number}.py")
         await until(pilot, shows(pilot, "new29.py", "Locks 31"))
         await pilot.press("2")
-        assert pilot.app.panes[1].row.file.endswith("new29.py")
+        await until(pilot, lambda: pilot.app.panes[1].row.file.endswith("new29.py"))
         ground.lock(one, "newest.py")
         await until(pilot, shows(pilot, "Locks 32"))
         assert pilot.app.panes[1].row.file.endswith("new29.py"), "what a key is meant for stays"
@@ -296,11 +303,11 @@ def test_unread_messages_and_uncommitted_files_have_rows(ground: Ground, monkeyp
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "Uncommitted 1", "Unread 1", "the queue has moved"))
-        (line,) = lines_with(pilot.app, "the queue has moved")
+        line = await line_with(pilot, "the queue has moved")
         assert line.index("codex 77aa88bb") < line.index("claude-code 5f0c2f6e"), "to, from"
-        assert any("src/new.py" in line and line.rstrip().endswith("Edit") for line in seen(pilot.app).splitlines())
+        await until(pilot, lambda: any(line.rstrip().endswith("Edit") for line in lines_with(pilot.app, "src/new.py")))
         await pilot.press("5")
-        assert pilot.app.panes[4].row.file == edit.path
+        await until(pilot, lambda: pilot.app.panes[4].row.file == edit.path)
         with ground.store() as store:
             store.messages.acknowledge([row.id for row in store.messages.take(store.instances.get(two["id"]))])
         await until(pilot, shows(pilot, "Unread 0", "every message has been read"))
@@ -318,8 +325,8 @@ def test_what_is_refused_at_keep_and_what_was_told_have_rows(ground: Ground):
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "Refused 2"))
-        assert "Bash: it would overwrite what claude-code 5f0c2f6e changed" in lines_with(pilot.app, " a.py")[0]
-        assert "told, Bash: `git add -A` would stage what" in lines_with(pilot.app, " b.py")[0]
+        assert "Bash: it would overwrite what claude-code 5f0c2f6e changed" in await line_with(pilot, " a.py")
+        assert "told, Bash: `git add -A` would stage what" in await line_with(pilot, " b.py")
 
     played(made(ground), play, (140, 30))
 
