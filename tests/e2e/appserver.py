@@ -36,7 +36,7 @@ class AppServer:
         assert self._process.stdin and self._process.stdout
         self._process.stdin.close()
         try:
-            self._process.wait(10)
+            self._process.wait(60)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

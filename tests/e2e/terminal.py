@@ -28,12 +28,12 @@ class Terminal:
             env=self._env,
             check=True,
             capture_output=True,
-            timeout=20,
+            timeout=60,
         )
 
     def _tmux(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         argv = ["tmux", "-S", self._socket, *arguments]
-        return subprocess.run(argv, env=self._env, capture_output=True, text=True, timeout=20)
+        return subprocess.run(argv, env=self._env, capture_output=True, text=True, timeout=60)
 
     def screen(self) -> str:
         return self._tmux("capture-pane", "-p").stdout

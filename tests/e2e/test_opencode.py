@@ -69,7 +69,7 @@ def test_sessions_of_one_process_are_told_apart(opencode: OpenCode) -> None:
     assert first not in seen and second not in seen, "which session calls is none of the model's business"
 
     removal = urllib.request.Request(f"{address}/session/{first}", method="DELETE")
-    urllib.request.urlopen(removal, timeout=10).close()
+    urllib.request.urlopen(removal, timeout=60).close()
     assert wait_for(lambda: not coordinator.locks(), 60) and len(coordinator.sessions()) == 1
 
 
@@ -93,14 +93,14 @@ def test_its_own_rewind_is_told_and_undone(opencode: OpenCode) -> None:
     first = ask("mine")
     ask("theirs")
     assert "by another" in path.read_text() and "by me" in path.read_text()
-    with urllib.request.urlopen(f"{address}/session/{first}/message", timeout=20) as answer:
+    with urllib.request.urlopen(f"{address}/session/{first}/message", timeout=60) as answer:
         message = json.load(answer)[0]["info"]["id"]
     revert = urllib.request.Request(
         f"{address}/session/{first}/revert",
         json.dumps({"messageID": message}).encode(),
         {"Content-Type": "application/json"},
     )
-    urllib.request.urlopen(revert, timeout=20).close()
+    urllib.request.urlopen(revert, timeout=60).close()
     assert path.read_text() == BEFORE
     ask("next", first)
     assert undone(opencode, opencode.said("next")) == BEFORE.replace("line 2", "by another")

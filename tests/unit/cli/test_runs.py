@@ -176,7 +176,7 @@ def test_a_busy_store_is_waited_for_with_the_result(ground: Ground) -> None:
 
     writer = threading.Thread(target=write_for_a_while)
     writer.start()
-    begun.wait(10)
+    begun.wait(60)
     run_row.close(RunResult(member.run_id, "claude", output="kept"))
     writer.join()
     member.leave()

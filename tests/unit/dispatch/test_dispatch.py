@@ -399,9 +399,9 @@ def test_the_wait_ends_in_time(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.messages.send(worker, lead["id"], f"[task:{task_id}] a question")
         begun, burnt = time.monotonic(), time.process_time()
-        ended = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=0.7))["completion"]
+        ended = carry_out(store, lead, DispatchRequest("Do it", completion_wait_seconds=2.0))["completion"]
         took, used = time.monotonic() - begun, time.process_time() - burnt
-    assert took >= 0.7 and used < 0.35, "sleeps, does not spin"
+    assert took >= 2.0 and used < 1.0, "sleeps, does not spin"
     assert (ended["status"], ended["task_status"], ended["result"]) == ("timeout", "claimed", None)
     assert [m["content"] for m in ended["messages"]] == [f"[task:{task_id}] a question"]
 

@@ -126,7 +126,7 @@ def tools():
 
 def ask(tools: ToolServer, body: object, method: str = "POST", path: str = "/mcp", **headers: str) -> tuple[int, Any]:
     port = int(tools.server.url.rsplit(":", 1)[1].partition("/")[0])
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     data = body if isinstance(body, (bytes, str)) else json.dumps(body)
     given = {"Content-Type": "application/json", **tools.server.headers, **headers}
     connection.request(method, path, data, {name: value for name, value in given.items() if value})
@@ -193,7 +193,7 @@ def test_each_server_has_a_token_of_its_own_and_is_gone_after_its_end() -> None:
         status, _ = ask(one, request("ping"), **other.server.headers)
         assert status == 401
         port = int(one.server.url.rsplit(":", 1)[1].partition("/")[0])
-        kept, headers = http.client.HTTPConnection("127.0.0.1", port, timeout=5), one.server.headers
+        kept, headers = http.client.HTTPConnection("127.0.0.1", port, timeout=60), one.server.headers
         kept.request("POST", "/mcp", json.dumps(request("ping")), headers)
         kept.getresponse().read()
         before = threading.active_count()

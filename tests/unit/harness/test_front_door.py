@@ -131,7 +131,7 @@ def test_who_is_cancelled_while_waiting_ends_the_run(tmp_path: Path) -> None:
             await asyncio.wait_for(asyncio.ensure_future(run), 0.5)
         return run
 
-    found = asyncio.run(main()).wait(20)
+    found = asyncio.run(main()).wait(60)
     assert found is not None and found.error_category == "aborted"
 
 

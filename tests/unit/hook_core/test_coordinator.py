@@ -198,10 +198,10 @@ def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeyp
 
 def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator, "SECONDS", 0.2)
-    hangs = script(tmp_path / "a", "exec sleep 30")
+    hangs = script(tmp_path / "a", "exec sleep 600")
     begun = time.monotonic()
     assert not coordinator.is_ours(str(hangs)) and not coordinator.is_ours(str(hangs))
-    assert time.monotonic() - begun < time_limit(5)
+    assert time.monotonic() - begun < time_limit(60)
 
 
 def told(ran: Ran) -> str:

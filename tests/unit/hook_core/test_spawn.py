@@ -86,9 +86,9 @@ def test_a_command_killed_by_a_signal_did_not_succeed() -> None:
 @pytest.mark.parametrize(
     "script",
     [
-        "echo part; echo $$ > {0}; exec sleep 60",
-        "echo part; sleep 60 & echo $! > {0}; wait",
-        "echo part; trap '' TERM INT HUP; sh -c 'trap \"\" TERM; echo $$ > {0}; sleep 60; true'; true",
+        "echo part; echo $$ > {0}; exec sleep 600",
+        "echo part; sleep 600 & echo $! > {0}; wait",
+        "echo part; trap '' TERM INT HUP; sh -c 'trap \"\" TERM; echo $$ > {0}; sleep 600; true'; true",
     ],
     ids=["itself", "grandchild", "stubborn"],
 )
@@ -98,14 +98,14 @@ def test_out_of_time_the_whole_group_ends(script: str, tmp_path: Path) -> None:
     took = time.monotonic() - begun
     assert done.code is None and done.stdout == "part\n"
     assert "0.4 s" in done.stderr
-    assert 0.3 < took < time_limit(1.2)
+    assert 0.3 < took < time_limit(30)
     assert wait_for_end(wait_for(tmp_path / "pid"))
 
 
 def test_a_wrapper_that_is_gone_while_its_child_keeps_the_pipe_does_not_hold_us(tmp_path: Path) -> None:
     begun = time.monotonic()
-    run(["sh", "-c", f"sleep 60 & echo $! > {tmp_path / 'pid'}"], 0.4)
-    assert time.monotonic() - begun < time_limit(1.2)
+    run(["sh", "-c", f"sleep 600 & echo $! > {tmp_path / 'pid'}"], 0.4)
+    assert time.monotonic() - begun < time_limit(30)
     pid = wait_for(tmp_path / "pid")
     try:
         assert wait_for_end(pid), "nobody is left to end what the wrapper started"
@@ -115,14 +115,14 @@ def test_a_wrapper_that_is_gone_while_its_child_keeps_the_pipe_does_not_hold_us(
 
 
 def test_a_command_may_be_left_to_finish(tmp_path: Path) -> None:
-    script = f"sleep 0.5; echo said; echo $$ > {tmp_path / 'finished'}"
-    begun = time.monotonic()
+    script = f"while [ ! -e {tmp_path / 'go'} ]; do sleep 0.02; done; echo said; echo $$ > {tmp_path / 'finished'}"
     done = run(["sh", "-c", script], 0.1, leave_running=True)
-    assert done.code is None and time.monotonic() - begun < time_limit(0.4)
+    assert done.code is None
+    (tmp_path / "go").touch()
     wait_for(tmp_path / "finished")
 
 
 def test_a_silent_command_that_closed_its_output_still_has_only_its_time() -> None:
     begun = time.monotonic()
-    assert run(["sh", "-c", "exec >&- 2>&-; sleep 60"], 0.3).code is None
-    assert time.monotonic() - begun < time_limit(1.2)
+    assert run(["sh", "-c", "exec >&- 2>&-; sleep 600"], 0.3).code is None
+    assert time.monotonic() - begun < time_limit(30)

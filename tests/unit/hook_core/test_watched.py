@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.fixtures import time_limit, wait_for
+from support.fixtures import wait_for
 from support.requirement import requirement
 from support.sessions import (
     ROOT,
@@ -515,9 +515,7 @@ def test_what_is_no_plain_file_is_never_opened(tmp_path: Path, state: Path) -> N
     target.write_text("x")
     link.symlink_to(target)
     calls = Calls(pipe, link, Path("/dev/zero"))
-    begun_at = time.monotonic()
-    calls.begin("1")
-    assert time.monotonic() - begun_at < time_limit(1)
+    calls.begin("1")  # to open the pipe, or to read /dev/zero to its end, would never end
     assert [path.read_text() for path in kept_files(state)] == ["x"], "what a locked link leads to is watched"
     target.write_text("y")
     assert calls.finish("1") == [("target", "changed")]

@@ -268,7 +268,7 @@ def test_a_hook_that_hangs_ends_when_it_is_asked_to(place: Place, tmp_path: Path
     with subprocess.Popen(["bash", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as hook:
         assert wait_for((tmp_path / "begun").exists, 20)
         hook.terminate()
-        assert hook.communicate(timeout=20) == (b"", None)
+        assert hook.communicate(timeout=60) == (b"", None)
     assert hook.returncode == 0
 
 

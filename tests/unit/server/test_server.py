@@ -171,7 +171,7 @@ def test_the_client_process_tells_which_session_calls(ground: Ground, server: Se
     assert server.value("whoami")["id"] == newer["id"]
     # Sessions of hooks end by their own hook, not with the server.
     server.close_input()
-    assert server.ended_within(2) == 0
+    assert server.ended_within(60) == 0
     assert ground.sql("SELECT id FROM instances WHERE id = ?", newer["id"])
 
 
@@ -226,7 +226,7 @@ def test_it_ends_with_its_input_and_takes_its_registration_along(ground: Ground,
     assert server.value("lock_file", {"file": "f"})["ok"] is True
     assert ground.sql("SELECT id FROM instances") == [{"id": row["id"]}]
     server.close_input()
-    assert server.ended_within(5) == 0
+    assert server.ended_within(60) == 0
     for table in ("instances", "context", "swarm_sessions"):
         assert ground.sql(f"SELECT * FROM {table}") == []
     assert b"Traceback" not in server.process.stderr.read()

@@ -48,7 +48,7 @@ def test_two_agents_of_one_program(ground: Ground):
         second.call("unlock_file", {"file": "f"})
         assert holders(ground) == [one, two]
         first.close_input()
-        assert first.ended_within(10) == 0
+        assert first.ended_within(60) == 0
         assert second.value("whoami")["id"] == two and holders(ground) == [two]
         kill(second)
     assert holders(ground) == [two], "the client lives"
@@ -68,7 +68,7 @@ def test_a_server_that_is_started_again_goes_on_with_what_its_own_label_names(gr
             assert join(ground, again, "agentA") == ids[0]
             assert "Unlocked" in again.text("unlock_file", {"file": "f"})
             again.close_input()
-            assert again.ended_within(10) == 0
+            assert again.ended_within(60) == 0
         assert ground.sql("SELECT 1 FROM instances WHERE id = ?", ids[0]) == [], "it was its own to take along"
 
 

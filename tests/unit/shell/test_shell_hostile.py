@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 SECONDS = 0.05
-SLACK = 3  # a busy machine's
+SLACK = 20  # a busy machine's; what grows with the square takes minutes
 MEMORY = 1 << 30  # bytes of address space
 
 
@@ -27,7 +27,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[float, str
         cwd=folder,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr.decode(errors="replace")[-3000:]
     return json.loads(done.stdout)

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import os
-import statistics
 import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
-from support.fixtures import Ground, time_limit
+from support.fixtures import Ground
 from support.many_processes import Crowd
 
 from swarm_mcp.store import Store, driver, values
+from swarm_mcp.store import changes as store_changes
 from swarm_mcp.store.changes import GAP_SECONDS, POLL_SECONDS, Changes, FileEvents, events_of
 
 pytestmark = pytest.mark.slow
 
 WATCHED = sys.platform.startswith("linux") or sys.platform == "darwin"
 KINDS = {"watched": events_of, "polled": FileEvents}
-COMMITS = 20
-# Commits at unpredictable moments, and reports the time of each.
-WRITER = """
-store = Store(arguments["path"])
-gate()
-for number in range(arguments["commits"]):
-    time.sleep(0.06 + 0.013 * (number % 5))
-    with store.database.writing():
-        store.database.change("INSERT INTO kv (scope, key, value) VALUES ('s', ?, '')", (f"{os.getpid()}-{number}",))
-    report(time.monotonic())
-"""
 
 
 def commit(path: str) -> None:
@@ -45,20 +34,19 @@ def changes(request: pytest.FixtureRequest, ground: Ground):
         yield made
 
 
-def test_a_commit_by_another_process_wakes_at_once(ground: Ground) -> None:
-    ground.store().close()
-    woken: list[float] = []
+@pytest.mark.skipif(not WATCHED, reason="here nothing tells of writes, and looks are counted by time")
+def test_each_commit_by_another_process_wakes_without_a_look_at_the_clock(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store_changes, "REST_SECONDS", 3600.0)
+    me = ground.session("me")
     with Changes(ground.database) as changes:
-        with Crowd(WRITER, [{"path": ground.database, "commits": COMMITS}]) as crowd:
-            crowd.start()
-            while changes.wait(1.0):
-                woken.append(time.monotonic())
-            (member,) = crowd.finish()
-    # A wake between the commit and its report counts as immediate.
-    took = [max(0.0, min(at for at in woken if at > done - 0.02) - done) for done in member.reports]
-    assert len(took) == COMMITS
-    assert statistics.median(took) < time_limit(0.05), took
-    assert max(took) < time_limit(0.25), took
+        for number in range(5):
+            done = ground.process("kv", "set", "k", str(number), "--as", me["id"])
+            assert done.code == 0, done.err
+            assert changes.wait(60) is True
+            while changes.wait(0.3):  # a command may commit more than once
+                pass
 
 
 def test_the_system_is_asked_to_tell(ground: Ground) -> None:
@@ -118,14 +106,11 @@ def test_a_store_that_comes_later(ground: Ground) -> None:
     with Changes(ground.database) as changes:
         assert changes.wait(0.1) is False
         ground.store().close()
-        begun = time.monotonic()
         assert changes.wait(60) is True
         while changes.wait(0.3):  # the making of a store is several commits
             pass
         commit(ground.database)
-        begun = time.monotonic()
         assert changes.wait(60) is True
-        assert time.monotonic() - begun < time_limit(0.25)
 
 
 @pytest.mark.parametrize("how", ["file", "folder"])
@@ -143,9 +128,7 @@ def test_a_store_that_is_replaced(ground: Ground, how: str) -> None:
         while changes.wait(0.3):
             pass
         commit(ground.database)
-        begun = time.monotonic()
         assert changes.wait(60) is True
-        assert time.monotonic() - begun < time_limit(0.25)
 
 
 @pytest.mark.parametrize("mode", ["DELETE", "TRUNCATE", "WAL"])
@@ -154,13 +137,11 @@ def test_any_kind_of_journal(ground: Ground, mode: str) -> None:
     connection = driver.load().connect(ground.database, isolation_level=None)
     assert connection.execute(f"PRAGMA journal_mode = {mode}").fetchone()[0] == mode.lower()
     connection.close()
-    with Changes(ground.database) as changes, Crowd(WRITER, [{"path": ground.database, "commits": 5}]) as crowd:
-        crowd.start()
-        answers = 0
-        while changes.wait(1.5):
-            answers += 1
-        (member,) = crowd.finish()
-    assert (member.code, answers) == (0, 5), member.err
+    with Changes(ground.database) as changes:
+        for _ in range(5):
+            commit(ground.database)
+            assert changes.wait(60) is True
+            assert changes.wait(0.3) is False, "a commit is told once"
 
 
 def test_reading_does_not_disturb_a_writer_of_a_rollback_journal(ground: Ground) -> None:
@@ -170,9 +151,7 @@ def test_reading_does_not_disturb_a_writer_of_a_rollback_journal(ground: Ground)
         holder = driver.load().connect(ground.database, isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
         holder.execute("INSERT INTO kv (scope, key, value) VALUES ('s', 'k', '')")
-        begun = time.monotonic()
         assert changes.wait(0.2) is False, "it cannot look, and does not fail"
-        assert time.monotonic() - begun < time_limit(0.3)
         holder.execute("COMMIT")
         holder.close()
         assert changes.wait(60) is True
@@ -184,7 +163,7 @@ def test_stop_ends_a_wait_without_end(changes: Changes) -> None:
     waiter.start()
     time.sleep(0.1)
     changes.stop()
-    waiter.join(2)
+    waiter.join(60)
     assert answers == [False]
     commit(changes.path)
     assert changes.wait(60) is False, "and all that come later"
@@ -212,4 +191,4 @@ def test_where_the_system_gives_no_more_watches(ground: Ground, monkeypatch: pyt
     with Changes(ground.database) as changes:
         assert changes._events.rest == POLL_SECONDS
         commit(ground.database)
-        assert changes.wait(1) is True
+        assert changes.wait(60) is True

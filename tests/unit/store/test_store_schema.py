@@ -405,7 +405,7 @@ def test_what_is_no_file_in_the_store_s_place_is_not_opened(ground: Ground, kind
     Path(ground.database).parent.mkdir(parents=True, exist_ok=True)
     (os.mkfifo if kind == "pipe" else os.mkdir)(ground.database)
     for words in (["status"], ["register"]):
-        done = subprocess.run([*SWARM, *words], cwd=ground.repo, capture_output=True, text=True, timeout=time_limit(10))
+        done = subprocess.run([*SWARM, *words], cwd=ground.repo, capture_output=True, text=True, timeout=time_limit(60))
         assert done.returncode == 1 and "is no file" in done.stderr, done
 
 

@@ -87,7 +87,7 @@ def test_a_chain_of_a_thousand_is_cancelled_without_a_deep_stack(
     assert store.database.rows("SELECT status, count(*) AS n FROM tasks GROUP BY status") == [
         {"status": "cancelled", "n": 1501}
     ]
-    assert took < time_limit(10), "looking through all of them for each would take longer by far"
+    assert took < time_limit(60), "looking through all of them for each would take longer by far"
 
 
 def test_a_circle_that_another_program_made_does_not_hang(ground: Ground, store: Store, planner: Session) -> None:

@@ -46,7 +46,7 @@ class Running:
 
     def end(self) -> None:
         self.agent.stop()
-        self.thread.join(20)
+        self.thread.join(60)
         assert not self.thread.is_alive()
 
     def lock(self, session, *files: str, **given):
@@ -196,8 +196,8 @@ def test_a_machine_that_the_server_has_forgotten_greets_it_at_once(running, monk
         raise TeamRefused("this machine has not said hello", code="hello_first")
 
     monkeypatch.setattr(FakeServer, "beat", refuse_once)
-    assert refused.wait(20)
-    assert beaten.wait(20)  # an agent without access waits for half a minute
+    assert refused.wait(60)
+    assert beaten.wait(60)  # an agent without access waits for half a minute
 
 
 def asked(ground: Ground, session, title: str = "Tidy up") -> str:
@@ -279,7 +279,7 @@ def test_leaving_removes_what_others_hold(running, peer, team):
     agent_client.poke()
     wait_for(lambda: not running.ground.sql("SELECT 1 FROM swarm_team_trees"))
     assert running.ground.sql("SELECT team_fence, machine FROM context") == [{"team_fence": None, "machine": None}]
-    running.thread.join(20)
+    running.thread.join(60)
     assert not running.thread.is_alive() and not os.path.exists(agent_client.socket_path())
     repository = team.repositories[REPOSITORY]
     assert [row["machine"] for row in repository.locks.values()] == ["peer"] and "peer" in repository.mirrors
@@ -290,6 +290,6 @@ def test_without_any_session_it_ends_after_a_while(ground: Ground, team):
     wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
     one.agent._idle_seconds = 0.1
     agent_client.poke()
-    one.thread.join(20)
+    one.thread.join(60)
     assert not one.thread.is_alive()
     assert TeamRows(Store(ground.database)).repositories()[REPOSITORY].fresh_until is None

@@ -209,7 +209,7 @@ def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch):
     go_on, asked = threading.Event(), subject.Traces._asked
 
     def slow(self):
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         return asked(self)
 
     monkeypatch.setattr(subject.Traces, "_asked", slow)

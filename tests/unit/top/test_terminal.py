@@ -134,7 +134,7 @@ def test_a_terminal_that_is_closed_ends_it_and_what_it_started(ground: Ground):
         wait_for(lambda: children(played.process.pid))
         (child,) = children(played.process.pid)
         played.hangs_up()
-        played.process.wait(timeout=time_limit(20))
+        played.process.wait(timeout=time_limit(60))
         wait_for(lambda: not os.path.exists(f"/proc/{child}") or "Z" in status(child))
 
 
