@@ -45,9 +45,12 @@ class Desk:
         self._changed = changed
         self._pool = ThreadPoolExecutor(1, "swarm lsp")
         self._watching: asyncio.Task[None] | None = None
+        self._is_closed = False
 
     async def run(self, function: Callable[..., Answer], *given: object) -> Answer:
-        """Call `function` in the reading thread."""
+        """Call `function` in the reading thread. After `close`, the asking task is cancelled."""
+        if self._is_closed:
+            raise asyncio.CancelledError
         return await asyncio.get_running_loop().run_in_executor(self._pool, function, *given)
 
     async def opened(self, document: Document) -> None:
@@ -76,6 +79,7 @@ class Desk:
 
     def close(self) -> None:
         """End watching. A reading that has begun is not waited for."""
+        self._is_closed = True
         if self._watching is not None:
             self._watching.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)

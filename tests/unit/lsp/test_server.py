@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from support.editor import ALL, Editor, uri_of
 from support.world import TEXT, World
 
 from swarm_mcp.view.lsp import saves
+from swarm_mcp.view.lsp.desk import Desk
 from swarm_mcp.view.lsp.document import opened, path_of
 
 NOTES = "notes.md"
@@ -293,3 +295,14 @@ def test_uris_name_paths(tmp_path: Path) -> None:
     for name in ("a b", "é", "a#b", "a?b", "a%b", "a;b=c"):
         assert path_of(uri_of(tmp_path / name)) == str(tmp_path / name)
     assert path_of("file:///tmp/a#b?c") == "/tmp/a#b?c"
+
+
+def test_what_is_under_way_when_the_editor_leaves_ends_in_silence() -> None:
+    async def left() -> bool:
+        desk = Desk("", False, print)
+        desk.close()
+        late = asyncio.create_task(desk.run(print, "not said"))
+        await asyncio.wait([late])
+        return late.cancelled()
+
+    assert asyncio.run(left()), "an exception would be text in the editor's log"
