@@ -2,11 +2,10 @@
 
     <state folder>/swarm-prompts/<runtime>.<session>
 
-Each file is readable by this user alone. It goes with its session, or a day after its last prompt.
+Each file is readable by this user alone. It goes with its session, or with the cleanup a day after its last prompt.
 """
 
 import os
-import time
 
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
 
@@ -18,12 +17,16 @@ _FOLDER = "swarm-prompts"
 def note(runtime: str, session_id: str, prompt: str) -> None:
     """Keep the first words of a prompt in place of those before. Raises OSError."""
     words = " ".join(prompt[: 8 * LONGEST].split())[:LONGEST]
-    folder = os.path.dirname(_path(runtime, session_id))
     write_private(_path(runtime, session_id), words)
-    for one in os.listdir(folder):
-        path = os.path.join(folder, one)
+
+
+def prune(now: float) -> None:
+    """Remove words that are older than a day; `now` in Unix seconds."""
+    folder = os.path.join(state_dir(), _FOLDER)
+    for name in kept():
+        path = os.path.join(folder, name)
         try:
-            if os.stat(path).st_mtime < time.time() - DAY_SECONDS:
+            if os.stat(path).st_mtime < now - DAY_SECONDS:
                 os.remove(path)
         except OSError:  # removed just now
             continue
