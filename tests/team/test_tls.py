@@ -74,12 +74,12 @@ def test_a_certificate_that_changes_ends_the_connection_and_is_told(
         front.show(other, other_key)
         new_engine.restart()
         wait_for(lambda: north.agent()["servers"][0]["state"] == "refused")
-        told = north.lock("src/a.py")["team"]
-        assert told["reachable"] is False, told
+        held = north.lock("src/a.py")
+        assert held["team"]["reachable"] is False, held
         status = north.run("team", "status", code=1)
         assert "certificate" in status.stdout + status.stderr
         front.show(own, key)
         north.run("team", "agent", "--stop")
-        held = wait_for(lambda: (found := north.lock("src/b.py")["team"]).get("settled") and found)
-        assert held["fence"]
+        words = ["lock", "src/a.py", "--as", held["instance_id"]]
+        wait_for(lambda: north.json(*words)["team"].get("settled"))
         north.end()

@@ -61,7 +61,7 @@ class Engine:
             rules.write("host all all 10.0.0.0/8 trust\n")
         return self
 
-    def start(self, seconds: float = 30.0) -> Engine:
+    def start(self, seconds: float = 180.0) -> Engine:
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a copy, or of one that was killed
         with (self.data.parent / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
@@ -81,7 +81,7 @@ class Engine:
         return self
 
     def is_ready(self) -> bool:
-        asked = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "2"]
+        asked = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "20"]
         return subprocess.run(asked).returncode == 0
 
     @property
