@@ -46,11 +46,17 @@ static void judge_alone(const struct call *call, const struct ground *ground, co
     }
     if (!is_read)
         keep_own_files(call, ground, at_ns);
+    else
+        at_ns = now_ns();
     if (!is_read || look->count)
-        add_entry(is_read ? now_ns() : at_ns, "ran", call, call->folder, text);
+        add_entry(at_ns, "ran", call, call->folder, text);
     append_entries(call, ground);
-    if (has_company(ground))
+    if (has_company(ground)) { /* Python checks the call, and must not take it for an earlier one */
+        if (!is_read || look->count)
+            add_entry(at_ns, "wont", call, call->folder, "wrote");
+        append_entries(call, ground);
         hand_over("another session has come");
+    }
 }
 
 void judge_command(const struct call *call, const struct ground *ground) {

@@ -141,8 +141,12 @@ def alone(check: Check) -> "Verdict | None":
     check.find_session()
     if check.is_joined:
         return None
-    if check.is_known and not _is_left_unread(check, check.trail) and check.look_again():
-        return protections(check)  # the call has to be read after all
+    if check.is_known and not _is_left_unread(check, check.trail):
+        if check.look_again():
+            return protections(check)  # the call has to be read after all
+        if check.trail is not None:  # nor is there a store to ask by now: what was withdrawn is noted anew
+            check.trail.note_unread()
+            _leave(check, check.trail)
     check.end()
     return None
 

@@ -18,7 +18,8 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     is       the file after the session's own write, which is over: see ``seen``
     over     all earlier calls of this agent are over; `key` is a folder
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
-    wont     it was denied. With `text` ``wrote``: the write noted at the same time is withdrawn, `read` skips it
+    wont     it was denied. With `text` ``wrote``: the write or command noted at the same time is withdrawn, `read`
+             skips it
     clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
              See ``clearing``
     spares   it was denied
@@ -60,7 +61,8 @@ SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a
 HEAD = 16 * 1024  # bytes at the beginning that hold the first line
 LARGEST = 16 << 20  # bytes read of one file, its newest; sessions' own journals are much smaller
 TAIL = 64 * 1024  # bytes at the end of a journal that `newest_below` searches
-WITHDRAWN = b"\0wrote\n"  # the end of an entry ``wont`` that withdraws a write
+WITHDRAWN = b"\0wrote\n"  # the end of an entry ``wont`` that withdraws a write or command
+_BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ")  # what may be withdrawn
 
 
 class Entry:
@@ -97,7 +99,7 @@ def read(path: str) -> bytes:
 
 
 def _without_withdrawn(data: bytes) -> bytes:
-    """Return `data` with blanks in place of withdrawn writes. Other entries keep their places (``settled``)."""
+    """Return `data` with blanks in place of what was withdrawn. Other entries keep their places (``settled``)."""
     lines = data.split(b"\n")
     withdrawn = set()
     for line in lines:
@@ -107,7 +109,8 @@ def _without_withdrawn(data: bytes) -> bytes:
     for number, line in enumerate(lines):
         head, _, rest = line.partition(b"\0")
         is_withdrawn = (head.partition(b" ")[0], rest.partition(b"\0")[0]) in withdrawn
-        if is_withdrawn and (b" wrote " in head or (rest + b"\n").endswith(WITHDRAWN)):
+        is_begun = any(kind in head for kind in _BEGUN)
+        if is_withdrawn and (is_begun or (rest + b"\n").endswith(WITHDRAWN)):
             lines[number] = b" " * len(line)
     return b"\n".join(lines)
 

@@ -73,7 +73,7 @@ class Trail:
     __slots__ = (
         "config", "call", "level", "own_name", "owners", "noted",
         "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "merges",
-        "unmerged", "noted_ns", "_written",
+        "unmerged", "noted_ns", "_written", "_begun",
     )  # fmt: skip
 
     def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
@@ -90,6 +90,7 @@ class Trail:
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
         self._written: dict[str, int] = {}  # path -> time of its entry ``wrote``
+        self._begun: list[tuple[str, int]] = []  # folder and time of each entry of `_begin`
         self.lost: dict[str, tuple[str, str]] = {}  # path -> result of ``keeping.lost``, and the file's state then
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
         self._targets: list[Target] | None = None  # result of `targets_of`
@@ -302,11 +303,16 @@ class Trail:
 
                 keeping.redirected(self, command, at_ns)
             self._keep_own_files(at_ns)
-            self.note_at(call.folder, "ran", command, at_ns)
+            self._begin("ran", call.folder, command, at_ns)
         else:
             from swarm_hook_core.opaque_calls import effects_of
 
             self.wrote(target[1] for target in self.targets_of(effects_of(call)))
+
+    def _begin(self, kind: str, folder: str, text: str = "", at_ns: int = 0) -> None:
+        """Collect that a command has begun; `kind`: ``ran``, ``runs`` or ``commits``."""
+        self._begun.append((folder, at_ns or time.time_ns()))
+        self.note_at(folder, kind, text, self._begun[-1][1])
 
     def _keep_own_files(self, at_ns: int) -> None:
         """Keep the session's changed files before a command that may write any of them."""
@@ -331,14 +337,14 @@ class Trail:
         if effects.runs or effects.guesses:
             at_ns = time.time_ns()
             self._keep_own_files(at_ns)
-            self.note_at(self.call.folder, "runs", at_ns=at_ns)
+            self._begin("runs", self.call.folder, at_ns=at_ns)
         text = shell_text(self.call.tool, self.call.input)
         has_shown = has_reads and len(text) <= LONGEST_TEXT
         if has_shown or any(tree.how != REMOVE for tree in effects.trees):
-            self.note_at(self.call.folder, "ran", text)
+            self._begin("ran", self.call.folder, text)
         for git_call in effects.git:
             if git_call.words[0] in MAKES_COMMITS:
-                self.note_at(git_call.folder, "commits")
+                self._begin("commits", git_call.folder)
             if git_call.words[0] in ("mv", "rm"):
                 from swarm_hook_core.shell.programs.git.uncommitted import moved_or_removed
 
@@ -376,12 +382,15 @@ class Trail:
         return any(others_in(place, self.own_name) for place in self._left)
 
     def withdraw(self) -> None:
-        """Collect that the noted writes are withdrawn: the call is checked beside others after all.
+        """Collect that the noted writes and commands are withdrawn: the call is checked beside others after all.
 
         Else the call would take its own note for a write that it has made.
         """
         for path, at_ns in self._written.items():
             self.note("wont", path, "wrote", at_ns)
+        for folder, at_ns in self._begun:
+            self.note_at(folder, "wont", "wrote", at_ns)
+        self._written, self._begun = {}, []
 
     def top_of(self, place: str) -> str:
         """Return the top folder of `place`, among those asked for by this call, or ""."""

@@ -106,7 +106,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
         else:
             is_known = _note_refusal(tx, instance, wanted, refusal)
     if refusal is None:
-        if _is_claimed_meanwhile(db, granted, met):
+        if is_claimed_meanwhile(db, _new_among(granted, met)):
             return _acquire(db, instance, wanted, keys)
         return granted
     if is_known:
@@ -116,21 +116,22 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
     raise _refusal(db, instance, refusal)
 
 
-def _is_claimed_meanwhile(db: Database, granted: list[Lock], met: list[list[Lock]]) -> bool:
-    """Return True if new locks among `granted`, now committed, were taken back for a hook's claim.
-
-    `met`: the locks that each request met before. Those that the session held all along are not looked at.
-    """
-    if not db.adopts or not db.has_claims():
+def is_claimed_meanwhile(db: Database, granted: list[Lock]) -> bool:
+    """Return True if these new locks, now committed, were taken back for a hook's claim."""
+    if not granted or not db.adopts or not db.has_claims():
         return False
     from swarm_mcp.store import automatic_locks
 
-    new = [
+    return automatic_locks.has_yielded(db, granted)
+
+
+def _new_among(granted: list[Lock], met: list[list[Lock]]) -> list[Lock]:
+    """Return the locks that the session has not held all along. `met`: those that each request met before."""
+    return [
         lock
         for lock, rows in zip(granted, met)
         if not any((row.instance_id, row.file) == (lock.instance_id, lock.file) for row in rows)
     ]
-    return bool(new) and automatic_locks.has_yielded(db, new)
 
 
 def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: list[list[Lock]]) -> list[list[Lock]]:

@@ -30,7 +30,7 @@ from swarm_mcp.store import (
 )
 from swarm_mcp.store.denials import key_of_lock
 from swarm_mcp.store.lock_finder import unfit
-from swarm_mcp.store.lock_request import LONGEST_NOTE, Reach, checked_note, reach_of, request
+from swarm_mcp.store.lock_request import LONGEST_NOTE, LockRequest, Reach, checked_note, reach_of, request
 from swarm_mcp.store.lock_rows import facts
 from swarm_mcp.store.naming import known_as, may_meet
 
@@ -209,10 +209,21 @@ def steal(
             for row in taken:
                 _note_theft(tx, instance, row, reason, forced=False)
         return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in taken]}
+    taken: list[Lock] = []
+    while True:
+        lock = _take_by_force(db, instance, wanted, reason, taken)
+        # A hook that was checking a write meanwhile may have let it pass: then its claim is a lock, and taken as well.
+        if not locks.is_claimed_meanwhile(db, [lock]):
+            return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in taken]}
+
+
+def _take_by_force(db: Database, instance: Session, wanted: LockRequest, reason: str, taken: list[Lock]) -> Lock:
+    """Take the lock in one transaction, and add to `taken` the rows that have to go."""
+    reach = wanted.reaches[0]
     with db.writing() as tx:
         claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
-        taken = [
+        gone = [
             row
             for row in lock_endings.reaped(tx, lock_finder.covering(tx, reach))
             if keeps_out(row, instance.id, "", EXCLUSIVE) and row.instance_id != instance.id
@@ -220,27 +231,28 @@ def steal(
         left = [
             row
             for row in lock_finder.meeting(tx, reach)
-            if keeps_out(row, instance.id, "", EXCLUSIVE) and row.id not in {row.id for row in taken}
+            if keeps_out(row, instance.id, "", EXCLUSIVE) and row.id not in {row.id for row in gone}
         ]
         if not left:
             keys = list(reach.keys)
             denials.forget(tx, instance.id, keys)
             tx.taker = (instance.id, keys)
             try:
-                reactions.end_locks(tx, taken, "stolen", by=instance.id, why=reason)
+                reactions.end_locks(tx, gone, "stolen", by=instance.id, why=reason)
             finally:
                 tx.taker = ("", [])
-            for row in taken:
+            for row in gone:
                 _note_theft(tx, instance, row, reason, forced=True)
+            taken += gone
             lock = grants.grant(tx, instance, wanted)[0]
             takes = " ".join(f"{number_elsewhere(row.id)}:{row.team_fence}" for row in taken if row.machine)
             if takes:
                 tx.change("UPDATE context SET takes = ? WHERE id = ?", (takes, lock.id))
             _settle(tx, lock, instance)
-            for row in taken:
+            for row in gone:
                 denials.follow(tx, key_of_lock(row), instance.id)
-            _tell_waiting(tx, reach, {instance.id, *(row.instance_id for row in taken)}, None, instance, reach.file)
-            return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in taken]}
+            _tell_waiting(tx, reach, {instance.id, *(row.instance_id for row in gone)}, None, instance, reach.file)
+            return lock
     raise LockRefused(lock_listing.describe(db, left[0], token(instance.label or "", "identity")))
 
 

@@ -33,6 +33,7 @@ KEYRING_SERVICE = "swarm-mcp team"
 CONNECT_SECONDS = 2
 SETTINGS = {
     "application_name": "swarm-mcp",
+    "target_session_attrs": "read-write",  # of several servers the one that leads
     "tcp_user_timeout": 4000,  # ms
     "keepalives_idle": 5,  # s
     "keepalives_interval": 2,
@@ -53,6 +54,9 @@ class TimedConnection(psycopg.Connection):  # type: ignore[misc]
     """A connection with a deadline for its calls: `until` (``clock.now``), or None. A missed deadline breaks it."""
 
     until: float | None = None
+    is_given_up = (
+        False  # a wait for the synchronous replica was ended by hand: what was committed is on one server only
+    )
 
     def wait(self, gen: Any, interval: float = 0.1, **more: Any) -> Any:
         """Wait as psycopg does, until the deadline. Raises TimeoutError."""
@@ -136,6 +140,11 @@ def _connected(given: dict[str, Any]) -> TimedConnection:
     made: TimedConnection = TimedConnection.connect(
         make_conninfo(**given), autocommit=True, connect_timeout=CONNECT_SECONDS
     )
+
+    def notice(said: Any) -> None:
+        made.is_given_up = made.is_given_up or said.source_function == "SyncRepWaitForLSN"
+
+    made.add_notice_handler(notice)
     return made
 
 

@@ -123,7 +123,6 @@ def _wrong(server: str, here: _Machine, there: _Machine) -> tuple[str, float]:
     name = f"doctor/{machine()}"
     for one in (here, there):
         one.clone.mkdir(parents=True)
-        (one.clone / "locked.txt").write_text("canary\n")
         subprocess.run(["git", "init", "-q", str(one.clone)], check=True, capture_output=True)
         one.asked("team", "join", server, "--repository", name)
     if there.denies(there.clone / "locked.txt"):

@@ -559,7 +559,11 @@ class Following:
                 return {"answer": agent_client.UNREACHABLE, "error": "the team's server has just started"}, 0
             if clock.now() >= until:
                 raise TeamUnreachable("others change the same files all the time")
-            time.sleep(min(answer.get("seconds", 0.0), 0.5) if why == protocol.GRACE else STALE_PAUSE)
+            if why == protocol.GRACE:
+                time.sleep(min(answer.get("seconds", 0.0), 0.5))
+                self._beat_until_even()  # grants wait for what this machine hears of the others, too
+            else:
+                time.sleep(STALE_PAUSE)
         raise TeamUnreachable("others change the same files all the time")
 
     def _granted(self, rows: list[Lock], ours: set[str], version: int) -> tuple[Confirmation, int]:

@@ -144,6 +144,10 @@ def _check_epoch(connection: psycopg.Connection, name: str, epoch: str, new_epoc
     connection.execute("SELECT swarm_team.note_start()")  # a copy on another server has a new epoch at once
     if new_epoch:
         connection.execute("SELECT swarm_team.void(key, 0) FROM swarm_team.repositories")
+        if _value(connection, "SELECT to_regclass('swarm_team.former') IS NOT NULL"):  # else it is made after this
+            connection.execute(
+                "INSERT INTO swarm_team.former SELECT key, '*' FROM swarm_team.repositories ON CONFLICT DO NOTHING"
+            )
         connection.execute("UPDATE swarm_team.server SET epoch = gen_random_uuid(), started = clock_timestamp()")
     elif epoch and epoch.partition(".")[0] != _value(connection, "SELECT epoch FROM swarm_team.server"):
         raise TeamRefused(

@@ -7,9 +7,9 @@ of one repository, from 1 and without gaps; a *fence* is the version of a grant.
 
 **The calls** (``server.TeamServer(conninfo, machine)``; `repository` is the team's name for it, a text). Each is one
 round trip. It raises `TeamUnreachable` after `seconds` (2 by default), or `TeamRefused` for a forbidden or impossible
-request; its ``answer["code"]`` is ``not_allowed``, ``superseded`` (another agent speaks for this machine),
-``hello_first``, ``malformed`` or ``no_team``. Every call but `look` and `machines` needs an earlier `hello` of the same
-object.
+request; its ``answer["code"]`` is ``not_allowed``, ``superseded`` (another agent speaks for this machine), ``older``
+(another server was promoted in its place), ``hello_first``, ``malformed`` or ``no_team``. Every call but `look` and
+`machines` needs an earlier `hello` of the same object.
 
   hello(repository, acked=0, mark=0, epoch="", circle="", mirror_lease=MIRROR_LEASE) -> HelloAnswer
   beat(repository, acked, mark, sessions=[{session, label, lease}]) -> BeatAnswer
@@ -267,12 +267,13 @@ class News(TypedDict):
 
 
 class Heard(TypedDict):
-    """A silent mirror or session. `beat` is for comparison and sent back; `lease`: seconds.
+    """A silent mirror or session, or a machine that grants wait for (`GRACE`). `beat` is for comparison and sent back;
+    `lease`: seconds.
 
     `TeamServer` keeps these itself, by its own boot clock, and sends its knowledge along as evidence.
     """
 
-    kind: Literal["session", "mirror"]
+    kind: Literal["session", "mirror", "awaited"]
     id: str
     beat: str
     lease: float

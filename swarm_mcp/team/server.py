@@ -29,7 +29,7 @@ MOST_ITEMS = 200  # in one call, and
 BATCH_BYTES = 1024 * 1024  # of them, or a little more
 PAUSE_SECONDS = 0.05  # before a connection that broke is made anew
 NOT_ALLOWED = "42501"
-OURS = {"ST001": "superseded", "ST002": "hello_first", "ST003": "malformed"}
+OURS = {"ST001": "superseded", "ST002": "hello_first", "ST003": "malformed", "ST004": "older"}
 MISSING = ("3F000", "42883", "42P01")  # no such schema, function, table
 AGAIN = ("40001", "40P01")  # two calls stood in each other's way
 _SPEAKER = object()  # a call's placeholder for this agent and its connection
@@ -126,6 +126,9 @@ class TeamServer:
         answer = cast("protocol.BeatAnswer", self._asking.call("beat", values, seconds, tells=bool(sessions)))
         if answer["ok"]:
             greeted.note(answer["silent"])
+            silent = greeted.evidence("awaited")
+            if silent != "{}":
+                self._asking.call("end_wait", (*self._who(greeted), silent), seconds)
         return answer
 
     def rest(self, repository: str, seconds: float = SECONDS) -> None:
@@ -307,7 +310,10 @@ class _Line:
                 try:
                     connection = self._open(until)
                     is_sent = True
-                    return _answer(connection, name, self.spoken(values), tells)
+                    answer = _answer(connection, name, self.spoken(values), tells)
+                    if connection.is_given_up:  # asked once more, it waits for the replica anew
+                        raise psycopg.OperationalError("it no longer waits for its replica")
+                    return answer
                 except TimeoutError:
                     self.close()
                     raise TeamUnreachable(

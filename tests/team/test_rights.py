@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -15,7 +14,7 @@ from swarm_mcp.team.connection import connect
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.server import TeamServer
 from team.machines import Machine
-from team.tls import TlsFront
+from team.tls import TlsFront, certificate
 
 _numbers = itertools.count()
 
@@ -373,19 +372,12 @@ class TestConnections:
 
     @pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificates of this test")
     def test_who_shows_no_certificate_of_that_name_is_no_server(self, engine, tmp_path):
-        for name in ("db.example.org", "other.example.org"):
-            made = subprocess.run(
-                ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                 "-addext", f"subjectAltName=DNS:{name}", "-keyout", f"{name}.key", "-out", f"{name}.crt"],
-                cwd=tmp_path, capture_output=True,
-            )  # fmt: skip
-            assert made.returncode == 0, made.stderr
-        own, other = tmp_path / "db.example.org.crt", tmp_path / "other.example.org.crt"
+        (own, key), (other, _) = (certificate(tmp_path, name) for name in ("db.example.org", "other.example.org"))
 
         def named(port, authority, host="host=db.example.org hostaddr=127.0.0.1"):
             return f"{host} port={port} user=postgres dbname=postgres sslmode=verify-full sslrootcert={authority}"
 
-        with TlsFront(engine.port, own, own.with_suffix(".key")) as front:
+        with TlsFront(engine.port, own, key) as front:
             connect(named(front.port, own)).close()
             with pytest.raises(TeamRefused, match="does not match host name"):
                 connect(named(front.port, own, "host=127.0.0.1"))

@@ -7,6 +7,7 @@ import selectors
 import socket
 import ssl
 import struct
+import subprocess
 import threading
 from pathlib import Path
 
@@ -19,11 +20,15 @@ class TlsFront:
 
     def __init__(self, server_port: int, certificate: Path, key: Path):
         self._server_port = server_port
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._tls.load_cert_chain(certificate, key)
+        self.show(certificate, key)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._listen, daemon=True).start()
+
+    def show(self, certificate: Path, key: Path) -> None:
+        """Show another certificate on connections that begin from now on."""
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(certificate, key)
 
     def __enter__(self) -> TlsFront:
         return self
@@ -63,3 +68,14 @@ class TlsFront:
                         if not data:
                             return
                         key.data.sendall(data)
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """Return a new certificate for a host of that name, which vouches for itself, and its key."""
+    own, key = folder / f"{name}.crt", folder / f"{name}.key"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+         "-addext", f"subjectAltName=DNS:{name}", "-keyout", key, "-out", own], capture_output=True, text=True,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    return own, key

@@ -41,7 +41,7 @@ class Engine:
         self.environment = environment or {}
         self._server: subprocess.Popen | None = None
 
-    def create(self) -> Engine:
+    def create(self, *settings_: str) -> Engine:
         self.data.mkdir(parents=True, exist_ok=True)
         self._run(
             "initdb",
@@ -56,12 +56,12 @@ class Engine:
             "--no-sync",
         )
         with (self.data / "postgresql.conf").open("a") as settings:
-            settings.write("\n".join(SETTINGS) + "\n")
+            settings.write("\n".join((*SETTINGS, *settings_)) + "\n")
         with (self.data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 10.0.0.0/8 trust\n")
         return self
 
-    def start(self, seconds: float = 30.0) -> Engine:
+    def start(self, seconds: float = 180.0) -> Engine:
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a copy, or of one that was killed
         with (self.data.parent / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
@@ -81,7 +81,7 @@ class Engine:
         return self
 
     def is_ready(self) -> bool:
-        asked = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "2"]
+        asked = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-t", "20"]
         return subprocess.run(asked).returncode == 0
 
     @property
@@ -128,11 +128,42 @@ class Engine:
         )
         return Engine(data, self.port, self.environment)
 
+    def standby(self, data: Path) -> Engine:
+        """Return a running replica that follows this server; it has a port of its own."""
+        data.parent.mkdir(parents=True, exist_ok=True)
+        named = f"host=127.0.0.1 port={self.port} user=postgres"
+        self._run("pg_basebackup", "--pgdata", data, "--checkpoint", "fast", "--no-sync", "-R", "-d", named)
+        return Engine(data, environment=self.environment).start()
+
+    def await_replica(self, is_synchronous: bool = False) -> None:
+        """Wait until a replica follows. A synchronous one: from then on each commit waits for it."""
+        state = "sync" if is_synchronous else "streaming"
+        if is_synchronous:
+            self.ask("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            self.ask("SELECT pg_reload_conf()")
+        asked = f"SELECT 1 FROM pg_stat_replication WHERE state = 'streaming' AND '{state}' IN (state, sync_state)"
+        end = time.monotonic() + 60
+        while not self.ask(asked):
+            assert time.monotonic() < end, "no replica follows"
+            time.sleep(0.05)
+
+    def ask(self, sql: str) -> list[tuple]:
+        """Return the rows of a statement of the superuser's."""
+        import psycopg
+
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            found = connection.execute(sql)
+            return found.fetchall() if found.description else []
+
+    def lead(self) -> None:
+        """Promote this running replica."""
+        self._run("pg_ctl", "promote", "--pgdata", self.data, "--wait")
+
     def promote(self) -> None:
         """Make of a copy that is not running one that counts as a standby that was promoted: its timeline is a new one."""
         (self.data / "standby.signal").touch()
         self.start()
-        self._run("pg_ctl", "promote", "--pgdata", self.data, "--wait")
+        self.lead()
 
     def _end(self, how: int) -> None:
         if not self._server:

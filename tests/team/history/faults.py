@@ -51,6 +51,10 @@ class SwallowingProxy:
     def heal(self) -> None:
         self._cut, self._stalled = frozenset(), set()
 
+    def lead_to(self, port: int) -> None:
+        """Lead new connections to another server on that host."""
+        self._server = (self._server[0], port)
+
     def break_all(self) -> None:
         """End every connection, as a router does that forgets them."""
         for one in list(self._open):

@@ -184,22 +184,28 @@ LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end
 class Ground:
     """A server in `folder`, and the links of so many machines to it: the targets of faults."""
 
-    def __init__(self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None):
+    def __init__(
+        self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None,
+        connections: int = 0,
+    ):  # fmt: skip
         self.folder, self.disk, self.clock = folder, disk, clock
         self.server = (
             Engine(
                 (disk.folder if disk else folder / "server0") / "data", environment=clock.environment if clock else None
             )
-            .create()
+            .create(*([f"max_connections = {connections}"] if connections else []))
             .start()
         )
         self.links = [SwallowingProxy("127.0.0.1", self.server.port) for _ in range(machines)]
         self._copies = 0
+        self._replica: Engine | None = None
 
     def close(self) -> None:
         for link in self.links:
             link.close()
         self.server.kill()
+        if self._replica:
+            self._replica.kill()
 
     def restart(self) -> Fault:
         return Fault("immediate restart of the server", lambda _: self.server.restart(), 2.5)
@@ -248,6 +254,28 @@ class Ground:
             self.server = copy
 
         return Fault("failover to an older copy", strike, LEASE + 4)
+
+    def lose_primary(self, is_synchronous: bool) -> Fault:
+        """Lose the server, and promote a replica. One that is not synchronous has been away before, and lacks something."""
+
+        def strike(chance: random.Random) -> None:
+            self._copies += 1
+            replica = self._replica = self.server.standby(self.folder / f"server{self._copies}" / "data")
+            self.server.await_replica(is_synchronous)
+            time.sleep(chance.choice([0.3, 1.0]))
+            if not is_synchronous:
+                replica.stop()
+                time.sleep(chance.choice([0.3, 1.5]))
+            self.server.kill()
+            if not is_synchronous:
+                replica.start()
+            replica.lead()
+            shutil.rmtree(self.server.data)
+            self.server = replica
+            for link in self.links:
+                link.lead_to(replica.port)
+
+        return Fault("primary lost, replica promoted", strike, LEASE + 4)
 
     def fill_disk(self) -> Fault:
         assert self.disk

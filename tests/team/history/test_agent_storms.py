@@ -24,7 +24,7 @@ from .test_server_storms import MISSING, at_end
 __all__ = ["at_end"]
 
 MACHINES = 3
-KINDS = ("restart", "cut", "kill", "stop", "sleep", "clock", "failover", "disk", "all")
+KINDS = ("restart", "cut", "kill", "stop", "sleep", "clock", "failover", "replica", "synchronous", "disk", "all")
 SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "72")) / len(KINDS)
 
 
@@ -94,12 +94,15 @@ def storm_of(
     faults: dict[str, list[Fault]] = {
         "none": [], "restart": [ground.restart()], "cut": [ground.cut()], "long cut": [ground.cut((LEASE + 2,))], "kill": [ground.kill(one_agent)], "stop": [ground.stop(one_agent)],
         "sleep": [ground.stop(one_machine)], "failover": [ground.fall_back()],
+        "replica": [ground.lose_primary(False)], "synchronous": [ground.lose_primary(True)],
     }  # fmt: skip
     if ground.clock:
         faults["clock"] = [ground.set_clock()]
     if ground.disk:
         faults["disk"] = [ground.fill_disk()]
-    faults["all"] = [fault for kind, made in faults.items() if kind != "long cut" for fault in made]
+    faults["all"] = [
+        fault for kind, made in faults.items() if kind not in ("long cut", "synchronous") for fault in made
+    ]
     outcome = storm(players, faults[kind], seconds, SEED)
     print(f"{kind}: {outcome.text()}")
     return outcome

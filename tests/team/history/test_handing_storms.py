@@ -19,7 +19,7 @@ from .test_server_storms import MISSING, at_end
 
 __all__ = ["at_end"]
 
-KINDS = ("restart", "cut", "kill", "sleep", "failover")
+KINDS = ("restart", "cut", "kill", "sleep", "failover", "replica", "synchronous")
 SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "25")) / len(KINDS)
 
 

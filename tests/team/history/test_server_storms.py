@@ -19,7 +19,7 @@ from .mutants import COUNTS_AT_ONCE, GRANTS_UNSEEN, Mutant
 from .storm import LEASE, SEED, Fault, Ground, Outcome, Players, new_folder, storm, until_enough
 
 MACHINES = 3
-KINDS = ("restart", "cut", "stop", "clock", "failover", "disk", "plug", "all")
+KINDS = ("restart", "cut", "stop", "clock", "failover", "replica", "synchronous", "disk", "plug", "all")
 SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "48")) / len(KINDS)
 MISSING = {"clock": ServerClock.missing(), "disk": SmallDisk.missing(), "plug": Network.missing()}
 
@@ -77,6 +77,7 @@ def storm_of(
 
     faults: dict[str, list[Fault]] = {
         "none": [], "restart": [ground.restart()], "cut": [ground.cut()], "long cut": [ground.cut((LEASE + 2,))], "stop": [ground.stop(one)], "failover": [ground.fall_back()],
+        "replica": [ground.lose_primary(False)], "synchronous": [ground.lose_primary(True)],
     }  # fmt: skip
     if ground.clock:
         faults["clock"] = [ground.set_clock()]
@@ -84,7 +85,9 @@ def storm_of(
         faults["disk"] = [ground.fill_disk()]
     if network:
         faults["plug"] = [Ground.pull_plug(network, MACHINES)]
-    faults["all"] = [fault for kind, made in faults.items() if kind != "long cut" for fault in made]
+    faults["all"] = [
+        fault for kind, made in faults.items() if kind not in ("long cut", "synchronous") for fault in made
+    ]
     outcome = storm(players, faults[kind], seconds, SEED)
     print(f"{kind}: {outcome.text()}")
     return outcome

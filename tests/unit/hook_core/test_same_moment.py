@@ -12,6 +12,7 @@ from support.traced import Player, git
 
 from swarm_hook_core.traces import meetings, others, seen
 from swarm_hook_core.traces.trail import Trail
+from swarm_mcp.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -135,6 +136,23 @@ def test_an_edit_of_a_session_that_was_alone_waits_for_an_overwrite_noted_before
     meanwhile(monkeypatch, "note_alone", me, earlier)
     assert "was changed by" in me.told(*patch_of(me)) and said == [""]
     assert len(waited) == 1, "and no longer than until the overwrite was made"
+
+
+def test_a_command_of_a_session_that_was_alone_is_nobody_s_obstacle_once_it_is_denied(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text was noted, for others to read, while the session believed itself alone; then another came, and a lock."""
+    me, peer, done = Player("codex", work), Player("claude-code", work), list[bool]()
+
+    def comes() -> None:
+        assert peer.runs("cat notes.md") == ""
+        with Store() as store:
+            store.locks.acquire(store.instances.get(peer.id), str(work / "notes.md"), "busy")
+        done.append(True)
+
+    meanwhile(monkeypatch, "note_unread", me, comes)
+    assert "busy" in me.denied("Bash", {"command": "printf x >> notes.md"}) and done
+    assert peer.denied("Write", {"file_path": str(work / "notes.md"), "content": "theirs\n"}) == ""
 
 
 def test_what_was_denied_is_nobody_s_obstacle(pair, monkeypatch: pytest.MonkeyPatch) -> None:

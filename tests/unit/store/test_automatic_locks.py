@@ -13,7 +13,7 @@ from swarm_hook_core.traces import claims
 from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import automatic_locks, claimed, locks
+from swarm_mcp.store import automatic_locks, claimed, locks, transfers
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -310,6 +310,45 @@ def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
     with pytest.raises(LockRefused):
         place.store.locks.acquire(place.bob, place.file)
     assert place.locks() == [("ann", AUTO)]
+
+
+def test_a_claim_made_while_a_free_file_is_taken_by_force_is_taken_too(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the session whose write was let pass, and the thief, would both have it."""
+    through, made = locks.grants.grant, list[claims.Claim]()
+
+    def granting(*given):
+        found = through(*given)
+        if not made:
+            made.append(place.write("ann"))
+        return found
+
+    monkeypatch.setattr(locks.grants, "grant", granting)
+    monkeypatch.setattr(automatic_locks, "YIELD_SECONDS", 0)
+    done = place.store.transfers.steal(place.bob, place.file, "it hangs", force=True)
+    assert [row.instance_id for row in done["taken"]] == [place.ann.id]
+    assert place.locks() == [("bob", None)] and claims.standing() == []
+    assert "was taken by" in place.store.messages.peek(place.ann)[-1]["content"]
+
+
+def test_a_claim_made_while_its_session_hands_the_file_over_keeps_the_taker_out_for_that_turn(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the giver's own hook can let a write pass meanwhile: others meet the giver's lock, or the taker's."""
+    through, made = transfers.lock_rows.next_fence, list[claims.Claim]()
+
+    def next_fence(tx):
+        made.append(place.write("ann"))
+        return through(tx)
+
+    place.store.locks.acquire(place.ann, place.file)
+    monkeypatch.setattr(transfers.lock_rows, "next_fence", next_fence)
+    place.store.transfers.transfer(place.ann, place.file, place.bob.id)
+    assert len(made) == 1 and place.locks() == [("bob", None)]
+    assert claims.others("codex", "bob", "", [place.file], time.time_ns()), "the taker's hook denies its writes"
+    claims.end("codex", "ann")
+    assert not claims.others("codex", "bob", "", [place.file], time.time_ns()) and place.locks() == [("bob", None)]
 
 
 @pytest.mark.parametrize(("gone", "living"), [("a.py", "b.py"), ("b.py", "a.py")])
