@@ -34,6 +34,7 @@ fi
 
 start() {  # the program may be of another machine, in a shared home: its exec fails, and the shell ends, or bash goes on
     [ -x "$python" ] && [ -r "$script" ] || return
+    [ ! "$first" ] || [ ! "${FUNCNAME+x}" ] || cmp -s -n 2 "$first" /proc/self/exe 18 18 2>/dev/null || first=  # BusyBox would read it as a script
     [ ! -s "$first" ] || [ ! -x "$first" ] || { trap 'exec "$python" -E -s -S "$script" "$client" "$event"' EXIT; [ ! "${BASH_VERSION:-}" ] ||
         shopt -s execfail; exec "$first" 3 "$client" "$python" -E -s -S "$script" "$@" 2>/dev/null; }
     [ "$event" = session_start ] || exec "$python" -E -s -S "$script" "$@"
@@ -52,8 +53,7 @@ if [ -z "$searched" ] || [ "$searched" = session_start ]; then
         [ -f "$python" ] && [ -x "$python" ] && break
         python=
     done
-    new=$state/python.$$
-    [ -z "$state" ] || (umask 077; mkdir -p "$state" && echo "$python" >"$new" && mv -f "$new" "${new%.*}") 2>/dev/null
+    new=$state/python.$$; [ -z "$state" ] || (umask 077; mkdir -p "$state" && echo "$python" >"$new" && mv -f "$new" "${new%.*}") 2>/dev/null
     start "$@"
 fi
 [ "$event" ] || { echo "swarm: no Python 3.9 or newer was found to start swarm-mcp with" >&2; exit 1; }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.persons.losses import top_of
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import time
 
 from swarm_hook_core import EDIT, REMOVE
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ version before its first write (``versions``).
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 
 from swarm_hook_core.traces import escaped, journal
 from swarm_hook_core.traces.unread import looks_only
@@ -179,6 +178,8 @@ class _Calls:
 
     def cover(self, changed_ns: int) -> bool:
         """Return True if a call may have made a change at that time."""
+        from bisect import bisect_right
+
         index = bisect_right(self._times, changed_ns) - 1
         return index >= 0 and changed_ns <= self._until[index]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.denial import Denial, without_owner
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.persons import wording
 from swarm_hook_core.shell.programs.git.command_line import tree_of
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces import NOTICE, OFF, keeping, stash_entries
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import Head, Note

@@ -104,7 +104,7 @@ class GitClearing:
 
     def would_lose(self, files: Iterable[str]) -> list[str]:
         """Return those of `files` (resolved paths) with changes that it may discard."""
-        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 
         names = {os.path.relpath(file, self._top): file for file in files if file.startswith(self._top + "/")}
         names = {name: file for name, file in names.items() if self._specs.matches(name) is not False}

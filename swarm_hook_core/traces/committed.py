@@ -52,7 +52,7 @@ class Committed:
 
         A later commit contains the trace's change, so the present uncommitted change came after it.
         """
-        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 
         tops: dict[str, list[Trace]] = {}
         for trace in traces:
@@ -81,7 +81,7 @@ class Committed:
 
         Ignored files are left out.
         """
-        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 
         open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
         found: list[Trace] = []
@@ -143,7 +143,7 @@ def _top_of(path: str) -> str:
 
 def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:
     """Return those of `paths`, in work tree `top`, that are tracked and as in the last commit."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+    from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 
     repository = Repository(top, seconds)
     inside = {os.path.relpath(path, top): path for path in paths}

@@ -91,8 +91,8 @@ def measured(path: str) -> tuple[int, int] | tuple[None, None]:
 
 def _shows_changes(meetings: Meetings, path: str, since: str) -> bool:
     """Return True if ``git diff`` of the file shows all uncommitted changes: if some are staged, it must name HEAD."""
+    from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
     from swarm_hook_core.repository import tree_over
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 
     if meetings.unseen(path, path) is None:
         return False  # no unseen change: most looks cost no question to git

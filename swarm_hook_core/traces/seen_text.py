@@ -124,7 +124,7 @@ def _decoded(data: bytes) -> str:
 
 def _committed(path: str) -> str | None:
     """Return the file's text in the last commit, or None."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text
+    from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text
 
     try:
         return committed_text(path, SECONDS)

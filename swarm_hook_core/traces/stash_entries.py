@@ -8,10 +8,10 @@ if that was shortly before. Where two sessions come into question, or no session
 from __future__ import annotations
 
 from swarm_hook_core.denial import Denial, Loss, Notice
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces.journal import Entry
 

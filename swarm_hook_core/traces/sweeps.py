@@ -9,10 +9,10 @@ import os
 import time
 
 from swarm_hook_core.denial import Denial, Loss, Notice
+from swarm_hook_core.git_repository import NoAnswer
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
-from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.table import asks, only_reads
 from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, stash_entries
 from swarm_hook_core.traces.clearing import SECONDS, deed_of
@@ -172,8 +172,8 @@ class Sweeps:
 
     def _hooks_of(self, git_call: GitCall, words: list[str], hook: str) -> str:
         """Return the name of the hook manager that puts unstaged changes aside during this `hook`, or ""."""
+        from swarm_hook_core.git_repository import Repository
         from swarm_hook_core.shell.programs.git import commit_hooks
-        from swarm_hook_core.shell.programs.git.repository import Repository
         from swarm_hook_core.shell.programs.git.table import options_of
 
         top = tree_of(git_call)

@@ -9,8 +9,8 @@ import hashlib
 import os
 import stat
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.changes.objects import blobs, sizes
 from swarm_mcp.errors import SwarmError

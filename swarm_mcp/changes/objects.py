@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.programs.git.repository import Refused
+from swarm_hook_core.git_repository import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from swarm_hook_core.shell.programs.git.repository import Repository
+    from swarm_hook_core.git_repository import Repository
 
 
 def blob(repository: Repository, name: str) -> bytes:

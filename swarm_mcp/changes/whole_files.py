@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces import NO_FILE, journal, journal_name, place_of, state_of
 from swarm_hook_core.traces.versions.acts import PERSON, Act
 from swarm_hook_core.traces.versions.steps import History

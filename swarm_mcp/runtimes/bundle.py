@@ -133,7 +133,9 @@ def _by_this_interpreter(command: str) -> str:
             first = shlex.quote(program)
             # A shell takes an empty file for a script that lets all pass: a copy that a full disk has cut off. A shell
             # that cannot execute the program, one of another machine in a shared home, ends; bash goes on if told so.
-            looked = f'[ -s {first} ] && [ -x {first} ] && [ -x {python} ] && [ -r "{root}/{ENTRY}" ] && {{ '
+            # BusyBox, which has FUNCNAME, would read it as a script: it compares the kind of machine with its own.
+            looked = f'[ -s {first} ] && [ -x {first} ] && [ -x {python} ] && [ -r "{root}/{ENTRY}" ] && '
+            looked += f'{{ [ ! "${{FUNCNAME+x}}" ] || cmp -s -n 2 {first} /proc/self/exe 18 18 2>/dev/null; }} && {{ '
             looked += (
                 f'check() {{ exec {at_once}; }}; trap check EXIT; [ ! "${{BASH_VERSION:-}}" ] || shopt -s execfail; '
             )

@@ -142,10 +142,17 @@ class Ground:
         shutil.copytree(self.home, self.home + ".kept")
 
     def restore(self) -> None:
-        """Put the home back to where it was."""
-        while os.path.exists(self.home):  # a denial is noted in the background, into a folder that is being removed
-            shutil.rmtree(self.home, ignore_errors=True)
-        shutil.copytree(self.home + ".kept", self.home)
+        """Put the home back to where it was, the store in its own place: another file there is a loss, which is told."""
+        kept = self.home + ".kept"
+        for folder, folders, names in os.walk(self.home, topdown=False):
+            at = os.path.join(kept, os.path.relpath(folder, self.home))
+            for name in names:
+                if not os.path.lexists(f"{at}/{name}"):
+                    os.unlink(f"{folder}/{name}")
+            for name in folders:
+                if not os.path.lexists(f"{at}/{name}"):
+                    shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+        shutil.copytree(kept, self.home, dirs_exist_ok=True)
 
 
 class State(NamedTuple):

@@ -217,6 +217,29 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
     assert ("swarm_hook_core.shell.walk" in loaded) is (locked == "peer's" and ">" in command), "a first look is enough"
 
 
+@pytest.mark.parametrize("command", ["cp g f", "echo x > f"])
+def test_a_write_over_a_committed_file_loads_neither_git_s_reader_nor_the_words_of_a_denial(
+    command: str, tmp_path: Path
+) -> None:
+    """The rule about a person's work is asked, and finds nothing."""
+    ready_store()
+    folder = tmp_path.resolve() / "work"
+    folder.mkdir()
+    checkout(folder)
+    for name in ("f", "g"):
+        (folder / name).write_text(f"{name}\n")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "files")
+    me = new_session()
+    assert start("codex", me, folder).context
+    payload = {**write_payload("codex", me, folder, "f"), "tool_name": "Bash", "tool_input": {"command": command}}
+    out, loaded = modules_after("codex", payload)
+    assert out == "" and not COSTLY & loaded
+    assert {"swarm_hook_core.persons.verdict", "swarm_hook_core.git_repository"} <= loaded
+    costly = {"denial", "persons.answers", "persons.wording", "shell.programs.git"}
+    assert not {f"swarm_hook_core.{name}" for name in costly} & loaded and "bisect" not in loaded
+
+
 # The most modules of ours in a check, beside a peer: of an edit, of a shell call that reads, of one that adds a line.
 MOST_BESIDE = {"has written": (23, 24, 35), "holds a lock": (29, 36, 40)}
 

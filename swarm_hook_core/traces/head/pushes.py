@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.traces.trail import MAKES_COMMITS
 

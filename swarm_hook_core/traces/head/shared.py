@@ -10,9 +10,9 @@ import os
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, without_owner
+from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
-from swarm_hook_core.shell.programs.git.repository import Repository
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import UNKNOWN, Head, Note, wording

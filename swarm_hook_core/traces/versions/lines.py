@@ -352,7 +352,7 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
 
 def _committed(path: str, seconds: float) -> bytes:
     """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
-    from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, committed_text, is_as_committed
+    from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text, is_as_committed
 
     try:
         end = time.monotonic() + seconds

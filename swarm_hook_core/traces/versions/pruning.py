@@ -194,8 +194,8 @@ def _ignored(place: str, copies: list[_Kept]) -> set[str]:
 
 
 def _ignored_of(files: set[str]) -> set[str]:
+    from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Repository
     from swarm_hook_core.repository import tree_over
-    from swarm_hook_core.shell.programs.git.repository import MOST_PATHS, NoAnswer, Refused, Repository
 
     tops: dict[str, dict[str, str]] = {}
     for file in sorted(files):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.journal import SLACK_NS
 
 SECONDS = 2.0  # for git's answer

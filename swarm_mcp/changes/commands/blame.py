@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from time import localtime, strftime
 
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import NoLines
 from swarm_mcp.answers.text_width import width

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.traced import checkout, git
 
-from swarm_hook_core.shell.programs.git.repository import Repository
+from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.changes import objects, present
 from swarm_mcp.changes.last_commit import LastCommit, last_commits

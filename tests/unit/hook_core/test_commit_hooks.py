@@ -9,10 +9,10 @@ import pytest
 from support.checkouts import AMPLE
 from support.traced import Player, git
 
+from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import commit_hooks
-from swarm_hook_core.shell.programs.git.repository import Repository
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.traces import journal, meetings
 from swarm_mcp.guard import hooks as guard

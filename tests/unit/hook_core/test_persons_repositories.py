@@ -12,8 +12,8 @@ import pytest
 from support.traced import Player, checkout, git, lost_in
 from support.world import some_time_passes
 
+from swarm_hook_core.git_repository import NoAnswer, Repository
 from swarm_hook_core.persons import losses
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Repository
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 

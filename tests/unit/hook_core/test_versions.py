@@ -11,7 +11,7 @@ import pytest
 from support.traced import Player
 
 from swarm_hook_core import traces
-from swarm_hook_core.shell.programs.git.repository import Repository
+from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget

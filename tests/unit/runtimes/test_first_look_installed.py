@@ -142,7 +142,7 @@ UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash"])
+@pytest.mark.parametrize("shell", ["sh", "bash", "busybox"])
 @pytest.mark.parametrize("is_noted", [False, True])
 @pytest.mark.parametrize("fault", UNUSABLE)
 def test_a_program_that_cannot_be_executed_leaves_the_payload_to_the_check_in_silence(
@@ -157,11 +157,12 @@ def test_a_program_that_cannot_be_executed_leaves_the_payload_to_the_check_in_si
     (work / ".git").mkdir(parents=True)
     bundle.write(folder, local=True)
     hook = next(one for one in Installed(folder, "integrations/codex").commands() if one.event == "PreToolUse")
-    words, environment = [shell, "-c", hook.command], {**os.environ, **hook.environment}
+    shells = [shell, *["sh"] * (shell == "busybox")]
+    words, environment = [*shells, "-c", hook.command], {**os.environ, **hook.environment}
     if is_noted:
         installation.leave_first_look()
         Path(os.environ["SWARM_STATE_DIR"], "python").write_text(f"{sys.executable}\n")
-        words = [shell, str(HOOK), "codex", "pre_tool_use"]
+        words = [*shells, str(HOOK), "codex", "pre_tool_use"]
     peer_locks(work, work / "locked")
     path.unlink()
     try:

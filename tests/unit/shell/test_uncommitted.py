@@ -8,8 +8,8 @@ import shlex
 import pytest
 from support.checkouts import AMPLE, Checkout
 
+from swarm_hook_core.git_repository import NoAnswer
 from swarm_hook_core.shell.model import UNKNOWN, GitCall
-from swarm_hook_core.shell.programs.git.repository import NoAnswer
 from swarm_hook_core.shell.programs.git.uncommitted import changes, swept
 
 pytestmark = pytest.mark.slow

@@ -6,7 +6,7 @@ git <words> ── command_line, table ──┬── named_files   files that 
 
 - work_tree_verbs, history_verbs: the files that each subcommand would touch
 - pathspec: the files that pathspecs match
-- repository: the git processes that answer, read-only and in time
+- `git_repository`: the git processes that answer, read-only and in time
 """
 
 from __future__ import annotations

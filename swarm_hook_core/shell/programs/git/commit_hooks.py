@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import Refused
 from swarm_hook_core.repository import small_text
-from swarm_hook_core.shell.programs.git.repository import Refused
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
+    from swarm_hook_core.git_repository import Repository
     from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.options import Options
-    from swarm_hook_core.shell.programs.git.repository import Repository
 
 
 DEEPEST = 4  # hooks that start one another

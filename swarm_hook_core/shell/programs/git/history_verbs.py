@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.programs.git.repository import Refused
+from swarm_hook_core.git_repository import Refused
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:

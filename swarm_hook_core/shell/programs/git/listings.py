@@ -55,7 +55,7 @@ class _Listing:
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
     def _ask(self) -> set[str] | None:
-        from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
+        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 
         repository = Repository(self._root, SECONDS, self._top)
         try:

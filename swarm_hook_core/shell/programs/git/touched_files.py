@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from bisect import bisect_left
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import own_path
 from swarm_hook_core.shell.model import absolute
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.named_places import places
 from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
-from swarm_hook_core.shell.programs.git.repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
 

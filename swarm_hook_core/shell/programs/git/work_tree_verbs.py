@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import Refused
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import cut
-from swarm_hook_core.shell.programs.git.repository import Refused
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
