@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 SETTINGS = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json"}
 
+MAIL = "mcp-agent-mail"  # the one whose sessions speak with a server
+
 
 class Way(NamedTuple):
     """One way to work side by side.
@@ -26,7 +28,9 @@ class Way(NamedTuple):
     install   the commands that wire it, as its documents have them
     hooks     ``{client: hooks}``, if its documents have them written by hand
     named     the words of its hooks that name a session, to be replaced by a session's own
-    reserves  True if its sessions ask for a file before they write it
+    ask       the command, or the tool of its server, by which a session asks for a file before it writes it
+    release   likewise, by which it gives its files back
+    ignored   the line that its documents want in `.gitignore`
     wired     how it was installed and wired, for the page
     """
 
@@ -38,7 +42,9 @@ class Way(NamedTuple):
     install: list[list[str]]
     hooks: dict[str, dict[str, Any]]
     named: str
-    reserves: bool
+    ask: str
+    release: str
+    ignored: str
     wired: str
 
 
@@ -55,7 +61,9 @@ def ways() -> list[Way]:
             one.get("install", []),
             {client: one[client] for client in SETTINGS if client in one},
             one.get("named", ""),
-            one.get("reserves", False),
+            one.get("ask", ""),
+            one.get("release", ""),
+            one.get("ignored", ""),
             one["wired"],
         )
         for name, one in found.items()
