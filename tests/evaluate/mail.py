@@ -54,6 +54,10 @@ class Mail:
         assert not result["isError"], result
         return dict(result["structuredContent"])
 
+    def call_extended(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Return the answer of a tool that the server lists only on demand."""
+        return self.call("call_extended_tool", tool_name=tool, arguments=arguments)
+
     def register(self) -> str:
         """Return the name of a new agent."""
         return str(self.call("register_agent", project_key=self.project, program="claude-code", model="scripted")["name"])

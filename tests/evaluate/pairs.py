@@ -97,11 +97,11 @@ def applied(hunk: Hunk, text: str) -> tuple[str, str] | None:
 class Builder:
     """A session that builds one feature. `made` has the lines that it was told were written; `unmade` counts others."""
 
-    def __init__(self, place: Place, name: str, patch: Patch, turn: int) -> None:
+    def __init__(self, place: Place, name: str, patch: Patch, turn: int, base: dict[str, str]) -> None:
         self.session, self.patch, self.turn = Session(place, name), patch, turn
         self.name = name
         self.made: dict[str, list[str]] = {}
-        self.own: dict[str, str] = {}  # the files' texts as they would be without the other session
+        self.own = dict(base)  # the files' texts as they would be without the other session
         self.unmade = 0
         self.wasted = 0
         self.hurry = False
@@ -152,7 +152,7 @@ class Builder:
         if not session.may_write(file):
             self.wasted += 1
             return False
-        before = self.own.setdefault(file, text)
+        before = self.own.get(file, "")
         after = _all_applied(hunks, before)
         assert after is not None, (file, hunks)
         fit = applied(hunks[0], text) if how == "edit" and hunks[0].old else None
@@ -241,19 +241,27 @@ class Built(NamedTuple):
 
 
 def load(folder: Path) -> list[tuple[str, list[Patch]]]:
-    """Return the pairs below a folder: the first two features of each task, by name."""
+    """Return the pairs below a folder: the first two features of each task, if they fit together, by name."""
     tasks: dict[Path, list[Path]] = {}
     for file in sorted([*folder.rglob("feature.patch"), *folder.rglob("feature[0-9].patch")]):
         tasks.setdefault(file.parent.parent if file.name == "feature.patch" else file.parent, []).append(file)
     read = {task: [parse(file.read_text(errors="replace")) for file in files[:2]] for task, files in tasks.items()}
-    return [(str(task.relative_to(folder)), patches) for task, patches in read.items() if len(patches) == 2]
+    return [(str(task.relative_to(folder)), patches) for task, patches in read.items() if _fit(patches)]
+
+
+def _fit(patches: list[Patch]) -> bool:
+    """Return True for two patches of one base: each applies to what the context of both says."""
+    base = base_of(patches)
+    return len(patches) == 2 and all(
+        _all_applied(hunks, base.get(file, "")) is not None for patch in patches for file, hunks in patch.items()
+    )
 
 
 def play(place: Place, number: int, patches: list[Patch]) -> Built:
     """Have two sessions build two features, call by call in turn."""
     base = base_of(patches)
     place.begin(base)
-    builders = [Builder(place, f"feature-{which}", patch, number + which) for which, patch in enumerate(patches)]
+    builders = [Builder(place, f"feature-{which}", patch, number + which, base) for which, patch in enumerate(patches)]
     at_work = [(builder, builder.moves()) for builder in builders]
     idle = 0
     while at_work:
@@ -330,3 +338,8 @@ def total(way: Way, programs: Path | None, pairs: list[tuple[str, list[Patch]]])
         place.close()
     sums = [sum(one[column] for one in came) for column in range(len(Built._fields) - 2)]
     return Built(*sums, place.conflicts, tuple(took for one in came for took in one.seconds)), written
+
+
+def first_of_each(pairs: list[tuple[str, list[Patch]]]) -> list[tuple[str, list[Patch]]]:
+    """Return the first pair of each repository: of names that begin with the same folder."""
+    return list({name.split("/task")[0]: (name, patches) for name, patches in reversed(pairs)}.values())[::-1]

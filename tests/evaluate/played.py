@@ -251,7 +251,7 @@ class Session:
 
     def _by_mail(self, tool: str, **arguments: Any) -> dict[str, Any]:
         assert self.place.mail
-        return self.place.mail.call(
+        return self.place.mail.call_extended(
             tool, project_key=self.place.mail.project, agent_name=self.env["AGENT_NAME"], **arguments
         )
 
