@@ -15,7 +15,7 @@ from e2e.clients import CLIENTS
 from e2e.ground import Ground
 from e2e.marketplace import Marketplace
 
-from .ways import Way, with_programs, wire
+from .ways import Way, wire, with_programs
 
 EDITS = 200
 BETWEEN = "\n\n---\n\n"  # the headings of two agents: else git could merge no two edits of one file
@@ -63,9 +63,7 @@ def play(way: Way, programs: Path | None, agents: int, edits: int = EDITS) -> Cr
 def _counted(came: Outcome, conflicts: int) -> Crowd:
     count = came.count
     refused = count["denied"] + count["refused"]
-    return Crowd(
-        len(came.losses), refused, count["wasted"] - count["followed"], conflicts, came.given_up, came.seconds
-    )
+    return Crowd(len(came.losses), refused, count["wasted"] - count["followed"], conflicts, came.given_up, came.seconds)
 
 
 class _Trees:
@@ -89,10 +87,10 @@ class _Trees:
             self._ground.git(tree, "commit", "-q", "--allow-empty", "-m", tree.name)
         for tree in self._trees:
             branch = tree.name.replace("tree", "agent")
-            done = self._ground.run(["git", "-c", "user.name=e2e", "-c", "user.email=e2e@localhost", "merge", "-q", branch])
+            done = self._ground.run(
+                ["git", "-c", "user.name=e2e", "-c", "user.email=e2e@localhost", "merge", "-q", branch]
+            )
             if done.returncode:
                 for file in filter(Path.is_file, self._ground.checkout.iterdir()):
                     self.conflicts += file.read_text().count("<<<<<<< ")
                 self._ground.commit(self._ground.checkout)
-
-

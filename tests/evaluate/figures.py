@@ -81,7 +81,8 @@ def _better(figures: dict[str, Any]) -> str:
             for column, (work, of) in COLUMNS.items()
             if work in found and work in ours and _sum(found[work], of) < _sum(ours[work], of)
         ]
-        said.append(f"{name} ({', '.join(dict.fromkeys(fewer))})") if fewer else None
+        if fewer:
+            said.append(f"{name} ({', '.join(dict.fromkeys(fewer))})")
     return f"Lower than swarm at `keep`: {'; '.join(said)}."
 
 

@@ -22,9 +22,7 @@ class Mail:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         argv = ["python", "-m", "mcp_agent_mail.http", "--host", "127.0.0.1", "--port", str(self._port)]
-        self._process = subprocess.Popen(
-            argv, cwd=home, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+        self._process = subprocess.Popen(argv, cwd=home, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.project = str(checkout)
         end = time.monotonic() + START
         while True:
@@ -60,4 +58,6 @@ class Mail:
 
     def register(self) -> str:
         """Return the name of a new agent."""
-        return str(self.call("register_agent", project_key=self.project, program="claude-code", model="scripted")["name"])
+        return str(
+            self.call("register_agent", project_key=self.project, program="claude-code", model="scripted")["name"]
+        )

@@ -23,7 +23,7 @@ from e2e.ground import base_folder, kill_processes_of
 from support.sessions import captured
 
 from .mail import Mail
-from .ways import MAIL, Way, with_programs, wire
+from .ways import MAIL, Way, wire, with_programs
 
 GIT = ("-c", "user.name=e2e", "-c", "user.email=e2e@localhost")
 PATIENCE = 300  # seconds for a hook or a command, on any machine
@@ -219,7 +219,9 @@ class Session:
                 text=True,
                 timeout=PATIENCE,
             )
-            return (done.stderr or done.stdout or "failed") if done.returncode else ""
+            if done.returncode == 0:
+                return ""
+            return done.stderr or done.stdout or "failed"
 
         return self._call("Bash", {"command": command, "description": "as planned"}, runs)
 
@@ -281,7 +283,7 @@ class Session:
             return False
         call["tool_input"] = {**given, **(answer.changed or {})}
         self.said = do(call["tool_input"])
-        after = "PostToolUseFailure" if self.said else "PostToolUse"
+        after = ("PostToolUse", "PostToolUseFailure")[bool(self.said)]
         self._fire(after, tool, **call, tool_response={"filePath": given.get("file_path", ""), "error": self.said})
         self.failed += bool(self.said)
         return not self.said
@@ -321,8 +323,7 @@ class Session:
 
 
 def _decision(out: str) -> dict[str, Any]:
-    try:
-        told = json.loads(out).get("hookSpecificOutput") or {}
-    except (ValueError, AttributeError):
+    """Return a hook's structured answer; other text on its output is for the user."""
+    if not out.lstrip().startswith("{"):
         return {}
-    return dict(told)
+    return dict(json.loads(out).get("hookSpecificOutput") or {})
