@@ -78,6 +78,5 @@ def _gone(place: Place, number: int, command: str) -> tuple[int, bool]:
     gone = 0
     for name, lines in (PERSONS | BEGUN).items():
         file = place.checkout / name
-        there = set(file.read_text().splitlines()) if file.exists() else set()
-        gone += sum(line not in there for line in lines)
+        gone += sum(not file.exists() or line not in file.read_text().splitlines() for line in lines)
     return gone, session.refused > 0

@@ -33,7 +33,7 @@ COLUMNS = {
 
 def known() -> dict[str, Any]:
     """Return the figures so far: ``{way: {work: {name: number}}}``; of crowds ``{"2": ..., "4": ...}``."""
-    return dict(json.loads(FIGURES.read_text())) if FIGURES.exists() else {}
+    return dict(json.loads(FIGURES.read_text()))
 
 
 def put(way: str, work: str, found: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ def _better(figures: dict[str, Any]) -> str:
 
 def _sum(found: dict[str, Any], name: str) -> float:
     """Return a figure; of crowds, that of two agents."""
-    return float(found["2"][name] if "2" in found else found[name])
+    return float(found.get("2", found)[name])
 
 
 def _wired(rows: list[Way]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -85,8 +86,9 @@ class Place:
         for tree in (self.checkout, *self.trees):
             shutil.rmtree(tree)
         self.trees.clear()
-        ignored = {".gitignore": f"{self.way.ignored}\n"} if self.way.ignored else {}
-        for name, text in (files | ignored).items():
+        if self.way.ignored:
+            files = {**files, ".gitignore": f"{self.way.ignored}\n"}
+        for name, text in files.items():
             file = self.checkout / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
@@ -155,7 +157,7 @@ class Session:
         self.known: dict[str, str] = {}
         self.said = ""
         self.refused = self.failed = 0
-        self.seconds: list[float] = []  # that hooks took, for each call
+        self.seconds: list[float] = []  # of processor time that hooks took, for each call; of a server's, by the clock
         self._asked: list[str] = []  # the files that the session has asked for
         if place.mail:
             self.env["AGENT_NAME"] = place.mail.register()
@@ -301,7 +303,7 @@ class Session:
         for command in self.place.hooks(event, matched):
             if self.place.way.named:
                 command = command.replace(self.place.way.named, f"{self.place.way.named}-{self.name}")
-            begun = time.monotonic()
+            begun = _processor()
             done = subprocess.run(
                 ["/bin/sh", "-c", command],
                 input=json.dumps({**payload, **fields}),
@@ -312,14 +314,22 @@ class Session:
                 timeout=PATIENCE,
             )
             if self.seconds:
-                self.seconds[-1] += time.monotonic() - begun
-            told = _decision(done.stdout) if event == "PreToolUse" else {}
-            if event == "PreToolUse" and done.returncode == 2:
+                self.seconds[-1] += _processor() - begun
+            if event != "PreToolUse":
+                continue
+            told = _decision(done.stdout)
+            if done.returncode == 2:
                 refusal = refusal or done.stderr
             elif told.get("permissionDecision") in ("deny", "ask"):  # nobody is there to be asked
                 refusal = refusal or told.get("permissionDecisionReason") or "denied"
             changed = told.get("updatedInput") or changed
         return Answer(refusal, changed)
+
+
+def _processor() -> float:
+    """Return the seconds of processor time that ended children have had."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _decision(out: str) -> dict[str, Any]:
