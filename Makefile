@@ -41,7 +41,7 @@ PYTEST    := SWARM_FIRST_LOOK=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: compiled native fuzz explore without demo prepared test fast promises e2e matrix matrix-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: compiled native fuzz explore without demo prepared test fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, then in the real clients found here.
@@ -89,6 +89,18 @@ matrix: $(INSTALLED) $(FETCHED)
 matrix-short: $(INSTALLED) $(FETCHED)
 	@$(PLAY) --client claude-code --client codex --release pinned --check --model claude-opus-5-5 --model gpt-6.1-sol \
 		--scenario edit --scenario "unread overwrite"
+
+# The same work without a tool, in worktrees, through swarm, and through others' tools from the package indexes, with published
+# patches (PATCHES=FOLDER, or an address to clone): writes docs/dev/evaluated.md. EVALUATE="--way edit-guard": one of them.
+PATCHES ?= https://github.com/cooperbench/CooperBench
+COMPARE  = exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
+	SWARM_FIRST_LOOK=$(NAMED) "$(BIN)/python" -m evaluate
+evaluate: $(INSTALLED) $(FETCHED)
+	@$(COMPARE) --rivals "$(SWARM_DEV)/rivals" --patches "$(PATCHES)" $(EVALUATE)
+
+# Without a client, a rival or a network: pairs of our own, and the afternoon, against what they must give.
+evaluate-short: $(INSTALLED)
+	@$(COMPARE) --short
 
 # The page in this machine's Chromium, without a window. Needs chromium and git.
 browser: $(INSTALLED) $(DRIVER)

@@ -33,7 +33,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import NamedTuple
 
 from .client import Call, Client
@@ -309,20 +309,33 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-def prepare_files(ground: Ground, agents: int) -> None:
+def prepare_files(ground: Ground, agents: int, between: str = "\n") -> None:
     """Ten committed files, with a heading for each agent."""
-    headings = "\n".join(f"## agent-{number}" for number in range(agents))
+    headings = between.join(f"## agent-{number}" for number in range(agents))
     for file in FILES:
         (ground.checkout / file).write_text(f"# {file}\n{headings}\n-- the end of {file}\n")
     ground.commit(ground.checkout)
 
 
-def work_together(ground: Ground, agents: int, edits: int, seed: int = 1) -> Outcome:
-    """Have `agents` sessions, of both clients in turn, make `edits` edits between them. Returns the result."""
-    prepare_files(ground, agents)
+def work_together(
+    ground: Ground,
+    agents: int,
+    edits: int,
+    seed: int = 1,
+    own: Callable[[int], Ground] | None = None,
+    together: Callable[[], None] | None = None,
+    between: str = "\n",
+) -> Outcome:
+    """Have `agents` sessions, of both clients in turn, make `edits` edits between them. Returns the result.
+
+    `own`: gives an agent's number its ground, with a work tree of its own; `together`: brings their work into `ground`.
+    `between`: the text between two headings.
+    """
+    prepare_files(ground, agents, between)
     names = list(CLIENTS)
     crowd = [
-        Agent(number, CLIENTS[names[number % len(names)]](ground), edits // agents, seed) for number in range(agents)
+        Agent(number, CLIENTS[names[number % len(names)]](own(number) if own else ground), edits // agents, seed)
+        for number in range(agents)
     ]
     sessions = [Conversation(agent.client) for agent in crowd]
     try:
@@ -337,6 +350,8 @@ def work_together(ground: Ground, agents: int, edits: int, seed: int = 1) -> Out
         for session in sessions:
             session.close()
     assert not any(agent.failure for agent in crowd), [agent.failure for agent in crowd]
+    if together:
+        together()
     return Outcome(
         sum(len(agent.made) for agent in crowd),
         sum(len(agent.undone) for agent in crowd),

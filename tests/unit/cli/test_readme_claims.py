@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -64,6 +65,16 @@ def clients_wait_five_seconds() -> None:
 
 def notice_loses_edits() -> None:
     assert all(int(one["lost"]) > 0 for one in rows_of(LOST)["notice"])
+
+
+def others_lose_as_played() -> None:
+    played = json.loads((ROOT / "tests/evaluate/figures.json").read_text(encoding="utf-8"))
+    lost = {way: found["crowds"]["2"]["lost"] for way, found in played.items() if "crowds" in found}
+    hooks = [lost[way] for way in lost if way not in ("no tool", "worktrees") and not way.startswith("swarm")]
+    assert len(hooks) == 4 and lost["worktrees"] == lost["swarm, keep"] == 0
+    assert f"lost {lost['no tool']} of 200 edits without a tool, {min(hooks)} to {max(hooks)} behind" in " ".join(
+        README.split()
+    )
 
 
 def figure(phrase: str, *lines: str) -> Callable[[], None]:
@@ -170,6 +181,7 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "Claude Squad": ELSEWHERE,
     "| **swarm** |": "test_what_nobody_could_see_is_noticed_and_can_be_undone",
     "follow the tools' own pages": ELSEWHERE,
+    "[Played side by side]": others_lose_as_played,
     "is denied once before it writes into another": "test_a_write_into_another_work_tree_is_denied_once",
     "holds a file in all that take part": "test_whichever_came_first_they_meet_in_all_work_trees",
     "Agents do the same with tools": "test_lock_relock_conflict_and_release",
