@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.altered import Clocks, Failing, Limits, Listening
 
 from swarm_mcp.runtimes import SHELL_VARIABLES
 
@@ -101,3 +102,27 @@ def home(
     monkeypatch.setenv("PATH", scripts + os.pathsep + os.environ.get("PATH", os.defpath))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     return folder
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> Limits:
+    """Sets limits of the product for this test; see ``support.altered``."""
+    return Limits(monkeypatch)
+
+
+@pytest.fixture
+def listening(monkeypatch: pytest.MonkeyPatch) -> Listening:
+    """Notes the calls of a function of the product, and lets them through; see ``support.altered``."""
+    return Listening(monkeypatch)
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    """Turns the clocks of this process for this test; see ``support.altered``."""
+    return Clocks(monkeypatch)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Failing:
+    """Lets calls of a function of the product fail for this test; see ``support.altered``."""
+    return Failing(monkeypatch)

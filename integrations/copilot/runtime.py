@@ -52,13 +52,10 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
         payload["source"] = "startup"
     agent, parent = payload.get("agent_id"), payload.get("parent_agent_id")
     if "hook_event_name" not in payload:
-        if "stop_reason" in payload:
-            name = "Stop"
-        elif agent:
-            name = "Start"
-        else:
-            name = ""
-        payload["hook_event_name"] = "UserPromptSubmit" if "prompt" in payload else f"Subagent{name}" if agent else name
+        name = "Stop" if "stop_reason" in payload else ""
+        if agent:
+            name = f"Subagent{name or 'Start'}"
+        payload["hook_event_name"] = "UserPromptSubmit" if "prompt" in payload else name
     if not agent or not isinstance(parent, str):
         return payload
     if payload["hook_event_name"] in ("UserPromptSubmit", "Stop"):

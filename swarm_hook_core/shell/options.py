@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 class Options:
@@ -60,7 +60,7 @@ def split(
                 operands += rest
         elif word.startswith("--"):
             name, equals, value = word.partition("=")
-            given.setdefault(name, []).append(value if equals else next(rest, None) if name in long else None)
+            given.setdefault(name, []).append(_value_of(value if equals else None, name in long, rest))
         else:
             for place, letter in enumerate(word[1:], 2):
                 values = given.setdefault(f"-{letter}", [])
@@ -105,5 +105,12 @@ def split_one_dash(
                 elif name[:2] in valued:
                     name, equals, value = name[:2], "=", word[2:]
             takes = name in valued or (most_take and name not in known)
-            given.setdefault(name, []).append(value if equals else next(rest, None) if takes else None)
+            given.setdefault(name, []).append(_value_of(value if equals else None, takes, rest))
     return Options(operands, given)
+
+
+def _value_of(attached: str | None, takes: bool, rest: Iterator[str]) -> str | None:
+    """Return an option's value: the `attached` one, else the next word of `rest` if the option takes one."""
+    if attached is None and takes:
+        return next(rest, None)
+    return attached

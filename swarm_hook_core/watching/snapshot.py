@@ -122,8 +122,10 @@ def difference(before: Snapshot, path: str) -> tuple[str, Snapshot]:
     removed    the file is missing now
     """
     now = glance(path)
-    if not before.exists or not now.exists:
-        return ("" if before.exists == now.exists else "removed" if before.exists else "created"), now
+    if before.exists != now.exists:
+        return ("removed" if before.exists else "created"), now
+    if not now.exists:
+        return "", now
     if before.is_untouched(now):
         return "", now
     if before.is_link or (now.is_plain and before.digest):

@@ -185,7 +185,7 @@ def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[s
             facts.update(pattern=one.pattern, base=one.base)
         facts.update(note=" ".join(one.note.split())[:COMMAND_LENGTH], entries=entries)
         # Files after this name count as new: None if all are known, else the last one that there was room for.
-        facts["until"] = None if complete else paths[-1] if paths else ""
+        facts["until"] = None if complete else (paths or [""])[-1]
         locks.append(facts)
     return locks
 

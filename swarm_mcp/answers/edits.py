@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.traces import level, others_in, place_of
+from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.onlooking import OnlookersTrail
 from swarm_mcp.answers.file_marks import Marks, file_marks
 from swarm_mcp.answers.people import People
@@ -48,8 +49,6 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
     """
     if not store.exists() or not _journals(scope):
         return []
-    from swarm_hook_core.traces.meetings import Meetings
-
     trail = OnlookersTrail("swarm", "edits", scope, level(PREFIX, scope))
     try:
         with closing(store.as_hooks_read_it()) as reader:

@@ -11,7 +11,8 @@ def width(text: str) -> int:
         return len(text)
     from unicodedata import category, east_asian_width
 
-    return sum(0 if category(c) in ("Mn", "Me", "Cf") else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
+    shown = [c for c in text if category(c) not in ("Mn", "Me", "Cf")]
+    return len(shown) + sum(east_asian_width(c) in ("W", "F") for c in shown)
 
 
 def clipped(text: str, room: int, keep_end: bool = False) -> str:

@@ -81,15 +81,17 @@ def _told(store: Store, rows: list[Event], people: People) -> list[Happening]:
     found = [(row, payload_of(row)) for row in rows]
     learn_labels(store, known, [one for one in found if not one[0].type.startswith("instance.")])
     known.learn([row for row, _payload in found])
-    happenings = [
-        _of_task(store, row, payload, people)
-        if row.type.startswith("task.")
-        else _of_protection(row, payload if known.may_meet(row.actor) else {}, people)
-        if row.type.startswith("protection.")
-        else _happening(row, event_shown(known, row, payload), people)
-        for row, payload in found
-    ]
-    return [one for one in happenings if one.what]
+    happenings = []
+    for row, payload in found:
+        if row.type.startswith("task."):
+            happening = _of_task(store, row, payload, people)
+        elif row.type.startswith("protection."):
+            happening = _of_protection(row, payload if known.may_meet(row.actor) else {}, people)
+        else:
+            happening = _happening(row, event_shown(known, row, payload), people)
+        if happening.what:
+            happenings.append(happening)
+    return happenings
 
 
 def refusals(store: Store, scope: str, people: People, since: int, limit: int) -> list[Happening]:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.traces import place_of, state_of
+from swarm_hook_core.traces import journal, place_of, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
-from swarm_hook_core.traces.versions.stored import files_of
+from swarm_hook_core.traces.versions.stored import files_of, journals_of
 from swarm_hook_core.watching.snapshot import read
 from swarm_mcp.changes import whole_files
 from swarm_mcp.changes.last_commit import last_commits
@@ -282,9 +282,6 @@ def _unified(content: bytes) -> bytes:
 
 def sessions_at_work(folder: str) -> list[tuple[str, str]]:
     """Return ``[(runtime, session id)]`` of the sessions with work to take back at and below `folder`."""
-    from swarm_hook_core.traces import journal
-    from swarm_hook_core.traces.versions.stored import journals_of
-
     found = []
     for data in journals_of(place_of(os.path.realpath(folder))).values():
         owner = journal.owner_of(data)

@@ -14,6 +14,7 @@ import shutil
 import stat
 import time
 
+from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private, write_private
 from swarm_hook_core.traces.undo_records import FILE, RECORD, checked, file_of, record_of, undos_dir
 
@@ -115,8 +116,6 @@ class Record:
 
     def begin(self) -> None:
         """Write down the plan with all contents. Nothing counts before the plan itself is there. Raises OSError."""
-        from swarm_hook_core.process import start_time
-
         self.pid, self.started = os.getpid(), start_time(os.getpid())
         make_private(self.folder)
         for number in range(len(self.files)):
@@ -204,8 +203,6 @@ def unreadable() -> list[str]:
 
 def _interrupted() -> Iterator[tuple[str, Record | None]]:
     """Yield ``(folder, undo)`` of the undos whose process has ended; no undo if its plan or contents cannot be read."""
-    from swarm_hook_core.process import start_time
-
     place = undos_dir()
     for name in _names():
         folder = os.path.join(place, name)

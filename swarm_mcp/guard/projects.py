@@ -14,6 +14,10 @@ from typing import NamedTuple
 
 from swarm_hook_core.state import state_dir, store_path, write_private
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.guard import hooks
+from swarm_mcp.installation import plugin_source
+from swarm_mcp.runtimes import mcp_file
+from swarm_mcp.store import Store
 
 MOST_SCOPES = 200  # places of sessions that are looked at, beside those that are noted
 SKILLS = ("swarm-mcp", "swarm")
@@ -57,8 +61,6 @@ def left() -> list[Left]:
 
 def take_out() -> list[str]:
     """Remove everything that `left` finds. Returns the failures, in sentences."""
-    from swarm_mcp.guard import hooks
-
     failed = []
     for one in left():
         try:
@@ -91,8 +93,6 @@ def _noted() -> list[str]:
 
 def _scopes() -> list[str]:
     """The places that sessions have worked in, as far as the store knows them."""
-    from swarm_mcp.store import Store
-
     if not os.path.exists(store_path()):
         return []
     try:
@@ -117,8 +117,6 @@ def _in(folder: str) -> list[Left]:
 def _is_guarded(folder: str) -> bool:
     if not os.path.lexists(os.path.join(folder, ".git")):
         return False
-    from swarm_mcp.guard import hooks
-
     try:
         return bool(hooks.state(folder).way)
     except (SwarmError, OSError):  # no repository any more
@@ -127,8 +125,6 @@ def _is_guarded(folder: str) -> bool:
 
 def _of_init(folder: Path) -> list[str]:
     """The files of a project that `swarm-mcp init` wrote, or has an entry in, relative to it."""
-    from swarm_mcp.runtimes import mcp_file
-
     if mcp_file.has_server(folder / _INIT_SERVERS):
         found = [_INIT_SERVERS]
     else:
@@ -138,8 +134,6 @@ def _of_init(folder: Path) -> list[str]:
 
 def _is_our_copy(folder: Path, name: str) -> bool:
     """Return True if the project has this skill of ours as it was copied."""
-    from swarm_mcp.installation import plugin_source
-
     copy, source = folder / ".claude" / "skills" / name, plugin_source() / "skills" / name
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
     try:
@@ -151,9 +145,6 @@ def _is_our_copy(folder: Path, name: str) -> bool:
 
 
 def _take_init(folder: Path) -> None:
-    from swarm_mcp.installation import plugin_source
-    from swarm_mcp.runtimes import mcp_file
-
     for name in SKILLS:
         if _is_our_copy(folder, name):
             copy, source = folder / ".claude" / "skills" / name, plugin_source() / "skills" / name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 
-from swarm_hook_core import clock, repository
+from swarm_hook_core import clock, repeated_denials, repository
 from swarm_hook_core.asked import KINDS, AskedCore
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
@@ -301,8 +301,6 @@ def _texts(value: object) -> list[str]:
 
 def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
     """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
-    from swarm_hook_core import repeated_denials
-
     if not any(one["what"] == "denied" for one in shown):
         return
     known = repeated_denials.known()

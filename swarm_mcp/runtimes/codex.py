@@ -15,6 +15,7 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN_ID, Finding, Look, Runtime, Terminal, object_in
+from swarm_mcp.runtimes.codex_daemon import terminal_of
 from swarm_mcp.runtimes.codex_plugin import add, earlier_folder, files_of
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
@@ -192,8 +193,6 @@ class Codex(Runtime):
         }  # fmt: skip
 
     def terminal_of(self, session_id: str) -> Terminal | None:
-        from swarm_mcp.runtimes.codex_daemon import terminal_of
-
         return terminal_of(session_id)
 
     # ---------------------------------------------------------------- innards

@@ -10,6 +10,7 @@ from swarm_hook_core.own_release import launcher
 from swarm_hook_core.state import write_private
 from swarm_mcp import __file__ as ours
 from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes.claude_code import forget_failed_server
 
 
 def leave_launcher() -> str:
@@ -39,6 +40,4 @@ def is_launched(folder: str) -> bool:
 def _have_server_tried_again() -> None:
     """Make Claude Code forget that the first session of the plugin had no server."""
     with suppress(Exception):
-        from swarm_mcp.runtimes.claude_code import forget_failed_server
-
         forget_failed_server()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import py_compile
+import subprocess
 import sys
 from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
@@ -158,8 +159,6 @@ def _is_compiled(path: Path) -> bool:
 
 
 def _version_of(python: str) -> tuple[int, int]:
-    import subprocess
-
     code = "import sys; print(*sys.version_info[:2])"
     done = subprocess.run([python, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
     major, minor = done.stdout.split()

@@ -8,6 +8,7 @@ command can differ. Lines of another form are passed over: a profile must never 
 from __future__ import annotations
 
 import os
+import shlex
 
 from swarm_hook_core.environment import first_set, is_word
 from swarm_hook_core.labels import token
@@ -49,8 +50,6 @@ class Settings:
 
     def harness_command(self, name: str) -> list[str]:
         """The words that start harness `name`: ``SWARM_HARNESS_<NAME>``, else the name itself. Raises Refused."""
-        import shlex
-
         if not is_word(name):
             raise Refused(f"{name[:40]!r} is not the name of a harness (letters, digits, _ . -)")
         variable = "SWARM_HARNESS_" + "".join(c if c.isalnum() else "_" for c in name.upper())

@@ -15,6 +15,7 @@ from swarm_hook_core.state import store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.store import Store
+from swarm_mcp.store.changes import Changes
 
 FIRST_SECONDS = 1.0  # most servers are never called: until then the client has more urgent needs
 LONGEST_SECONDS = 20.0
@@ -33,8 +34,6 @@ class Heartbeat:
     def run(self) -> None:
         """Beat for ever."""
         time.sleep(FIRST_SECONDS)
-        from swarm_mcp.store.changes import Changes  # only now, after the client's first questions
-
         with Changes() as changes:
             while True:
                 due = time.monotonic() + self.beat()

@@ -30,6 +30,7 @@ from swarm_mcp.team.following import BEAT_SECONDS, DUE, Following
 from swarm_mcp.team.memberships import machine, memberships, team_folder
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
+from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -611,8 +612,6 @@ class _Talk:
 
 def _wake(wakes: list[Wake]) -> None:
     """Wake those of these sessions that still have mail."""
-    from swarm_mcp.workspace.panes import deliver
-
     try:
         with Store(tells=False) as store:
             for one in wakes:

@@ -21,7 +21,9 @@ import socket
 import time
 from zlib import crc32
 
+from swarm_hook_core.spawn import start_detached
 from swarm_hook_core.state import make_private, state_dir
+from swarm_mcp.installation import coordinator_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,9 +131,6 @@ def stop(seconds: float = REACH_SECONDS) -> bool:
 
 def start() -> None:
     """Start the agent, detached. Where one runs already the new one ends at once. Raises OSError."""
-    from swarm_hook_core.spawn import start_detached
-    from swarm_mcp.installation import coordinator_command
-
     start_detached([*coordinator_command(), "team", "agent"])
 
 

@@ -7,6 +7,8 @@ import time
 from swarm_hook_core import clock, repository
 from swarm_hook_core.process import host_id
 from swarm_hook_core.wording import duration
+from swarm_mcp.store import Store
+from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
 
 TYPE_CHECKING = False
@@ -60,8 +62,6 @@ def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
 
     Returns a text for people if that fails within `seconds`; empty for success, and outside of teams.
     """
-    from swarm_mcp.store import Store
-
     with Store(read_only=True) as store:
         known = known_here(store, folder)
         if known is None or wait_until_fresh(store, known["repository"], seconds):
@@ -80,8 +80,6 @@ def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:
             if found is not None and is_fresh(found):
                 return True
             if not is_poked:
-                from swarm_mcp.team import agent_client
-
                 agent_client.poke()
                 is_poked = True
             left = end - time.monotonic()

@@ -10,6 +10,7 @@ from swarm_hook_core import repository
 from swarm_hook_core.repository import Tree
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking.logical_locks import logical_of, set_logical
+from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client, memberships
 from swarm_mcp.team.freshness import wait_until_fresh
 from swarm_mcp.team.memberships import Membership
@@ -67,8 +68,6 @@ def join(tree: Tree, server: str, given: str = "") -> Joined:
 
 def awaited(membership: Membership, seconds: float = FIRST_SECONDS) -> str:
     """Wait until the locks of other machines are known here. Returns the obstacle, empty for none."""
-    from swarm_mcp.store import Store
-
     with Store() as store:
         if wait_until_fresh(store, membership.repository, seconds):
             return ""
@@ -82,8 +81,6 @@ def leave(membership: Membership) -> str:
 
     Why the server could not be told, empty where it was. Raises SwarmError.
     """
-    from swarm_mcp.store import Store
-
     tops = membership.tops
     if membership.set_logical and membership.is_there:
         tree = Tree(membership.top, membership.common, membership.common)

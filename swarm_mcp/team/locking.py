@@ -9,6 +9,7 @@ from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
 from swarm_mcp.domain.lock import AUTO, is_mutex
 from swarm_mcp.errors import NotConfirmed
+from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
 
 TYPE_CHECKING = False
@@ -81,8 +82,6 @@ def confirm(store: Store, rows: list[Lock]) -> TeamGrant | None:
     concerned = [row.id for row in rows if _may_concern(row, tops)]
     if not concerned:
         return None
-    from swarm_mcp.team import agent_client
-
     told = agent_client.confirm(concerned)
     if told["answer"] == agent_client.LOCAL:
         return None
@@ -100,8 +99,6 @@ def confirm_task(store: Store, task: Task, prior_status: str) -> bool:
     """
     if task.scope not in TeamRows(store).trees():
         return True
-    from swarm_mcp.team import agent_client
-
     told = agent_client.confirm_documents([("task", task.id)])
     if told["answer"] == agent_client.UNREACHABLE:
         store.tasks.take_back(task, prior_status)

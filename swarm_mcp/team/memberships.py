@@ -13,6 +13,7 @@ import re
 import secrets
 import socket
 from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 from swarm_hook_core import repository
 from swarm_hook_core.repository import Tree
@@ -156,8 +157,6 @@ def checked_server(text: str) -> str:
 
     Raises SwarmError. A password is refused: the text is shown by ``team status`` and stands on command lines.
     """
-    from urllib.parse import parse_qsl, urlsplit
-
     text = text.strip()
     if "://" not in text:
         if _SECRET.search(text):

@@ -5,6 +5,8 @@ A document names files by their *places*, from the top of a work tree: each mach
 
 from __future__ import annotations
 
+import json
+
 from swarm_mcp.domain.message import SYSTEM, task_and_text
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import REMOTE
@@ -21,8 +23,6 @@ MESSAGE = "message"  # the kind of document
 
 def canonical(body: object) -> str:
     """Return JSON text that is the same for the same value."""
-    import json
-
     return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

@@ -7,7 +7,9 @@ fresh, the agent may have been killed, and a session's next sign of life starts 
 
 from __future__ import annotations
 
-from swarm_mcp.team import agent_client
+from swarm_mcp.team import agent_client, store_rows
+from swarm_mcp.team.freshness import is_fresh
+from swarm_mcp.team.memberships import memberships
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,13 +30,8 @@ def tell_agent(db: Database, tables: set[str]) -> None:
 
 def _is_missed(db: Database) -> bool:
     """Return True if a session works in a joined work tree, and the copy of the team's locks there is not fresh."""
-    from swarm_mcp.team import store_rows
-    from swarm_mcp.team.freshness import is_fresh
-
     known, copies = store_rows.trees(db), store_rows.repositories(db)
     if known and all(name in copies and is_fresh(copies[name]) for name in known.values()):
         return False
-    from swarm_mcp.team.memberships import memberships
-
     # Not of `known`: the agent writes these rows, and may not have come to it.
     return bool(store_rows.living_in(db, [top for one in memberships() if one.is_there for top in one.tops]))

@@ -19,6 +19,7 @@ from swarm_hook_core.budget import Budget
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.state import make_private, state_dir, write_private
 from swarm_hook_core.traces import KEEP, entry, first_line, journal_name, keys_of, others_in, place_of
+from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.onlooking import OnlookersTrail
 from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.team.outbox import canonical, path_at, place_in
@@ -125,8 +126,6 @@ class Traces:
         return found
 
     def _asked(self) -> dict[str, dict[str, int]]:
-        from swarm_hook_core.traces.meetings import Meetings
-
         oldest = time.time() - KEPT[TRACE]
         found: dict[str, dict[str, int]] = {}
         for top in self._tops:

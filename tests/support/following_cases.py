@@ -451,29 +451,18 @@ def test_what_could_not_be_taken_by_force_is_where_it_was(machines):
     assert sandbox.held() == [("a.py", "laptop")]
 
 
-def test_what_kept_a_lock_out_and_has_gone_since_is_not_left_here(machines):
+@pytest.mark.parametrize("was_known", [False, True])
+def test_what_kept_a_lock_out_and_has_gone_since_is_not_left_here(machines, was_known):
     laptop, sandbox = machines
     one, other = laptop.session("one"), sandbox.session("other")
-    rows = sandbox.lock(other, "a.py")
-    laptop.take(one, "a.py")
-
-    def release():
-        laptop.store.locks.release(one, "a.py")
-        laptop.follow()
-
-    sandbox.server.after["acquire"] = release
-    assert sandbox.confirm(rows)["answer"] == "held"
-    sandbox.follow()
-    assert sandbox.held() == laptop.held() == []
-
-
-def test_what_kept_out_one_who_had_removed_it_and_has_gone_since_is_not_left_here(machines):
-    laptop, sandbox = machines
-    one, other = laptop.session("one"), sandbox.session("other")
-    laptop.take(one, "a.py")
-    sandbox.follow()
-    sandbox.ground.sql("DELETE FROM context")
-    rows = sandbox.lock(other, "a.py")
+    if was_known:  # and removed here before
+        laptop.take(one, "a.py")
+        sandbox.follow()
+        sandbox.ground.sql("DELETE FROM context")
+        rows = sandbox.lock(other, "a.py")
+    else:
+        rows = sandbox.lock(other, "a.py")
+        laptop.take(one, "a.py")
 
     def release():
         laptop.store.locks.release(one, "a.py")
@@ -576,7 +565,7 @@ def test_a_lock_that_is_again_what_it_was_is_told_of(machines):
     assert sandbox.held() == [("a.py", "here")]
 
 
-def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machines, monkeypatch):
+def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machines, monkeypatch, clocks):
     laptop, sandbox = machines
     began = laptop.store.now()
     # The lease ends at a second of this clock, however long the steps before it take.
@@ -599,8 +588,7 @@ def test_who_was_silent_for_long_stands_behind_all_others_on_every_machine(machi
         session_life.require(laptop.store.database, silent.id)  # it is back
     for one in (*machines, *machines):
         one.follow()
-    now = clock.now
-    monkeypatch.setattr(clock, "now", lambda: now() + SIGN_SECONDS)
+    clocks.ahead(boot=SIGN_SECONDS)
     assert first.advance(laptop.store) is None
     for one in (*machines, *machines):
         one.follow()

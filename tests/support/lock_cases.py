@@ -9,10 +9,10 @@ import time
 
 import pytest
 
+from support.altered import Clocks
 from support.crashing import Dead, Dying
 from support.fixtures import Sleeper
 from support.lock_model import NAMES, PATHS, SHARED, overlap, reach
-from swarm_hook_core import clock
 from swarm_hook_core.check import Writes
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -29,11 +29,10 @@ CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write"}, paths_under_k
 
 
 @pytest.fixture
-def at(monkeypatch: pytest.MonkeyPatch):
+def at(clocks: Clocks):
     """Sets the clock that leases go by."""
-    begin = clock.now()
-    monkeypatch.setattr(clock, "now", lambda: begin)
-    return lambda seconds: monkeypatch.setattr(clock, "now", lambda: begin + seconds)
+    clocks.stop("boot")
+    return lambda seconds: clocks.ahead(boot=seconds)
 
 
 def denied(ground, row, *paths: str) -> set[str]:

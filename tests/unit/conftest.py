@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import checkouts
+from support.altered import Limits
 from support.checkouts import ALONE, AMPLE
 from support.fixtures import Ground
 from support.sessions import RUNTIMES, mistakes
@@ -123,16 +124,15 @@ def no_faults() -> Iterator[None]:
 
 
 @pytest.fixture
-def checks_have_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def checks_have_time(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
     """A check reads its command to the end and waits for git's answers, and git reads no settings of this machine.
 
     This process is no hook: it may collect the garbage of a thousand tests in the midst of a check.
     """
-    monkeypatch.setattr(budget, "SECONDS", AMPLE)
-    monkeypatch.setattr(walk, "SECONDS", AMPLE)
-    monkeypatch.setattr(walk, "SECONDS_TO_PARSE", AMPLE)
-    monkeypatch.setattr(sweeps, "SECONDS", AMPLE)
-    monkeypatch.setattr(committed, "SECONDS", AMPLE)
+    limits(budget, SECONDS=AMPLE)
+    limits(walk, SECONDS=AMPLE, SECONDS_TO_PARSE=AMPLE)
+    limits(sweeps, SECONDS=AMPLE)
+    limits(committed, SECONDS=AMPLE)
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)
 

@@ -187,9 +187,13 @@ def _line_test(patterns: list[str], extended: bool, literally: bool, options: Op
         import re
 
         try:
-            wanted = "|".join(
-                "(?:" + (re.escape(one) if literally else one if extended else _extended(one)) + ")" for one in patterns
-            )
+            if literally:
+                asked = [re.escape(one) for one in patterns]
+            elif extended:
+                asked = patterns
+            else:
+                asked = [_extended(one) for one in patterns]
+            wanted = "|".join(f"(?:{one})" for one in asked)
             if len(wanted) > 200 or any(mark in wanted for mark in ("+)*", "*)*", "+)+", "*)+")):
                 return None
             flags = 0

@@ -7,6 +7,7 @@ children of no process of ours, and go on.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import json
@@ -20,6 +21,8 @@ from contextlib import suppress
 from typing import BinaryIO
 
 from swarm_mcp.agents.dispatch.processes import HAND_OVER_SECONDS, Processes, environment
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.store import driver
 
 LOADED = ("swarm_mcp.domain", "swarm_mcp.store", "swarm_mcp.agents.harness", "swarm_mcp.agents.dispatch")
 
@@ -35,8 +38,6 @@ class Nursery(Processes):
 
     def __enter__(self) -> Nursery:
         if sys.platform == "linux":  # elsewhere, system libraries may not survive a fork
-            from swarm_mcp.installation import coordinator_command
-
             try:
                 self._process = subprocess.Popen(
                     [*coordinator_command(), "work", "--many"], cwd="/", env=environment(), start_new_session=True,
@@ -92,10 +93,6 @@ def tend(orders: BinaryIO, report: int, work: Callable[[list[str]], int]) -> Non
 
 
 def _load() -> None:
-    import gc
-
-    from swarm_mcp.store import driver
-
     for name in LOADED:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):

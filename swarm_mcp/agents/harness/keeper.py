@@ -12,10 +12,13 @@ import errno
 import os
 import select
 import signal
+import subprocess
 
 import swarm_mcp
 from swarm_hook_core.process import KEEPER, is_stopped
+from swarm_mcp.installation import interpreter
 from swarm_mcp.processes import leftover_processes
+from swarm_mcp.processes.reaper import pipes_of, wait_or_kill
 
 GRACE_SECONDS = 3.0
 LOOK_SECONDS = 0.5  # between two looks at a keeper that says nothing
@@ -36,11 +39,6 @@ class Keeper:
     """
 
     def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], run_id: str):
-        import subprocess
-
-        from swarm_mcp.installation import interpreter
-        from swarm_mcp.processes.reaper import pipes_of
-
         self.greeting = b""
         self.exit_code: int | None = None
         orders = _packed(argv, cwd, environment)
@@ -114,8 +112,6 @@ class Keeper:
 
     def release(self) -> None:
         """Let the keeper go: nothing is left to be ended. May be called again."""
-        from swarm_mcp.processes.reaper import wait_or_kill
-
         if self._orders < 0:
             return
         orders, self._orders = self._orders, -1

@@ -147,10 +147,13 @@ class RunResult(NamedTuple):
             },
             session_display_id=self.session_id,
             summary=self.output[:SUMMARY_LENGTH],
-            error_family=("transient" if self.error_category in TRANSIENT else "permanent") if self.is_error else None,
+            error_family=self._error_family() if self.is_error else None,
             failure_reason=self.error_message,
         )
         return shown
+
+    def _error_family(self) -> str:
+        return "transient" if self.error_category in TRANSIENT else "permanent"
 
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")

@@ -14,6 +14,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.traces import place_of
+from swarm_hook_core.traces.journal import owner_of
+from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_mcp.changes.commit.whole import mode_writers, writers_of
@@ -189,9 +191,6 @@ class Parts:
 
     def _add_submodule(self, file: DirtyFile, state: str, is_named: bool) -> None:
         """Add a submodule's new commit if the author named it, and no other session has written in the submodule."""
-        from swarm_hook_core.traces.journal import owner_of
-        from swarm_hook_core.traces.versions.acts import Author
-
         name = file.name.rstrip("/")
         owners = {owner_of(data) for data in journals_of(place_of(file.path.rstrip("/"))).values()}
         authors = [Author(*owner) for owner in owners if owner[1]]

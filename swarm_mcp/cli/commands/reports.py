@@ -23,6 +23,7 @@ from swarm_mcp.cli.output import answer, flush, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.folders import clean
+from swarm_mcp.locking import unlocked_work
 from swarm_mcp.sessions.agents_shell import require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Attempt
@@ -295,8 +296,6 @@ def overwritten(args: Arguments) -> int:
 
     example: swarm-mcp overwritten /w/f --runtime codex --session-id 0199-5c --owner 41d2 --how replace
     """
-    from swarm_mcp.locking import unlocked_work
-
     file, how, times = _path(args.words[0]), args.value("--how"), args.number("--times")
     if how not in HOWS:
         raise UsageError(f"--how wants one of {', '.join(HOWS)}, not {how[:40]!r}")

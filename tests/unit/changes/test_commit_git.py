@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.commits import commits, git, of, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
@@ -80,10 +81,12 @@ def test_a_hook_that_stages_something(work: Path, me: Player) -> None:
         ("git config user.useConfigOnly true", "git var"),
     ],
 )
-def test_states_that_refuse(work: Path, me: Player, before: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_that_refuse(
+    work: Path, me: Player, before: str, words: str, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
     from swarm_mcp.changes.commit import landing
 
-    monkeypatch.setattr(landing, "PATIENCE", 0.1)
+    limits(landing, PATIENCE=0.1)
     if "useConfigOnly" in before:
         for name in ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "EMAIL"):
             monkeypatch.delenv(name, raising=False)
@@ -115,7 +118,7 @@ def test_detached_and_first_commit(work: Path, me: Player, tmp_path: Path) -> No
     assert git(work, "log", "--format=%s") == "mine\n"
 
 
-def test_a_branch_that_moved_meanwhile(work: Path, me: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_branch_that_moved_meanwhile(work: Path, me: Player) -> None:
     once, tree = work / ".git/moved", "HEAD^{tree}"
     made = f"git commit-tree -p HEAD -m other {tree} | xargs git update-ref HEAD"
     hook(work, "pre-commit", f"test -e {once} || (touch {once}; {made})")

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.altered import Listening
 from support.traced import checkout, git
 
 from swarm_hook_core.git_repository import Repository
@@ -14,7 +15,7 @@ from swarm_mcp.changes import objects, present
 from swarm_mcp.changes.last_commit import LastCommit, last_commits
 
 
-def test_the_last_commit_s_large_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_commit_s_large_files_are_not_read(tmp_path: Path, listening: Listening) -> None:
     work = checkout(tmp_path.resolve() / "work")
     names = {"small": b"x\n", "largest": b"x" * LIMIT_BYTES, "large": b"x" * (LIMIT_BYTES + 1), "two\nlines": b"y\n"}
     names["large\nlines"] = names["large"]
@@ -22,12 +23,9 @@ def test_the_last_commit_s_large_files_are_not_read(tmp_path: Path, monkeypatch:
         (work / name).write_bytes(content)
     git(work, "add", ".")
     git(work, "commit", "-qm", "more")
-    asked, ask = [], Repository.ask
-    monkeypatch.setattr(
-        Repository, "ask", lambda self, *words, **given: asked.append(len(out := ask(self, *words, **given))) or out
-    )
+    asked = listening(Repository, "ask")
     found = last_commits([str(work / name) for name in (*names, "missing")])
-    assert max(asked) < LIMIT_BYTES + 1000
+    assert max(len(call.result) for call in asked) < LIMIT_BYTES + 1000
     for name, content in names.items():
         is_large = len(content) > LIMIT_BYTES
         one = found[str(work / name)]

@@ -8,6 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from support.altered import Listening
 from support.fixtures import Done
 from support.world import TEXT, Agent, World
 
@@ -285,10 +286,8 @@ def test_a_denied_sweep_over_lines_of_unclear_owners_names_the_partial_undo(scen
     assert scene.read("notes.md") == "alpha\nTHEIRS\nBOTH\n"
 
 
-def test_git_is_asked_a_fixed_number_of_questions(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
-    ask = git.ask
-    monkeypatch.setattr(git, "ask", lambda words, *more: asked.append(tuple(words)) or ask(words, *more))
+def test_git_is_asked_a_fixed_number_of_questions(scene: Scene, listening: Listening) -> None:
+    asked = listening(git, "ask")
     counts, made = [], 0
     for names in (["a.md"], ["b.md", " odd \n.md", "c\\d.md", "ü.md"]):
         for name in names:

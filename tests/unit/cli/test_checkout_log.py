@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+from support.altered import Limits
 from support.fixtures import Ground
 from support.sessions import new_session, ready_store, start, write
 
@@ -65,8 +66,8 @@ def test_it_is_bounded_and_says_how_much_came_before(morning: Ground):
         assert morning.swarm("log", *words).code == 2
 
 
-def test_of_a_busy_day_so_many_events_are_counted_and_no_more(morning: Ground, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(checkout_history, "COUNTED", 4)
+def test_of_a_busy_day_so_many_events_are_counted_and_no_more(morning: Ground, limits: Limits):
+    limits(checkout_history, COUNTED=4)
     head, rest, *lines = told(morning, "--limit", "3")
     assert rest == "more than 1 before these: swarm-mcp log --limit 4" and len(lines) == 3
     assert "joined" not in head and head.endswith("since 24 h ago: 3 changes to tasks, 1 released")

@@ -149,7 +149,7 @@ def test_unlock_names_the_agent_that_holds_it(ground: Ground):
     assert ground.swarm("unlock", "f", "*.sql", "--as", me["id"]).out.count("unlocked ") == 2
 
 
-def test_roles_show_what_holds_here(ground: Ground, monkeypatch):
+def test_roles_show_what_holds_here(ground: Ground):
     row = ground.session("s", "role:reviewer mode:gateway")
     (ground.repo / ".swarm-role").write_text("# ours\nplanner\n")
     sub = ground.repo / "sub"

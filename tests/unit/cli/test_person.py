@@ -243,7 +243,7 @@ def test_whom_an_agents_shell_may_act_as(ground: Ground, monkeypatch):
     assert len(attempts(ground)) == 3
 
 
-def test_a_variable_does_not_make_a_shell_another_sessions(ground: Ground, monkeypatch):
+def test_a_variable_does_not_make_a_shell_another_sessions(ground: Ground):
     """The shell belongs to its client, even with another session in the client's own variable."""
     peer = ground.session(PEER, "peer")
     ground.lock(peer, "held")

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.altered import Clocks
 from support.fixtures import Ground
 
 from swarm_hook_core.state import config_path
@@ -196,14 +197,14 @@ def test_the_doctor_shows_level_and_fail_with_where_they_come_from(ground: Groun
     assert "open for claude-code, by SWARM_CC_FAIL" in finding("fail").message
 
 
-def test_a_level_for_a_while_gives_way_to_the_one_before(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+def test_a_level_for_a_while_gives_way_to_the_one_before(ground: Ground, clocks: Clocks):
     repo = str(ground.repo)
     ground.swarm("protect", "turn")
     said = ground.swarm("protect", "off", "--for", "5m").out
     assert said.startswith("off until ") and level("CC", repo) == "off"
     entry = config()["checkouts"][repo]
     assert entry["protect"] == "turn" and entry["protect_for"]["value"] == "off"
-    monkeypatch.setattr("swarm_hook_core.settings.time.time", lambda: entry["protect_for"]["until"] + 1.0)
+    clocks.ahead(wall=301)
     assert level("CC", repo) == "turn", "its time is over"
     ground.swarm("protect", "notice")
     assert config()["checkouts"] == {repo: {"protect": "notice"}}, "a level without an end ends it"

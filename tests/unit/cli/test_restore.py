@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Failing, Limits
 from support.fixtures import Ground
 from support.traced import Player, checkout
 
@@ -230,8 +231,8 @@ def test_a_file_that_was_not_there_is_removed_only_by_force(scene: Scene):
     assert scene.restore().code == 0 and scene.file.read_text() == "new\n", "and that can be undone"
 
 
-def test_what_cannot_be_kept_is_replaced_only_by_force(scene: Scene, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("swarm_mcp.locking.restore.LARGEST_KEPT", 10)
+def test_what_cannot_be_kept_is_replaced_only_by_force(scene: Scene, limits: Limits):
+    limits("swarm_mcp.locking.restore", LARGEST_KEPT=10)
     scene.changed("longer than ten bytes\n")
     done = scene.restore()
     assert done.code == 1 and "could not be kept" in done.err and scene.file.read_text().startswith("longer")
@@ -266,13 +267,10 @@ def test_a_content_that_was_tampered_with_is_refused(scene: Scene):
     assert done.code == 1 and "has been changed" in done.err and scene.file.read_text() == "second\n"
 
 
-def test_a_folder_that_cannot_be_written_is_one_line(ground: Ground, scene: Scene, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_cannot_be_written_is_one_line(ground: Ground, scene: Scene, failing: Failing):
     scene.changed("second\n")
 
-    def refuse(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", refuse)
+    failing(os, "replace", OSError(28, "No space left on device"))
     done = scene.restore()
     assert done.code == 1 and "No space left" in done.err and scene.file.read_text() == "second\n"
     assert sorted(os.listdir(ground.repo)) == [".git", "f"]
@@ -385,9 +383,7 @@ def test_a_call_that_puts_a_link_in_a_file_s_place_is_told_by_the_key_of_before(
     assert [one["kept"] for one in scene.restore("--list", "--json").json] == [before], "found by the file's name"
 
 
-def test_permissions_that_run_a_program_as_its_owner_are_not_dropped_in_silence(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-):
+def test_permissions_that_run_a_program_as_its_owner_are_not_dropped_in_silence(scene: Scene):
     scene.file.chmod(0o4755)
     scene.changed("second\n")
     scene.file.chmod(0o755)

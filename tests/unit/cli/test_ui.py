@@ -100,10 +100,9 @@ def test_the_outcome_is_waited_for(ground: Ground, outcome: dict, code: int, lin
     assert done.out.splitlines() == [f"#1  [{outcome['status']}]  move_node  scope={ground.scope}", *lines]
 
 
-def test_nobody_there_is_no_failure_and_costs_the_time_given(ground: Ground, monkeypatch):
+def test_nobody_there_is_no_failure_and_costs_the_time_given(ground: Ground, listening):
     ground.session("1")
-    looks, get = [], user_interface.get
-    monkeypatch.setattr(user_interface, "get", lambda tx, command_id: looks.append(1) or get(tx, command_id))
+    looks = listening(user_interface, "get")
     begun = time.monotonic()
     done = ground.swarm(*MOVE, "--wait", "0.5", "--json")
     assert (done.code, done.json["status"]) == (0, "pending")

@@ -142,7 +142,7 @@ print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "re
 """
 
 
-def test_all_together_keep_to_the_limit_and_each_gets_its_share(ground: Ground, lead: dict, monkeypatch) -> None:
+def test_all_together_keep_to_the_limit_and_each_gets_its_share(ground: Ground, lead: dict) -> None:
     program = ground.folder / "bin" / "claude"
     program.parent.mkdir()
     program.write_text(CLAUDE)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from support.altered import Clocks
 from support.requirement import requirement
 
 from swarm_mcp.agents.dispatch import slots
@@ -60,14 +60,14 @@ def test_the_oldest_ticket_is_served_first(cap) -> None:
     assert waiting[2].take()
 
 
-def test_a_stopped_waiter_blocks_nobody(cap, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_waiter_blocks_nobody(cap, clocks: Clocks) -> None:
     """A silent waiter is passed over, and is first again once it asks."""
     holder, stopped, waiting, late = cap(1, 4)
     assert [slot.take() for slot in (holder, stopped, waiting)] == [True, False, False]
     holder.release()
     assert not waiting.take()
-    later = time.time() + slots.SILENT_SECONDS + 1
-    monkeypatch.setattr(time, "time", lambda: later)
+    clocks.stop("wall")
+    clocks.ahead(wall=slots.SILENT_SECONDS + 1)
     assert waiting.take()
     assert [slot.take() for slot in (late, stopped)] == [False, False]
     waiting.release()

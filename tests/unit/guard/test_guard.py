@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Listening
 from support.fixtures import SWARM, Ground
 from support.sessions import ROOT, fault_lines
 from support.traced import note
@@ -107,26 +108,19 @@ def user_hook(folder: Path, name: str, log: Path, then: str = "") -> None:
 # -- refusals --------------------------------------------------------------------------------------
 
 
-def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, monkeypatch: pytest.MonkeyPatch):
+def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, listening: Listening):
     for number in range(200):
         file = f"{repo.top}/src/{number}.py"
         columns = {"scope": repo.ground.scope, "instance_id": peer["id"], "type": "lock", "content": ""}
         repo.ground.add("context", id=f"lock-{number}", file=file, path_key=file, **columns)
-    read, real = [], Database.rows
-
-    def counted(*given):
-        found = real(*given)
-        read.extend(found)
-        return found
-
-    monkeypatch.setattr(Database, "rows", counted)
+    read = listening(Database, "rows")
     for name in ("a.txt", "docs/c.txt", "src/7.py"):
         path = repo.top / name
         path.parent.mkdir(exist_ok=True)
         path.write_text("other words\n")
     repo.git("add", "-A")
     found = refusals("pre-commit", str(repo.top))
-    assert [refusal.file for refusal in found] == ["a.txt", "src/7.py"] and len(read) < 50
+    assert [refusal.file for refusal in found] == ["a.txt", "src/7.py"] and sum(len(call.result) for call in read) < 50
 
 
 def test_a_person_s_commit_of_a_held_file_is_refused_and_says_by_whom(repo: Repo, peer: dict):

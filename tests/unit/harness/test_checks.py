@@ -94,11 +94,9 @@ def test_addresses_in_this_environment_count(toy: Toy, monkeypatch: pytest.Monke
     ("echo toy 2 >&2", "version", "info"),
 ])  # fmt: skip
 @requirement("C-11")
-def test_a_version_is_not_worth_an_error(
-    toy: Toy, tmp_path: Path, monkeypatch, script: str, code: str, level: str
-) -> None:
+def test_a_version_is_not_worth_an_error(toy: Toy, tmp_path: Path, limits, script: str, code: str, level: str) -> None:
     if "sleep" in script:
-        monkeypatch.setattr(checks, "VERSION_SECONDS", 0.3)
+        limits(checks, VERSION_SECONDS=0.3)
     program(tmp_path / "bin/toy", script)
     began = time.monotonic()
     assert codes(common(toy, {}))[code] == level

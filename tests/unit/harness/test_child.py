@@ -297,7 +297,7 @@ def test_where_a_program_is_found(tmp_path):
 
 
 @requirement("D-21")
-def test_foreign_variables_stay_out_and_settings_stay(monkeypatch):
+def test_foreign_variables_stay_out_and_settings_stay():
     foreign = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PID", "CLAUDE_ENV_FILE",
                "CLAUDE_CODE_MESSAGING_TOKEN", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "SWARM_MCP_INSTANCE_ID",
                "HARNESS_SESSION", "HARNESS_CWD", "HARNESS_PARENT_SESSION", "PI_SESSION_ID", "SWARM_PI_LABEL",

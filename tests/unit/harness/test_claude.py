@@ -12,7 +12,6 @@ from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness.checks import status_of
-from swarm_mcp.agents.harness.claude import launch
 from swarm_mcp.agents.harness.outcome import cost_of, priced
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.errors import Refused
@@ -221,13 +220,13 @@ def test_a_run_killed_between_two_results_has_failed() -> None:
 
 
 @pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def plugin(tmp_path: Path, plugin_of) -> Path:
     """A stand-in for the bundle: writing that takes a while."""
     folder = tmp_path / "plugin"
     skill = folder / "skills" / "swarm-mcp"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("ours")
-    monkeypatch.setattr(launch, "plugin_folder", lambda: folder)
+    plugin_of("claude.launch", folder)
     return folder
 
 

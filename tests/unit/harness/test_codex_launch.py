@@ -29,12 +29,12 @@ codex = registry.get("codex")
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> None:
     """No codex on PATH, and the hooks of the checkout."""
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.setenv("PATH", str(empty))
-    monkeypatch.setattr("swarm_mcp.agents.harness.codex.adapter.plugin_folder", plugin_source)
+    plugin_of("codex.adapter")
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):

@@ -19,11 +19,11 @@ gemini = RECORDED.adapter
 
 
 @pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> Path:
     """A person's home with settings; the plugin of this checkout."""
     made = tmp_path / "bundle"
     bundle.write(made, local=True)
-    monkeypatch.setattr("swarm_mcp.agents.harness.gemini.adapter.plugin_folder", lambda: made)
+    plugin_of("gemini.adapter", made)
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "person"))
     folder = tmp_path / "person" / ".gemini"
     (folder / "skills" / "knots").mkdir(parents=True)

@@ -22,7 +22,6 @@ from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
-from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
@@ -34,7 +33,7 @@ hs = registry.get("hs")
 
 
 @pytest.fixture(autouse=True)
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin_of) -> Path:
     """The harness's own folder, private; an installation of it that never runs; the plugin of the checkout."""
     root = tmp_path / "opt" / "harness"
     for name in ("core/tools", "core/hooks.d/start", "openai/providers"):
@@ -50,7 +49,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "own"))
-    monkeypatch.setattr("swarm_mcp.agents.harness.hs.adapter.plugin_folder", plugin_source)
+    plugin_of("hs.adapter")
     return tmp_path / "own"
 
 

@@ -118,9 +118,7 @@ def test_strict_wants_all_of_it_held(project: Path, held: Path, monkeypatch: pyt
     assert result.is_error and "not there yet" in result.error_message
 
 
-def test_a_program_that_does_not_work_so_runs_as_ever(
-    project: Path, held: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_does_not_work_so_runs_as_ever(project: Path, held: Path) -> None:
     says()
     result, seen = ran(project, "bash", "-c", "swarm-mcp --version; echo mine > held.txt")
     assert held.read_text() == "mine\n" and len(notes(seen)) == 1 and "swarm-mcp" in notes(seen)[0]

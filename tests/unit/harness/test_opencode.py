@@ -18,8 +18,8 @@ opencode = RECORDED.adapter
 
 
 @pytest.fixture(autouse=True)
-def _plugin(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("swarm_mcp.agents.harness.opencode.adapter.plugin_folder", plugin_source)
+def _plugin(plugin_of) -> None:
+    plugin_of("opencode.adapter")
 
 
 def launched(tmp_path: Path, **wanted: object):

@@ -39,7 +39,7 @@ pi = RECORDED.adapter
 
 
 @pytest.fixture(autouse=True)
-def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> Path:
     """pi's own folder, private; the plugin of the checkout; a PATH that ends with this test's programs."""
     folder = tmp_path / "agent"
     folder.mkdir()
@@ -47,7 +47,7 @@ def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(folder))
     monkeypatch.delenv("PI_CODING_AGENT_SESSION_DIR", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    monkeypatch.setattr("swarm_mcp.agents.harness.pi.adapter.plugin_folder", plugin_source)
+    plugin_of("pi.adapter")
     return folder
 
 
@@ -248,7 +248,7 @@ def test_models_are_those_that_pi_lists(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------- hooks and client
 
 
-def test_the_check_reads_paths_as_pi_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_reads_paths_as_pi_does(tmp_path: Path) -> None:
     ready_store()
     repo = tmp_path / "repo"
     (repo / "sub").mkdir(parents=True)
@@ -297,7 +297,7 @@ def root_of(found: Runtime) -> Path | None:
     return installed.root if installed else None
 
 
-def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: Path, monkeypatch) -> None:
+def test_the_client_is_installed_looked_at_and_taken_out(tmp_path: Path, agent: Path) -> None:
     program = tmp_path / "bin" / "pi"
     program.write_text(f"#!{sys.executable} -IS\n{FAKE_PI}")
     program.chmod(0o755)

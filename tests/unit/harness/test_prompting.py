@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.altered import Limits
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness import prompting, query
@@ -97,11 +98,11 @@ def test_sections_stand_in_order_and_what_is_empty_is_left_out(tmp_path: Path, m
 
 
 @requirement("A-51")
-def test_sections_and_the_whole_are_capped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sections_and_the_whole_are_capped(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
     long = prompting.system_prompt(QUERY, extra="x" * 50_000)
     assert long.count("x") <= prompting.SECTION_LIMIT and "cut:" in long
     monkeypatch.setenv("SYSTEM_PROMPT", "y" * 20_000)
-    monkeypatch.setattr(prompting, "TOTAL_LIMIT", 30_000)
+    limits(prompting, TOTAL_LIMIT=30_000)
     whole = prompting.system_prompt(QUERY, extra="x" * 20_000)
     assert len(whole) <= 30_000 and whole.endswith("characters more]")
     monkeypatch.setenv("SYSTEM_PROMPT", "y" * 100)

@@ -8,6 +8,23 @@ import pytest
 from support.sessions import ready_store
 from support.traced import checkout
 
+from swarm_hook_core import coordinator
+from swarm_mcp.cli.main import main
+
+
+class Commands(list[list[str]]):
+    """The commands of the coordinator that hooks in this process start, as lists of words.
+
+    None is started; with `run` each runs to its end in this process.
+    """
+
+    run = False
+
+    def start(self, words: list[str]) -> None:
+        self.append(words)
+        if self.run:
+            assert main(words[1:]) == 0
+
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
@@ -24,3 +41,12 @@ def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
     """A repository with three committed files and an empty store, for sessions without a fault."""
     ready_store()
     return checkout(tmp_path.resolve() / "work", "notes.md", "other.md", "sub/deep.md")
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
+    """The commands that hooks start from now on."""
+    made = Commands()
+    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", made.start)
+    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
+    return made

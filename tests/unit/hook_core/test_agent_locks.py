@@ -102,7 +102,7 @@ def test_many_locks_of_one_s_own_hide_no_sibling_s(runtime: str, repo: Path, me:
 
 
 def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(
-    runtime: str, repo: Path, me: str, monkeypatch: pytest.MonkeyPatch
+    runtime: str, repo: Path, me: str
 ) -> None:
     lock(runtime, me, repo / "sa.md", agent="a1")
     payload = begun(runtime, me, repo)

@@ -35,10 +35,10 @@ STATES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("state", STATES)
-def test_what_it_says_is_what_the_check_says(state: str, kind: str, work: Path, monkeypatch) -> None:
+def test_what_it_says_is_what_the_check_says(state: str, kind: str, work: Path, monkeypatch, limits) -> None:
     level, refused = STATES[state]
     monkeypatch.setenv("SWARM_AUTO", level)
-    monkeypatch.setattr("swarm_hook_core.traces.meetings.WAIT_SECONDS", 0.05)
+    limits("swarm_hook_core.traces.meetings", WAIT_SECONDS=0.05)
     me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
     me.runs("cat notes.md")
     if "change" in state and "own" not in state:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.altered import Limits
 from support.sessions import fault_lines, hook_core, new_session, peer_locks, start, write, write_payload
 
 from swarm_hook_core.hooks import tool_call
@@ -64,10 +65,10 @@ def nothing_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def asked(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> list[float]:
     """The pauses of this process's checks so far, without real waiting; nor does SQLite itself wait."""
     pauses: list[float] = []
-    monkeypatch.setattr(glance, "BUSY_SECONDS", 0.0)
+    limits(glance, BUSY_SECONDS=0.0)
     clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=pauses.append)
     monkeypatch.setattr(waiting, "time", clock)  # its own: this process sleeps elsewhere too
     return pauses
@@ -88,11 +89,11 @@ def test_a_commit_that_is_under_way_is_waited_for(runtime: str, repo: Path) -> N
 
 
 def test_every_question_is_asked_until_it_is_answered(
-    repo: Path, asked: list[float], monkeypatch: pytest.MonkeyPatch
+    repo: Path, asked: list[float], monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     """With a rollback journal each statement may meet a commit, and not only the first."""
     row = peer_locks(repo, repo / "f")
-    monkeypatch.setattr(waiting, "SECONDS", MUCH_LATER)
+    limits(waiting, SECONDS=MUCH_LATER)
     with held() as holder:
         holder.let_go()  # from now on there is no log
     reader = lookup.StoreReader(store_path(), waits=True)
@@ -134,8 +135,8 @@ class TestInOneProcess:
     """As in a server that answers one check after another."""
 
     @pytest.fixture(autouse=True)
-    def kept(self, repo: Path, asked: list[float], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        monkeypatch.setattr(waiting, "SECONDS", 0.05)
+    def kept(self, repo: Path, asked: list[float], limits: Limits) -> Iterator[None]:
+        limits(waiting, SECONDS=0.05)
         self.core, self.asked = hook_core("codex"), asked
         self.me = new_session()
         start("codex", self.me, repo)
@@ -153,31 +154,29 @@ class TestInOneProcess:
     def test_it_waits_once(self) -> None:
         assert [self.waits() for _ in range(3)] == [True, False, False]
 
-    def test_other_processes_do_not_wait_either(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_other_processes_do_not_wait_either(self) -> None:
         assert self.waits()
-        monkeypatch.setattr(waiting, "_in_vain", {})
+        waiting._in_vain.clear()
         assert not self.waits()
 
-    def test_it_waits_again_a_while_later(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_it_waits_again_a_while_later(self) -> None:
         assert self.waits()
-        monkeypatch.setattr(waiting, "_in_vain", {})
+        waiting._in_vain.clear()
         note, long_ago = os.path.join(state_dir(), "busy"), time.time() - waiting.IN_VAIN_SECONDS - 1
         os.utime(note, (long_ago, long_ago))
         assert self.waits()
-        monkeypatch.setattr(waiting, "_in_vain", {store_path(): time.monotonic() - waiting.IN_VAIN_SECONDS - 1})
+        waiting._in_vain[store_path()] = time.monotonic() - waiting.IN_VAIN_SECONDS - 1
         os.utime(note, (long_ago, long_ago))
         assert self.waits()
 
-    def test_a_note_from_the_future_or_of_another_store_counts_for_nothing(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_note_from_the_future_or_of_another_store_counts_for_nothing(self) -> None:
         assert self.waits()
         note, one_day = Path(state_dir(), "busy"), time.time() + 86400
         os.utime(note, (one_day, one_day))
-        monkeypatch.setattr(waiting, "_in_vain", {})
+        waiting._in_vain.clear()
         assert self.waits()
         note.write_text("/another/store")
-        monkeypatch.setattr(waiting, "_in_vain", {})
+        waiting._in_vain.clear()
         assert self.waits()
 
     def test_where_nothing_can_be_noted_this_process_remembers(self, monkeypatch: pytest.MonkeyPatch) -> None:

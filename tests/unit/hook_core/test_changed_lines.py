@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.altered import Limits
 
 from swarm_hook_core.traces import changed_lines
 from swarm_hook_core.traces.changed_lines import are_kept, shown
@@ -43,8 +44,8 @@ def test_a_new_text_keeps_or_drops_the_changes_of_others(base: str, present: str
 
 
 @pytest.mark.parametrize("name", ["added, and kept", "added, and dropped", "removed, and brought back"])
-def test_of_very_long_texts_the_lines_are_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changed_lines, "MOST_COMPARED", -1)
+def test_of_very_long_texts_the_lines_are_counted(name: str, limits: Limits) -> None:
+    limits(changed_lines, MOST_COMPARED=-1)
     base, present, new, kept = CASES[name]
     assert are_kept(base, present, new) is kept
 

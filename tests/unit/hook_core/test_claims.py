@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Failing
 from support.sessions import ROOT
 
 from swarm_hook_core.state import has_claims
@@ -143,11 +144,8 @@ def test_a_file_whose_name_is_not_utf_8_can_be_claimed() -> None:
     assert seen_by(PEER, key) == [key]
 
 
-def test_a_full_disk_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_handle: int, _data: bytes) -> None:
-        raise OSError(errno.ENOSPC, "full")
-
-    monkeypatch.setattr(claims, "write_all", full)
+def test_a_full_disk_leaves_nothing_behind(failing: Failing) -> None:
+    failing(claims, "write_all", OSError(errno.ENOSPC, "full"))
     with pytest.raises(OSError, match="full"):
         claim()
     assert list(folder().iterdir()) == []

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.checkouts import AMPLE
 from support.traced import Player, git
 
@@ -164,9 +165,9 @@ def test_a_commit_beside_a_lock_on_unstaged_work_is_denied(work: Path):
     assert me.denied("Bash", {"command": "git commit -n -m x other.md"}) == ""
 
 
-def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, limits: Limits):
     me, peer = pair
-    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0.0)
+    limits(meetings, WAIT_SECONDS=0.0)
     peer.runs("git commit -qnm theirs notes.md")
     commit = {"command": "git add other.md && git commit -m x"}
     assert me.told("Bash", commit) == ""
@@ -182,7 +183,7 @@ def test_an_edit_while_such_a_commit_runs_waits_for_its_end(pair, work: Path, mo
     assert peer.edits("notes.md", "NEW", "NEWER") == ""
     peer.runs("git commit -qnm again notes.md")
     assert me.told("Bash", commit) == ""
-    monkeypatch.setattr(journal, "ASIDE_SECONDS", 0)
+    limits(journal, ASIDE_SECONDS=0)
     assert peer.edits("notes.md", "NEWER", "LAST") == "", "what goes on for very long keeps nobody"
 
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, start
 from support.toml_reader import reader
@@ -172,7 +173,7 @@ def test_a_pipe_of_that_name_keeps_nobody_waiting(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize("way", ["python", "sh"])
-def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path) -> None:
     """A version manager's stand-in has the same text for every target."""
     ours = script(tmp_path / "ours", f'echo >>"$0.asked"; exec {INSTALLED} "$@"')
     other = script(tmp_path / "other", SPEAKS_LIKE_US)
@@ -196,8 +197,8 @@ def test_what_stands_in_for_a_command_is_asked(way: str, tmp_path: Path, monkeyp
     assert not list(tmp_path.rglob("*.started"))
 
 
-def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator, "SECONDS", 0.2)
+def test_a_stand_in_that_hangs_has_its_time(tmp_path: Path, limits: Limits) -> None:
+    limits(coordinator, SECONDS=0.2)
     hangs = script(tmp_path / "a", "exec sleep 600")
     begun = time.monotonic()
     assert not coordinator.is_ours(str(hangs)) and not coordinator.is_ours(str(hangs))

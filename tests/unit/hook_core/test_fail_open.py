@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.altered import Limits
 from support.fixtures import time_limit, without_privileges
 from support.requirement import requirement
 from support.sessions import (
@@ -116,11 +117,12 @@ def test_a_coordinator_that_hangs_has_no_more_than_its_time(
     limit: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    limits: Limits,
     capsys: pytest.CaptureFixture[str],
     cores: list[Any],
 ) -> None:
     monkeypatch.setenv("PATH", coordinator(tmp_path / "bin", "exec /bin/sleep 600")["PATH"])
-    monkeypatch.setattr(f"swarm_hook_core.lifecycle.{limit}", 0.3)  # in place of seconds, to save them here
+    limits("swarm_hook_core.lifecycle", **{limit: 0.3})  # in place of seconds, to save them here
     payload = captured("codex", {"session_start": "SessionStart.startup", "turn": "Stop"}[hook], tmp_path)
     begun = time.monotonic()
     assert getattr(cores[1], f"run_{hook}_hook")(io.StringIO(json.dumps(payload))) == 0

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.altered import Failing
 
 from swarm_hook_core.faults import HOUR, LIMIT_BYTES, describe, fault_log, record, record_hourly
 
@@ -73,7 +74,7 @@ def test_lines_of_hooks_that_fail_together_do_not_mix() -> None:
     assert sorted(found) == sorted((str(w), str(n)) for w in range(6) for n in range(50))
 
 
-def test_the_record_stays_whole_while_many_hooks_turn_it_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_stays_whole_while_many_hooks_turn_it_over() -> None:
     work = (
         "import sys\nfrom swarm_hook_core import faults\nfaults.LIMIT_BYTES = 4000\n"
         "for n in range(100): faults.record(sys.argv[1], 'turn', f'{n} ' + 'x' * 300)"
@@ -104,11 +105,8 @@ def test_where_nothing_can_be_written_nothing_happens(
     assert not list(tmp_path.glob("elsewhere/*"))
 
 
-def test_a_full_disk_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_arguments: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
+def test_a_full_disk_is_no_error(failing: Failing) -> None:
+    failing(os, "write", OSError(28, "No space left on device"))
     record("codex", "turn", "lost")
     assert os.path.getsize(fault_log()) == 0
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.traced import Player, git
 
 from swarm_hook_core import fence
@@ -16,9 +17,9 @@ pytestmark = pytest.mark.usefixtures("no_faults")
 
 
 @pytest.fixture
-def trees(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def trees(work: Path, limits: Limits) -> Path:
     """The folder of a main checkout `work`, two work trees linked to it, and another repository `apart`."""
-    monkeypatch.setattr(fence, "APART_NS", 0)
+    limits(fence, APART_NS=0)
     git(work, "worktree", "add", "-q", str(work / ".trees" / "mine"))
     git(work, "worktree", "add", "-q", str(work.parent / "theirs"))
     (work.parent / "apart").mkdir()
@@ -115,11 +116,11 @@ def test_it_can_be_switched_off_in_either_work_tree(place: str, trees: Path, me:
     assert me.denied(*WRITES["Write"](str(trees / "work" / "notes.md"))) == ""
 
 
-def test_calls_side_by_side_are_all_denied_and_each_agent_is_told(trees: Path, me: Player, monkeypatch) -> None:
-    monkeypatch.setattr(fence, "APART_NS", 10**12)
+def test_calls_side_by_side_are_all_denied_and_each_agent_is_told(trees: Path, me: Player, limits) -> None:
+    limits(fence, APART_NS=10**12)
     call = WRITES["Write"](str(trees / "work" / "notes.md"))
     assert me.denied(*call) and me.denied(*call), "the model cannot have read the first answer yet"
-    monkeypatch.setattr(fence, "APART_NS", 0)
+    limits(fence, APART_NS=0)
     assert me.denied(*call, agent="a1"), "which has a context of its own"
     assert me.denied(*call) == "" == me.denied(*call, agent="a1")
 

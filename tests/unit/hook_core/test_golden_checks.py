@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Limits
 from support.kernel_calls import says
 from support.sessions import ROOT, hook_core, join, ready_store
 from support.state_files import lines_of_files, plain_names, without_inodes
@@ -53,8 +54,9 @@ class Scene:
         monkeypatch.setattr("swarm_hook_core.spawn.start_detached", self.started.append)
         for module in (coordinator, *LOADED_BEFORE):
             monkeypatch.setattr(module, "command", lambda: ["/nowhere/swarm-mcp"])
-        monkeypatch.setattr("swarm_hook_core.traces.meetings.WAIT_SECONDS", 0.02)
-        monkeypatch.setattr("swarm_hook_core.sessions.DEADLINE_SECONDS", 60.0)
+        self.limits = Limits(monkeypatch)
+        self.limits("swarm_hook_core.traces.meetings", WAIT_SECONDS=0.02)
+        self.limits("swarm_hook_core.sessions", DEADLINE_SECONDS=60.0)
         ready_store()
         with Store() as store:
             facts = {"runtime": "claude-code", "session_id": ME}
@@ -230,7 +232,7 @@ def by_person(scene: Scene) -> None:
 
 
 def in_linked_tree(scene: Scene) -> None:
-    scene.monkeypatch.setattr("swarm_hook_core.fence.APART_NS", 0)
+    scene.limits("swarm_hook_core.fence", APART_NS=0)
     linked = scene.tmp / "linked"
     git(scene.work, "worktree", "add", "-q", str(linked))
     scene.work, scene.session_id = linked, "linked"

@@ -14,7 +14,7 @@ from support.kernel_calls import Caller, says
 from support.traced import Player, git
 from support.world import some_time_passes
 
-from swarm_hook_core import client_release, coordinator, faults
+from swarm_hook_core import client_release, faults
 from swarm_hook_core.check import rules
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.answers import incident_words
@@ -235,10 +235,9 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def commands_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+def commands_run_here(commands: Any) -> None:
     """The commands that hooks start run to their end in this process."""
-    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", lambda argv: main(argv[1:]))
-    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
+    commands.run = True
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:

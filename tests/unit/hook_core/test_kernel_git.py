@@ -126,7 +126,7 @@ def test_a_fault_of_ours_lets_it_run_and_is_recorded(caller: Caller, tmp_path: P
     Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl").unlink()
 
 
-def test_one_of_our_own_harnesses(caller: Caller, monkeypatch: pytest.MonkeyPatch, work: Path) -> None:
+def test_one_of_our_own_harnesses(caller: Caller, work: Path) -> None:
     from support.sessions import join, new_session
 
     from swarm_mcp.store import Store

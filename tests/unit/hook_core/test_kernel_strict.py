@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from support.altered import Failing
 from support.kernel_calls import OPAQUE, Caller, says
 from support.sessions import fault_lines, join, peer_locks
 
@@ -60,16 +61,13 @@ def test_what_is_certain_is_denied_as_ever(caller: Caller, work: Path) -> None:
     "error", [OSError(errno.ENOSPC, "No space left on device"), UnicodeEncodeError("utf-8", "x", 0, 1, "no")]
 )
 def test_a_plan_that_cannot_be_left_is_none(
-    caller: Caller, work: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, is_strict: bool
+    caller: Caller, work: Path, monkeypatch: pytest.MonkeyPatch, failing: Failing, error: Exception, is_strict: bool
 ) -> None:
     """The disk is full: the call is judged as if the kernel could hold nothing, and denied means not watched either."""
     monkeypatch.setenv("SWARM_STRICT", "1" if is_strict else "0")
     peer_locks(work, work / "notes.md")
 
-    def fails(path: str, text: str) -> None:
-        raise error
-
-    monkeypatch.setattr(plans, "_write", fails)
+    failing(plans, "_write", error)
     verdict = caller.check()
     assert verdict.plan is None and (verdict.denial is not None) is is_strict
     assert "The kernel" not in verdict.notice and bool(verdict.notice) is not is_strict

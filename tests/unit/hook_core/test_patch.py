@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.altered import Listening
 from support.fixtures import time_limit
 from support.requirement import requirement
 from support.sessions import hook_core, new_session, peer_locks, start
@@ -416,15 +417,16 @@ def test_what_cannot_be_read_of_a_patch_is_a_guess(command: str, names: set[str]
     assert "a patch that cannot be read yet" in [guess.why for guess in effects_of(command, str(ground), {}).guesses]
 
 
-def test_a_text_is_read_once_and_another_is_not_answered_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    read, texts = patch._read, []
+def test_a_text_is_read_once_and_another_is_not_answered_from_it(
+    monkeypatch: pytest.MonkeyPatch, listening: Listening
+) -> None:
     monkeypatch.setattr(patch, "_last", (None, []))
-    monkeypatch.setattr(patch, "_read", lambda text: (texts.append(text), read(text))[1])
+    read = listening(patch, "_read")
     one, other = (f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n" for name in ("one", "other"))
     for text, path in ((one, "one"), (other, "other"), (one, "one")):
         assert patch_paths(text) == patch_paths(text + "") == [path]
         assert [named for named, _how in patch_changes(text)] == [path]
-    assert texts == [one, other, one]
+    assert [call.given[0] for call in read] == [one, other, one]
     # Nor is one that cannot be read, or is empty, answered from the one before it, or it from them.
     for _ in range(2):
         with pytest.raises(PatchUnreadable):
@@ -435,19 +437,19 @@ def test_a_text_is_read_once_and_another_is_not_answered_from_it(monkeypatch: py
             patch_paths("")
 
 
-def test_a_check_reads_the_text_of_its_patch_once(monkeypatch: pytest.MonkeyPatch, repo: Path) -> None:
-    me, texts, read = new_session(), [], patch._read
+def test_a_check_reads_the_text_of_its_patch_once(listening: Listening, repo: Path) -> None:
+    me = new_session()
     start("codex", me, repo)
     peer_locks(repo, repo / "f.md")
-    monkeypatch.setattr(patch, "_read", lambda text: (texts.append(text), read(text))[1])
+    read = listening(patch, "_read")
     core = hook_core("codex")
     for name, denied in (("g.md", False), ("f.md", True), ("h.md", False)):
         text = f"*** Begin Patch\n*** Add File: {name}\n+x\n*** End Patch\n"
         call = ToolCall("apply_patch", {"command": text}, me, str(repo))
         verdict = core.check(call)
         assert (verdict is not None and verdict.denial is not None) is denied, name
-        assert texts == [text]
-        texts.clear()
+        assert [one.given[0] for one in read] == [text]
+        read.clear()
 
 
 def test_an_unreadable_patch_of_codex_s_own_is_an_error(ground: Path) -> None:
@@ -606,12 +608,13 @@ def test_a_hostile_command_takes_no_longer_than_its_size_allows(piece: str) -> N
     assert time.perf_counter() - started < time_limit(SLOWEST)
 
 
-def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listening: Listening
+) -> None:
     """By its files for locks, by the reader of shell commands, and for its traces: of a large one that takes its time."""
     command = "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: n\n+x\n*** End Patch\nEOF\n"
-    through, read = patch._read, []
     monkeypatch.setattr(patch, "_last", (None, []))
-    monkeypatch.setattr(patch, "_read", lambda text: read.append(text) or through(text))
+    read = listening(patch, "_read")
     folder, given = str(tmp_path), {"command": command}
     assert write_targets(CODEX, "Bash", given, folder) == [(folder, "n")]
     assert [write.path for write in effects_of(command, folder).writes] == ["n"]

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support.altered import Limits, Listening
 from support.requirement import requirement
 
 from swarm_hook_core import paths, traces
@@ -441,20 +442,15 @@ def test_paths_that_are_resolved_together_are_as_each_by_itself(maze: str, walks
         assert real(path) == os.path.realpath(path)
 
 
-def test_paths_that_are_resolved_together_cost_a_look_for_each_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_that_are_resolved_together_cost_a_look_for_each_folder(tmp_path: Path, listening: Listening) -> None:
     folder = tmp_path.resolve() / "one" / "two"
     folder.mkdir(parents=True)
-    looks: list[str] = []
-    lstat = os.lstat
-    monkeypatch.setattr(
-        os, "lstat", lambda path, *more, **how: (looks.append(os.fspath(path)), lstat(path, *more, **how))[1]
-    )
+    lstats = listening(os, "lstat")
     real = real_paths()
     for _ in range(3):
         for number in range(50):
             assert real(f"{folder}/{number}") == f"{folder}/{number}"
+    looks = [os.fspath(call.given[0]) for call in lstats]
     assert len(looks) == 50 + len(folder.parts) - 1
     assert looks.count(str(folder)) == 1
 
@@ -467,7 +463,7 @@ def test_the_top_of_a_deep_path_is_found_from_above_as_it_is_from_below(maze: st
     found = []
     for deep in (0, 10_000):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(traces, "DEEP", deep)
+            Limits(patch)(traces, DEEP=deep)
             top, git = traces.tree_top(folder)
             found.append((os.path.realpath(top), git and (git.st_dev, git.st_ino)))
     assert found[0] == found[1]

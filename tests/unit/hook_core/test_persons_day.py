@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.traced import Player, git
 from support.world import some_time_passes
 
@@ -130,11 +131,9 @@ def ends(player: Player) -> None:
     some_time_passes()
 
 
-def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(owners, "AFTER_NS", 0)  # a day in seconds: a person writes at once after a call
-    monkeypatch.setattr(keeping, "NEAR_NS", 0)
+def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(work: Path, limits: Limits) -> None:
+    limits(owners, AFTER_NS=0)  # a day in seconds: a person writes at once after a call
+    limits(keeping, NEAR_NS=0)
     git(work, "config", "user.name", "t")
     git(work, "config", "user.email", "t@t")
     for name, text in (("check.py", CHECK), ("gen.py", GEN), ("format.py", FORMAT)):

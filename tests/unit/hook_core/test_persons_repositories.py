@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.altered import Failing, Limits
 from support.traced import Player, checkout, git, lost_in
 from support.world import some_time_passes
 
@@ -205,24 +206,23 @@ def test_a_submodule_and_a_repository_inside(work: Path, tmp_path: Path) -> None
     assert me.denied("Bash", {"command": "git checkout ."}) == "", "git leaves the work inside of a submodule alone"
 
 
-def test_if_git_does_not_answer(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def too_slow(*_given: object, **_named: object) -> list[str]:
-        raise NoAnswer("out of time")
-
+def test_if_git_does_not_answer(work: Path, failing: Failing) -> None:
     me = Player("codex", work)
     me.runs("ls")
     (work / "notes.md").write_text("mine\n")
-    monkeypatch.setattr(Repository, "untracked", too_slow)
+    failing(Repository, "untracked", NoAnswer("out of time"))
     for command in ("git checkout .", "git reset --hard", "git stash", "git clean -fd"):
         assert "too slow" in me.denied("Bash", {"command": command}), command
     for command in ("rm notes.md", "rm -rf sub", "git switch main", "git merge side", "echo x > notes.md"):
         assert me.denied("Bash", {"command": command}) == "", command
 
 
-def test_a_folder_that_passes_is_kept_within_bounds(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_passes_is_kept_within_bounds(
+    work: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
+) -> None:
     from swarm_hook_core.persons import verdict
 
-    monkeypatch.setattr(verdict, "MOST_BYTES", 10)
+    limits(verdict, MOST_BYTES=10)
     monkeypatch.setenv("SWARM_PROTECT", "off")
     me = Player("codex", work)
     (work / "pile").mkdir()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Limits
 from support.sessions import captured, run
 from support.traced import Player, git, lost_in
 from support.world import some_time_passes
@@ -26,9 +27,9 @@ AFTERNOON = "alpha\nbeta\nafter\nnoon\nof\nwork\ngamma\n"
 
 
 @pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def _at_once(limits: Limits) -> None:
     """A person writes right after a call here, not seconds later."""
-    monkeypatch.setattr(owners, "AFTER_NS", 0)
+    limits(owners, AFTER_NS=0)
 
 
 @pytest.fixture

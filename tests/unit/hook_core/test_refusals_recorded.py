@@ -11,23 +11,16 @@ from support.fixtures import wait_for
 from support.sessions import RUNTIMES, captured, mistakes, peer_locks, run
 from support.traced import Player
 
-from swarm_hook_core import coordinator, storms
+from swarm_hook_core import storms
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> list[list[str]]:
+def started(commands: Any, capsys: pytest.CaptureFixture) -> list[list[str]]:
     """The commands that refusals start, each run to its end, here."""
-    commands: list[list[str]] = []
-
-    def start(argv: list[str]) -> None:
-        commands.append(argv)
-        assert main(argv[1:]) == 0
-
-    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", start)
-    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
+    commands.run = True
     return commands
 
 
@@ -124,7 +117,7 @@ def test_a_refusal_for_a_lock_that_has_gone_by_then_is_an_event(work: Path, star
     assert (payload["holder"], payload["tool"]) == (holder["id"], "Bash")
 
 
-def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monkeypatch) -> None:
+def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monkeypatch, limits) -> None:
     """And so does it where two ways of asking deny one call."""
     monkeypatch.chdir(work)
     me, peer = Player("codex", work), Player("codex", work)
@@ -133,7 +126,7 @@ def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monk
         assert tries(me, "git checkout .", str(number)) and tries(me, "git checkout .", str(number))
     assert len(started) == 1 and len(events()) == 1
     assert "and 3 more within the minute" in told(capsys, "log", "notes.md")
-    monkeypatch.setattr(storms, "NOTED_SECONDS", -1)
+    limits(storms, NOTED_SECONDS=-1)
     assert tries(me, "git checkout .").times == 5
     assert len(started) == 2 and len(events()) == 1, "the store goes by its own clock"
 

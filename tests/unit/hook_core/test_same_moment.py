@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Limits, Listening
 from support.traced import Player, git
 
 from swarm_hook_core.traces import meetings, others, seen
@@ -76,7 +77,9 @@ def test_one_that_is_checked_while_another_is_meets_it(mine, theirs, pair, monke
     assert peer.runs("cat notes.md") == "" and peer.denied(*OVERWRITE) == "", "once it has read what was written"
 
 
-def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_other(pair, monkeypatch) -> None:
+def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_other(
+    pair, monkeypatch, limits
+) -> None:
     me, peer = pair
     said: list[str] = []
 
@@ -87,7 +90,7 @@ def test_two_that_have_both_noted_theirs_are_both_denied_and_pass_one_after_the_
     meanwhile(monkeypatch, "leave", me, other)
     me.denied(*OVERWRITE)
     assert any(said), "not all of them pass"
-    monkeypatch.setattr(seen, "APART_NS", 0)
+    limits(seen, APART_NS=0)
     for player in (me, peer):
         player.runs("true")  # the write that was let pass is over, and was not made
     assert me.denied(*OVERWRITE) == "" and "very moment" in peer.denied(*OVERWRITE)
@@ -155,7 +158,7 @@ def test_a_command_of_a_session_that_was_alone_is_nobody_s_obstacle_once_it_is_d
     assert peer.denied("Write", {"file_path": str(work / "notes.md"), "content": "theirs\n"}) == ""
 
 
-def test_what_was_denied_is_nobody_s_obstacle(pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_denied_is_nobody_s_obstacle(pair) -> None:
     me, peer = pair
     third = Player("codex", me.folder)
     peer.edits("notes.md", "beta", "PEER")
@@ -189,22 +192,19 @@ def test_an_edit_waits_until_a_write_that_was_let_pass_before_it_is_made(theirs,
     assert notes.read_text() == "theirs\nbeta\n" and ("was changed by" in said or me.runtime == "claude-code")
 
 
-def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_waits_reads_no_journal_again_that_has_not_changed(pair, limits: Limits, listening: Listening) -> None:
     """A large one would cost processor time all the while."""
-    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0.3)
+    limits(meetings, WAIT_SECONDS=0.3)
     me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
-    through, read, looked = meetings.journal.read, [], []
-    stamps = others.Journals.stamps
-    monkeypatch.setattr(meetings.journal, "read", lambda path: read.append(path) or through(path))
-    monkeypatch.setattr(others.Journals, "stamps", lambda *given: looked.append(given) or stamps(*given))
+    read, looked = listening(meetings.journal, "read"), listening(others.Journals, "stamps")
     me.told(*patch_of(me))
     assert len(looked) > len(read), "it looked whether anything had changed, and nothing had"
     assert len(read) < 6
 
 
-def test_an_edit_does_not_wait_for_long(pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0.05)
+def test_an_edit_does_not_wait_for_long(pair, limits: Limits) -> None:
+    limits(meetings, WAIT_SECONDS=0.05)
     me, peer = pair
     assert peer.denied(*OVERWRITE) == ""
     assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
@@ -251,7 +251,7 @@ def no_wait(monkeypatch: pytest.MonkeyPatch) -> list[float]:
             sleep(seconds)
             return
         waited.append(seconds)
-        monkeypatch.setattr(meetings, "WAIT_SECONDS", 0)
+        Limits(monkeypatch)(meetings, WAIT_SECONDS=0)
 
     monkeypatch.setattr(meetings.time, "sleep", paused)
     return waited

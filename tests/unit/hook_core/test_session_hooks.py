@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Failing
 from support.sessions import (
     RUNTIMES,
     captured,
@@ -191,15 +192,12 @@ def test_a_payload_that_is_no_object_is_a_fault_and_no_more(installed: Installed
 
 
 def test_a_store_that_cannot_be_closed_is_a_fault_and_the_hook_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: Failing
 ) -> None:
     """With another exit status the plugin's own hook would run too, without a payload."""
     ready_store()
 
-    def fail(registrar: StoreRegistrar) -> None:
-        raise StoreUnavailable("the disk is full")
-
-    monkeypatch.setattr(StoreRegistrar, "close", fail)
+    failing(StoreRegistrar, "close", StoreUnavailable("the disk is full"))
     me = new_session()
     payload = json.dumps({**captured("codex", "Stop", tmp_path), "session_id": me})
     monkeypatch.setattr("sys.stdin", io.StringIO(payload))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Limits
 from support.traced import Player, git
 
 from swarm_hook_core import session_events
@@ -139,10 +140,10 @@ def test_the_main_thread_may_write_over_its_agents_work_once_they_have_ended(
 
 
 def test_an_agent_that_is_silent_for_long_has_ended(
-    main: Thread, agents: tuple[Thread, Thread], monkeypatch: pytest.MonkeyPatch
+    main: Thread, agents: tuple[Thread, Thread], limits: Limits
 ) -> None:
     agents[0].edits("notes.md", "beta", "THEIRS")
-    monkeypatch.setattr(siblings, "SILENT_NS", 0)
+    limits(siblings, SILENT_NS=0)
     assert main.runs("rm notes.md") == ""
 
 

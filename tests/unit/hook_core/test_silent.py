@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from support.altered import Clocks
 from support.world import World, some_time_passes
 
 from swarm_hook_core import settings
@@ -18,16 +17,8 @@ def _a_person_types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
 
 
-def ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the hour be over."""
-    later = time.time() + 3601
-    monkeypatch.setattr(settings.time, "time", lambda: later)
-
-
 @pytest.mark.parametrize("runtime", ["codex", "claude-code"])
-def test_nothing_is_denied_or_said_until_it_ends_by_itself(
-    runtime: str, world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_denied_or_said_until_it_ends_by_itself(runtime: str, world: World, clocks: Clocks) -> None:
     peer, me = world.session("codex"), world.session(runtime)
     world.lock(peer, NOTES)
     peer.edit("other.md", "beta", "theirs")
@@ -48,7 +39,7 @@ def test_nothing_is_denied_or_said_until_it_ends_by_itself(
     assert refusals("pre-commit", str(world.repo)) == []
     assert me.fire("session_start", "SessionStart.startup").out == ""
 
-    ends(monkeypatch)
+    clocks.ahead(wall=3601)  # the hour is over
     assert me.ask("Bash", {"command": f"rm {NOTES}"}).denied and refusals("pre-commit", str(world.repo))
 
 

@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 from support.sessions import hook_core, join, mistakes, peer_locks
 
-from swarm_hook_core import coordinator, repeated_denials, storms
+from swarm_hook_core import repeated_denials, storms
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.store import Store
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+def calls(commands: list[list[str]]) -> list[list[str]]:
     """The commands that denials in this process would start."""
-    started: list[list[str]] = []
-    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", started.append)
-    monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
-    return started
+    return commands
 
 
 def session(repo: Path, name: str = "me", label: str = "identity:p me") -> Any:
@@ -85,7 +82,7 @@ def test_a_shell_command_and_a_write_are_one_storm(repo: Path, calls: list) -> N
 
 
 @pytest.mark.parametrize("other", ["file", "session", "holder", "time"])
-def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, other: str, monkeypatch) -> None:
+def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, other: str, limits) -> None:
     session(repo)
     holder = peer_locks(repo, repo / "f")
     peer_locks(repo, repo / "g")
@@ -97,7 +94,7 @@ def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, oth
             store.locks.release(holder, str(repo / "f"))
         peer_locks(repo, repo / "f")
     if other == "time":
-        monkeypatch.setattr(storms, "SECONDS", -1)
+        limits(storms, SECONDS=-1)
     file, name = "g" if other == "file" else "f", "you" if other == "session" else "me"
     (reason,) = tried(repo, file, name=name)
     assert reason and "denied 3 times" not in reason
@@ -156,11 +153,11 @@ def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list
     assert len(mistakes()) == 4
 
 
-def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, monkeypatch) -> None:
+def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, limits) -> None:
     """A denial's cost does not depend on the number of earlier attempts, and its count is true all the same."""
     session(repo)
     peer_locks(repo, repo / "f")
-    monkeypatch.setattr(repeated_denials, "MOST", 12)
+    limits(repeated_denials, MOST=12)
     last = tried(repo, "f", 30)[-1]
     assert "denied 13 times within" in last and "end the turn" in last and mistakes() == []
 

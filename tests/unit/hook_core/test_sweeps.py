@@ -311,9 +311,9 @@ SAID_BY_GIT_ALONE = ("git -c rebase.autoStash=true rebase feature", "git commit 
 
 
 @pytest.mark.parametrize("level", ["keep", "turn"])
-def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, monkeypatch, level: str):
+def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, level: str):
     here = beside(level)
-    monkeypatch.setattr(sweeps, "SECONDS", -AMPLE)
+    limits(sweeps, SECONDS=-AMPLE)
     for command in rows(LOSES + TAKES):
         if command == "git mv b.txt c.txt":  # its words say all that there is to know
             assert "Git did not" not in "".join(here.asked(command))
@@ -326,11 +326,12 @@ def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, monkeypa
     assert here.told("git add a.txt") == "" and here.told("git fetch") == ""
 
 
-def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, monkeypatch):
+def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
     peer.edits("notes.md", "beta", "PEER")
-    for module in (sweeps, committed, collision):
-        monkeypatch.setattr(module, "GIT_SECONDS" if module is collision else "SECONDS", 0.0)
+    limits(sweeps, SECONDS=0.0)
+    limits(committed, SECONDS=0.0)
+    limits(collision, GIT_SECONDS=0.0)
     for command in (
         "git checkout .",
         "git stash",
@@ -412,9 +413,9 @@ def test_what_is_committed_and_who_has_gone_do_not_count(beside):
     assert here.told("git clean -fd") == ""
 
 
-def test_among_very_many_traces_those_on_changed_files_count_first(beside, monkeypatch):
+def test_among_very_many_traces_those_on_changed_files_count_first(beside, limits):
     here = beside()
-    monkeypatch.setattr(meetings, "MOST_BELOW", 4)
+    limits(meetings, MOST_BELOW=4)
     here.wrote("peer", "a.txt", "src/c.py", "src/d.py", ".gitignore", at=time.time() - 5)  # later, and committed
     assert "b.txt" in here.denied("git checkout HEAD -- 'b*'")
 
@@ -512,9 +513,9 @@ def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path):
 
 
 @pytest.mark.parametrize("level", ["keep", "turn"])
-def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, monkeypatch, level: str):
+def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, limits, level: str):
     here = beside(level)
-    monkeypatch.setattr(listings, "SECONDS", AMPLE)
+    limits(listings, SECONDS=AMPLE)
     (here.here.top / "x.patch").write_text("--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-b\n+c\n")
     (here.here.top / "own.patch").write_text("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+c\n")
     for command in ("git apply --cached x.patch && git commit -m x", "git diff b.txt | git apply --cached"):

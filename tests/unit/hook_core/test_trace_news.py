@@ -105,7 +105,7 @@ def test_a_command_that_has_not_run_is_no_news(work: Path) -> None:
 
 
 @pytest.mark.parametrize("gone", ["session", "day", "elsewhere", "off"])
-def test_what_means_nothing_is_not_told(gone: str, work: Path, tmp_path: Path, monkeypatch) -> None:
+def test_what_means_nothing_is_not_told(gone: str, work: Path, tmp_path: Path, monkeypatch, limits) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
     folder = None
@@ -113,7 +113,7 @@ def test_what_means_nothing_is_not_told(gone: str, work: Path, tmp_path: Path, m
         with Store() as store:
             store.instances.remove(peer.row["id"])
     if gone == "day":
-        monkeypatch.setattr(journal, "DAY_SECONDS", -1)
+        limits(journal, DAY_SECONDS=-1)
     if gone == "elsewhere":
         folder = checkout(tmp_path.resolve() / "another")
     if gone == "off":
@@ -145,19 +145,12 @@ def test_many_files_and_many_sessions_take_five_lines(work: Path) -> None:
     assert len(news(me)) == 1 and news(me) == []
 
 
-def test_at_most_fifty_files_are_looked_at_and_git_is_asked_once_for_all(work: Path, monkeypatch) -> None:
+def test_at_most_fifty_files_are_looked_at_and_git_is_asked_once_for_all(work: Path, listening, limits) -> None:
     from swarm_hook_core import git as asked_git
     from swarm_hook_core.traces import news as module
 
-    asked: list[object] = []
-    ask = asked_git.ask
-
-    def counted(words, *rest):
-        asked.append(words)
-        return ask(words, *rest)
-
-    monkeypatch.setattr(asked_git, "ask", counted)
-    monkeypatch.setattr(module, "MOST", 3)
+    asked = listening(asked_git, "ask")
+    limits(module, MOST=3)
     me, peer = Player("codex", work), Player("codex", work)
     names = [f"new-{number}.md" for number in range(5)]
     peer.runs(f"touch {' '.join(names)}")

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.altered import Clocks, Limits, Listening
 from support.requirement import requirement
 from support.sessions import argv, ready_store
 from support.traced import Player, git
@@ -76,8 +77,8 @@ def test_an_edit_goes_ahead_and_its_model_is_told_once(work: Path) -> None:
     assert "was changed by" in me.edits("notes.md", "epsilon", "zeta")
 
 
-def test_of_many_files_those_are_found_that_a_journal_has(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(others, "FEW_FILES", 1)
+def test_of_many_files_those_are_found_that_a_journal_has(work: Path, limits: Limits) -> None:
+    limits(others, FEW_FILES=1)
     me, peer = Player("codex", work), Player("claude-code", work)
     me.runs("cat notes.md other.md sub/deep.md")
     peer.edits("sub/deep.md", "beta", "PEER")
@@ -199,36 +200,31 @@ def test_a_write_that_was_let_pass_just_now_counts_before_it_is_made(work: Path)
     assert me.runs(OVERWRITES["copy"]) == "", "it will not be made"
 
 
-def test_a_command_that_nobody_had_read_is_read_once_for_all_files_of_a_call(
-    work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    peer, read, effects_of = Player("codex", work), [], shell.effects_of
+def test_a_command_that_nobody_had_read_is_read_once_for_all_files_of_a_call(work: Path, listening: Listening) -> None:
+    peer = Player("codex", work)
     commands = [
         "echo PEER >> notes.md; echo PEER >> other.md",
         "printf x >> sub/deep.md; echo two >> notes.md",
     ]
     for command in commands:
         assert peer.runs(command) == ""
-    monkeypatch.setattr(
-        shell, "effects_of", lambda text, *more, **how: (read.append(text), effects_of(text, *more, **how))[1]
-    )
+    read = listening(shell, "effects_of")
     hunks = "".join(f"*** Add File: {name}\n+x\n" for name in ("notes.md", "other.md", "sub/deep.md", "new.md"))
     for _ in range(2):
         me = Player("codex", work)
         assert "notes.md" in me.denied("apply_patch", {"command": f"*** Begin Patch\n{hunks}*** End Patch\n"})
-        assert sorted(read) == sorted(commands), "once, and in another call once more"
+        assert sorted(call.given[0] for call in read) == sorted(commands), "once, and in another call once more"
         read.clear()
 
 
 @pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+def later(clocks: Clocks) -> Callable[[float], None]:
     """Have so many seconds pass, by the clock of the hooks."""
-    now, now_ns, passed = time.time, time.time_ns, [0.0]
-    monkeypatch.setattr(time, "time", lambda: now() + passed[0])
-    monkeypatch.setattr(time, "time_ns", lambda: now_ns() + int(passed[0] * 1e9))
+    passed: list[float] = []
 
     def pass_seconds(seconds: float) -> None:
-        passed[0] += seconds
+        passed.append(seconds)
+        clocks.ahead(wall=sum(passed))
 
     return pass_seconds
 
@@ -306,7 +302,7 @@ def test_which_of_two_that_began_at_once_has_landed_nobody_knows(work: Path, lat
     me.runs("true")
     assert peer.told("Bash", {"command": "sleep 3; cp other.md notes.md"}) == ""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(meetings, "WAIT_SECONDS", 0)
+        Limits(patch)(meetings, WAIT_SECONDS=0)
         assert "very moment" in me.edits("notes.md", "beta", "mine")
     assert me.runs("cat notes.md") == "" and "very moment" in me.runs("rm notes.md")
     (work / "notes.md").write_text("PEER\n")
@@ -463,11 +459,8 @@ def test_a_change_that_came_after_a_look_counts_although_it_was_allowed_before(w
 
 
 @pytest.mark.parametrize("hours", [-1, 1], ids=["lead", "lag"])
-def test_the_clock_of_a_file_system_need_not_go_as_ours(
-    hours: int, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.time_ns
-    monkeypatch.setattr(time, "time_ns", lambda: now() + hours * 3600 * 10**9)
+def test_the_clock_of_a_file_system_need_not_go_as_ours(hours: int, work: Path, clocks: Clocks) -> None:
+    clocks.ahead(wall=hours * 3600)
     me, peer = Player("codex", work), Player("codex", work)
     me.runs("cat notes.md")
     peer.writes("notes.md", "PEER\n")
@@ -663,8 +656,8 @@ def test_what_is_done_to_a_link_is_not_done_to_its_file(work: Path) -> None:
     assert "AGAIN" in (work / "notes.md").read_text()
 
 
-def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trail, "LIMIT_BYTES", 2000)
+def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, limits: Limits) -> None:
+    limits(trail, LIMIT_BYTES=2000)
     me, peer = Player("codex", work), Player("codex", work)
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")

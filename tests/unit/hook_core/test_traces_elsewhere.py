@@ -158,8 +158,8 @@ def test_a_place_that_does_not_say_where_it_is_may_be_anywhere(here: Path) -> No
     assert elsewhere.could_lead(ToolCall("Bash", {"command": "rm x"}, "s", "/home/me"), {"one": TOPS[:1]})
 
 
-def test_a_journal_says_where_its_place_is_also_when_it_has_begun_anew(here: Path, monkeypatch) -> None:
-    monkeypatch.setattr(trail, "LIMIT_BYTES", 300)
+def test_a_journal_says_where_its_place_is_also_when_it_has_begun_anew(here: Path, limits) -> None:
+    limits(trail, LIMIT_BYTES=300)
     me = Player("codex", here)
     os.symlink(here, here.parent / "link")
     me.folder = here.parent / "link" / "sub"

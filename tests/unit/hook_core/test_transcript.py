@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.altered import Limits
 from support.sessions import ready_store
 from support.traced import Player, checkout
 from support.transcripts import Blocks, Parts
@@ -141,7 +142,7 @@ def test_a_sub_agent_knows_what_it_has_read_itself(written: Blocks, file: Path) 
 
 
 def test_a_result_that_is_not_noted_yet_is_waited_for(
-    written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch
+    written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     paused: list[float] = []
 
@@ -152,16 +153,14 @@ def test_a_result_that_is_not_noted_yet_is_waited_for(
             written.reads(file)
 
     monkeypatch.setattr(transcript.time, "sleep", pause)
-    monkeypatch.setattr(transcript, "PATIENCE", 60)
+    limits(transcript, PATIENCE=60)
     written.calls_read(file)
     assert shown(written, file)
     assert len(paused) == 2
 
 
-def test_a_result_that_never_comes_is_not_waited_for_long(
-    written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transcript, "PATIENCE", 0.05)
+def test_a_result_that_never_comes_is_not_waited_for_long(written: Blocks, file: Path, limits: Limits) -> None:
+    limits(transcript, PATIENCE=0.05)
     written.calls_read(file)
     assert not shown(written, file)
 
@@ -173,15 +172,15 @@ def test_what_is_no_ordinary_file_is_not_read(written: Blocks, file: Path, tmp_p
         assert not shown(written, file)
 
 
-def test_large_files_are_not_compared(written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_not_compared(written: Blocks, file: Path, limits: Limits) -> None:
     written.reads(file)
-    monkeypatch.setattr(transcript, "LARGEST", 5)
+    limits(transcript, LARGEST=5)
     assert not shown(written, file)
 
 
-def test_what_takes_long_ends(written: Blocks, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_long_ends(written: Blocks, file: Path, limits: Limits) -> None:
     written.reads(file)
-    monkeypatch.setattr(transcript, "MOST_SECONDS", 0)
+    limits(transcript, MOST_SECONDS=0)
     call = SimpleNamespace(folder=str(file.parent), agent="", transcript=str(written.path))
     one = Transcript(SimpleNamespace(transcript=written.form), call)  # type: ignore[attr-defined]
     assert [one.has_shown(str(file), str(file)) for _ in range(2)] == [True, False]

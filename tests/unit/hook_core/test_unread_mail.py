@@ -81,7 +81,7 @@ def test_at_its_next_call_a_model_hears_of_its_mail_once(case: str, pair, work: 
     assert "unread" not in said() and mistakes() == []
 
 
-def test_who_wrote_is_named_as_far_as_the_session_may_know(pair, work: Path, monkeypatch) -> None:
+def test_who_wrote_is_named_as_far_as_the_session_may_know(pair, work: Path) -> None:
     me, peer = pair
     stranger, gone = Player("codex", work, "identity:q secret-name"), Player("codex", work, "identity:p gone")
     with Store() as store:
@@ -108,7 +108,7 @@ def test_a_subagent_is_left_alone_and_its_session_hears(pair) -> None:
     assert '"hello"' in me.told("Bash", {"command": "ls"})
 
 
-def test_where_nothing_can_be_written_down_nothing_is_told(pair, monkeypatch) -> None:
+def test_where_nothing_can_be_written_down_nothing_is_told(pair) -> None:
     me, peer = pair
     send(peer.row, me.row, "hello")
     folder = Path(scratch.folder_of(me.core.config, me.session_id))

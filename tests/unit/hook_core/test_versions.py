@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.traced import Player
 
 from swarm_hook_core import traces
@@ -150,10 +151,10 @@ def test_pruning_keeps_a_file_that_is_removed_while_git_answers(work: Path, monk
     assert first_of(me, file) is not None
 
 
-def test_a_first_version_over_the_bounds_leaves_a_marker(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_version_over_the_bounds_leaves_a_marker(work: Path, limits: Limits) -> None:
     me, file = Player("codex", work), work / "notes.md"
     me.writes("notes.md", "one\n")
-    monkeypatch.setattr(pruning, "TOTAL_FILES", 0)
+    limits(pruning, TOTAL_FILES=0)
     assert pruning.prune(time.time()) == 1
     me.writes("notes.md", "two\n")
     assert first_of(me, file) is None, "its own write does not pass for what was there before"

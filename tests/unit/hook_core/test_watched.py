@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Limits
 from support.fixtures import wait_for
 from support.requirement import requirement
 from support.sessions import (
@@ -328,9 +329,9 @@ def files(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_the_first_file_is_kept_however_late_it_is(files: list[Path], state: Path, monkeypatch) -> None:
+def test_the_first_file_is_kept_however_late_it_is(files: list[Path], state: Path, limits) -> None:
     """On a busy machine the time for copies was over before the first: a file that was only touched counted as changed."""
-    monkeypatch.setattr(watch, "KEEPING_SECONDS", 0.0)
+    limits(watch, KEEPING_SECONDS=0.0)
     calls = Calls(files[0])
     calls.begin()
     os.utime(files[0])
@@ -561,9 +562,9 @@ def test_a_content_with_the_earlier_size_and_time_is_another_one(files: list[Pat
     assert pruning.prune(time.time() + pruning.AGE_SECONDS + 10) == 2 and kept_files(state) == []
 
 
-def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, limits: Limits) -> None:
     """All kept contents have one bound; a call says that its copy has gone."""
-    monkeypatch.setattr(pruning, "TOTAL_BYTES", 40)  # two of them
+    limits(pruning, TOTAL_BYTES=40)  # two of them
     calls = Calls(*files)
     calls.begin("1")
     pruning.prune(time.time())

@@ -336,7 +336,7 @@ def test_a_variants_own_prices(model: Model, packs: Path, monkeypatch: pytest.Mo
 
 
 @requirement("B-14")
-def test_the_bundled_providers_are_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundled_providers_are_whole(model: Model) -> None:
     listed = choice.variants([])
     assert {"deepseek", "fireworks", "groq", "llama.cpp", "ollama", "openrouter", "zai"} <= set(listed)
     for name in listed:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.loop_fixtures import ANTHROPIC, OPENAI, Cut, Fail, Model, Say, loop, sessions, written
 from support.requirement import requirement
 
@@ -196,11 +197,11 @@ def test_an_endpoint_is_left_alone_for_as_long_as_it_says(
         assert seconds - 20 < result["retry_not_before"] - time.time() <= seconds
 
 
-def test_an_endpoint_that_refuses_is_unreachable(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endpoint_that_refuses_is_unreachable(model: Model, monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HARNESS_RETRIES", "1")
-        monkeypatch.setattr("swarm_mcp.agents.loop.providers.http.FIRST_WAIT", 0.01)
+        limits("swarm_mcp.agents.loop.providers.http", FIRST_WAIT=0.01)
         for name in ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{nobody.getsockname()[1]}")
         monkeypatch.setenv("HARNESS_PROVIDER", "anthropic")

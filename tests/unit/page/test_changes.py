@@ -41,9 +41,9 @@ def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(groun
     assert asyncio.run(found()) == {"shop": NOTHING._replace(edits=there)}
 
 
-def test_nobody_is_asked_again_where_nothing_was_written_lately(ground, monkeypatch):
+def test_nobody_is_asked_again_where_nothing_was_written_lately(ground, monkeypatch, limits):
     asked = []
-    monkeypatch.setattr(changes, "AGAIN_SECONDS", 0.0)
+    limits(changes, AGAIN_SECONDS=0.0)
     monkeypatch.setattr(changes, "journal_marks", lambda _scope: {"journal": (100, 0)})
     monkeypatch.setattr(changes, "work", lambda *_: asked.append(1) or NOTHING)
 

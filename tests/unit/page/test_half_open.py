@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from support.altered import Limits
 
 from swarm_mcp.view.page import http_process
 
@@ -33,10 +34,8 @@ def kept_signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_half_open_connections_are_closed_and_streams_are_not(
-    monkeypatch: pytest.MonkeyPatch, kept_signals: None
-) -> None:
-    monkeypatch.setattr(http_process, "CLIENT_SECONDS", 0.3)
+def test_half_open_connections_are_closed_and_streams_are_not(limits: Limits, kept_signals: None) -> None:
+    limits(http_process, CLIENT_SECONDS=0.3)
     may_end = asyncio.Event()
 
     async def app(scope, receive, send) -> None:

@@ -82,10 +82,8 @@ def test_no_content_is_shown_of_files_elsewhere_or_ignored_ones(world: World, pa
             assert "PASSWORD" not in page("/file", scope=scope, path=str(path)), (path, scope)
 
 
-def test_git_is_asked_again_only_after_a_change(world: World, monkeypatch) -> None:
-    asked: list[object] = []
-    changed_files = owned.changed_files
-    monkeypatch.setattr(owned, "changed_files", lambda *words: asked.append(words) or changed_files(*words))
+def test_git_is_asked_again_only_after_a_change(world: World, listening) -> None:
+    asked = listening(owned, "changed_files")
     world.write("notes.md", "mine\n")
     with world.store() as store:
         given = store, People(store), str(world.repo), str(world.repo / "notes.md")

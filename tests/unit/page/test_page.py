@@ -235,7 +235,7 @@ def test_strangers_have_no_names_and_no_notes(ground, keys, path):
     assert "ann" in shown and "secret" not in shown
 
 
-def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, monkeypatch):
+def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, limits):
     places = []
     for name in ("one", "two", "three"):
         (ground.folder / name / ".git").mkdir(parents=True)
@@ -247,7 +247,7 @@ def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, monkeypatc
     assert all(f"note-{name}" in words for name in ("one", "two", "three"))
     alone = text_of(client.get("/", params={"scope": places[0]}).text)
     assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
-    monkeypatch.setattr("swarm_mcp.view.page.views.now.MOST_CHECKOUTS", 2)
+    limits("swarm_mcp.view.page.views.now", MOST_CHECKOUTS=2)
     words = text_of(client.get("/lines").text) and text_of(client.get("/", params={"again": "1"}).text)
     assert (
         "There are more checkouts" in words

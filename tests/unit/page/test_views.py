@@ -141,7 +141,7 @@ def test_one_task_whole(ground, page):
     assert "no task of this scope" in page("/task", 404, scope=ground.scope, id="nothing")
 
 
-def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground, page, monkeypatch):
+def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground, page, limits):
     ann, bob = ground.session("ann"), ground.session("bob")
     with ground.store() as store:
         for number in range(60):
@@ -152,7 +152,7 @@ def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground
     assert shown.count('<li id="message-') == 50 and "M59" in shown and "M09" not in shown
     (older,) = [one for one in links(shown) if "after=" in one]
     assert "M09<" in page(older) and "M10<" not in page(older) and "The newest messages" in page(older)
-    monkeypatch.setattr(work, "TASKS_OF_MANY", 3)
+    limits(work, TASKS_OF_MANY=3)
     ground.session("cy", directory=str(ground.folder))
     assert len(re.findall(r">T\d\d<", page("/work"))) == 3
 
@@ -252,8 +252,8 @@ def test_whatever_is_asked_as_a_path_is_answered(ground, page, path):
         assert answer.status_code in (200, 404) and is_tame(answer.text)
 
 
-def test_the_log_of_a_file_is_read_in_parts(ground, page, monkeypatch):
-    monkeypatch.setattr(file, "EVENTS", 3)
+def test_the_log_of_a_file_is_read_in_parts(ground, page, limits):
+    limits(file, EVENTS=3)
     ann, path = ground.session("ann"), f"{ground.scope}/f"
     for _ in range(4):
         ground.lock(ann, path)

@@ -318,9 +318,7 @@ def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str
         ("codex-cli 99.1.2-beta", "tested up to %s; here 99.1.2-beta; with %s"),
     ],
 )  # fmt: skip
-def test_the_release_in_use_is_named_beside_the_one_that_was_tested(
-    alone: Path, monkeypatch: pytest.MonkeyPatch, says: str, words: str
-) -> None:
+def test_the_release_in_use_is_named_beside_the_one_that_was_tested(alone: Path, says: str, words: str) -> None:
     client = runtime("codex")
     tested = client.coverage.verified.version
     (alone / "codex").write_text(f"#!/bin/sh\necho '{says.replace('%s', tested)}'\n")

@@ -205,15 +205,12 @@ def test_a_file_that_has_been_broken_since_is_left_and_remembered(path: Path):
     assert edited.take_out() and not path.exists()
 
 
-def test_a_failed_write_leaves_the_file_and_what_is_remembered(path: Path, monkeypatch):
+def test_a_failed_write_leaves_the_file_and_what_is_remembered(path: Path, failing):
     path.write_text('{"a": 1}')
     EditedJson(path, [SERVER]).put()
     before, known = path.read_bytes(), remembered()
 
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    failing(os, "fsync", OSError(28, "No space left on device"))
     with pytest.raises(SwarmError, match="No space left"):
         EditedJson(path, [HOOK]).put()
     assert path.read_bytes() == before and remembered() == known and EditedJson(path, [SERVER]).is_current()

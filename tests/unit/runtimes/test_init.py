@@ -167,13 +167,10 @@ def test_a_file_in_the_way_is_one_line(ground: Ground):
     assert done.code == 1 and done.err.count("\n") == 1 and (ground.repo / "file").read_text() == "x"
 
 
-def test_a_failed_write_leaves_the_old_file(ground: Ground, monkeypatch):
+def test_a_failed_write_leaves_the_old_file(ground: Ground, failing):
     config(ground).write_text('{"a": 1}')
 
-    def full(handle: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    failing(os, "fsync", OSError(28, "No space left on device"))
     done = ground.swarm("init", "--no-skills")
     assert done.code == 1 and "No space left" in done.err
     assert config(ground).read_text() == '{"a": 1}' and sorted(os.listdir(ground.repo)) == [".git", ".mcp.json"]

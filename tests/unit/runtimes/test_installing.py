@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Limits
 from support.fixtures import SWARM, Ground
 from support.harness_fixtures import gone_within
 
@@ -436,15 +437,13 @@ def test_what_the_work_raises_comes_out() -> None:
             next(told)
 
 
-def test_a_client_that_hangs_is_given_up_with_what_it_has_started(
-    clients: Clients, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_hangs_is_given_up_with_what_it_has_started(clients: Clients, limits: Limits) -> None:
     """The clients' commands are launchers: a child of theirs hangs."""
     program = clients.folder / "pi"
     started = clients.folder / "started"
     program.write_text(f"#!/bin/sh\nsleep 1000 &\necho $! > {started}\ntrap 'kill $!; exit 1' TERM\nwait\n")
     program.chmod(0o755)
-    monkeypatch.setattr(base, "COMMAND_SECONDS", 5.0)  # it must have started
+    limits(base, COMMAND_SECONDS=5.0)  # it must have started
     with pytest.raises(
         ClientFailed, match=r"`pi install /m` did not end within 5 s and was given up; start it by hand"
     ):

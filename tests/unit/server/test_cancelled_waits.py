@@ -6,6 +6,7 @@ import asyncio
 import os
 
 import pytest
+from support.altered import Failing
 from support.fixtures import Ground
 from support.serving import ABOUT
 from support.toolbox import TOOLS
@@ -110,18 +111,15 @@ def test_every_answer_is_either_sent_or_lost(turns: int) -> None:
 
 @pytest.mark.parametrize("moment", ["while it is confirmed", "on its way out"])
 def test_a_command_that_is_interrupted_in_the_moment_of_its_grant_leaves_no_lock(
-    moment: str, ground: Ground, monkeypatch: pytest.MonkeyPatch
+    moment: str, ground: Ground, failing: Failing
 ) -> None:
     me = Session(ground.session("1"))
     ground.lock(me, "mine.txt")
 
-    def interrupted(*_words: object) -> None:
-        raise KeyboardInterrupt
-
     if moment == "while it is confirmed":
-        monkeypatch.setattr(lock_acquisition, "_confirmed", interrupted)
+        failing(lock_acquisition, "_confirmed", KeyboardInterrupt)
     else:
-        monkeypatch.setattr(Changes, "__exit__", interrupted)
+        failing(Changes, "__exit__", KeyboardInterrupt)
     with ground.store() as store:
         wanted = lock_acquisition.requested(store, me, ["mine.txt", "f.txt"], None, None, note="n")
         with pytest.raises(KeyboardInterrupt):

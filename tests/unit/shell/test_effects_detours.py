@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 
 from swarm_hook_core.shell import effects_of, walk
 from swarm_hook_core.shell.model import absolute
@@ -16,9 +17,9 @@ FILES = ("src/app.py", "src/util.py", "other.py", "tool/__init__.py", "new.py")
 
 
 @pytest.fixture(autouse=True)
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+def unhurried(limits: Limits) -> None:
     """The first command of a language loads its reader, which may take longer than a walk may."""
-    monkeypatch.setattr(walk, "SECONDS", 10.0)
+    limits(walk, SECONDS=10.0)
 
 
 @pytest.fixture

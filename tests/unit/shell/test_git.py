@@ -457,8 +457,8 @@ def test_files_that_git_is_told_to_write(templates):
     assert made.admitted("out/0001-x.patch", "out/x.patch", "0001-x.patch") == {"out/0001-x.patch"}
 
 
-def test_patches_name_their_files(checkout, monkeypatch):
-    monkeypatch.setattr(listings, "SECONDS", AMPLE)
+def test_patches_name_their_files(checkout, limits):
+    limits(listings, SECONDS=AMPLE)
     here = checkout("clean")
     here.put("fix.patch", here.git("diff", "main", "feature"))
     every = ["a.txt", "src/c.py", ODD, "src/new.py"]

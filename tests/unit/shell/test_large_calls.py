@@ -37,18 +37,16 @@ def written(effects: Effects) -> list[str]:
     return [one.path for one in effects.writes]
 
 
-def test_what_was_read_of_a_long_script_counts_and_the_rest_is_a_guess(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(word_reader, "MOST_STEPS", 1000)
-    monkeypatch.setattr(word_reader, "STEPS_A_LOOK", 50)
+def test_what_was_read_of_a_long_script_counts_and_the_rest_is_a_guess(tmp_path: Path, limits):
+    limits(word_reader, MOST_STEPS=1000, STEPS_A_LOOK=50)
     found = effects_of("touch first\n" + "echo hello\n" * 5000 + "touch last\n", str(tmp_path))
     assert written(found) == ["first"]
     assert [one.why for one in found.guesses] == ["too long to be followed"]
 
 
-def test_of_a_command_that_was_not_read_to_its_end_nothing_counts(tmp_path: Path, monkeypatch):
+def test_of_a_command_that_was_not_read_to_its_end_nothing_counts(tmp_path: Path, limits):
     """Otherwise the last word read would be taken for the target of `cp`."""
-    monkeypatch.setattr(word_reader, "MOST_STEPS", 1000)
-    monkeypatch.setattr(word_reader, "STEPS_A_LOOK", 50)
+    limits(word_reader, MOST_STEPS=1000, STEPS_A_LOOK=50)
     found = effects_of("touch first; cp " + "name " * 5000 + "folder", str(tmp_path))
     assert written(found) == ["first"] and len(found.guesses) == 1
 
@@ -59,15 +57,15 @@ def test_a_script_is_cut_when_its_time_is_over():
     assert not script_of("touch first\n").cut
 
 
-def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_before(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(word_reader, "MOST_STEPS", 2000)
+def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_before(tmp_path: Path, limits):
+    limits(word_reader, MOST_STEPS=2000)
     found = effects_of("touch first; bash -c 'touch inner\n" + "echo x\n" * 5000 + "'", str(tmp_path))
     assert written(found)[:1] == ["first"] and found.guesses
 
 
 @pytest.mark.slow
 @pytest.mark.slow
-def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch):
+def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch, limits):
     """The clock counts calls of functions, which are the same on any machine."""
     over, calls = {}, [0]
 
@@ -76,7 +74,7 @@ def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, m
 
     monkeypatch.setattr(time, "thread_time", lambda: calls[0] * SECONDS_A_CALL)
     monkeypatch.setattr(large_shapes, "SIZES", (SIZE,))
-    monkeypatch.setattr(large_shapes, "RANDOM_TEXTS", 1)
+    limits(large_shapes, RANDOM_TEXTS=1)
     for name, text in large_shapes.commands():
         calls[0] = 0
         sys.setprofile(count)
@@ -100,15 +98,15 @@ def test_a_part_of_a_check_has_what_is_left_and_a_little_in_any_case(monkeypatch
     assert check.forgive(1.0) == budget.SECONDS_TO_LOAD - 0.002 and check.forgive(1.0) == 0
 
 
-def test_of_a_command_with_very_many_words_nothing_is_looked_at(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(running, "MOST_WORDS", 3)
+def test_of_a_command_with_very_many_words_nothing_is_looked_at(tmp_path: Path, limits):
+    limits(running, MOST_WORDS=3)
     found = effects_of("touch a b; touch a b c d; cat a b c d; touch e", str(tmp_path))
     assert written(found) == ["a", "b", "e"]
     assert [one.why for one in found.guesses] == ["more words than are looked at"]
 
 
-def test_that_there_were_more_effects_is_said_once(monkeypatch):
-    monkeypatch.setattr(model, "MOST", 2)
+def test_that_there_were_more_effects_is_said_once(limits):
+    limits(model, MOST=2)
     found = Effects()
     for number in range(9):
         found.add(Write("/", f"{number}", "x"))
@@ -151,40 +149,36 @@ def repo(ground: Ground) -> Path:
 FILES = ("src/a.py", "src/b.py", "src/c.py")
 
 
-def test_a_write_that_there_was_time_for_denies_and_those_behind_it_are_possible(
-    ground: Ground, repo: Path, monkeypatch
-):
-    monkeypatch.setattr(collisions, "FIRST_TARGETS", 2)
+def test_a_write_that_there_was_time_for_denies_and_those_behind_it_are_possible(ground: Ground, repo: Path, limits):
+    limits(collisions, FIRST_TARGETS=2)
     scene = Scene(ground, repo, *FILES)
     free, locked = Write(str(repo), "free", "x"), Write(str(repo), "src/b.py", "x")
     assert scene.judged(free, free, free, locked).denial.path == str(repo / "src/b.py")
-    monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
-    monkeypatch.setattr(budget, "SECONDS", -1)
+    limits(budget, LEAST_SECONDS=-1, SECONDS=-1)
     assert scene.judged(free, locked, free).denial.path == str(repo / "src/b.py")
     late = scene.judged(free, free, locked)
     assert late.denial is None and "more than there is time to look at" in late.notice and len(late.watched) == 3
 
 
-def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: Path, monkeypatch):
-    monkeypatch.setattr(collision, "FIRST_LOCKS", 1)
+def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: Path, limits):
+    limits(collision, FIRST_LOCKS=1)
     scene = Scene(ground, repo, *FILES)
     last = Tree(str(repo / "src"), "x", lambda path: path.endswith("c.py"))
     assert scene.judged(last).denial.path == str(repo / "src/c.py")
     assert scene.judged(Tree(str(repo / "src"), "x", lambda path: False)).denial is None
 
 
-def test_a_tree_that_there_is_no_time_for_is_possible(ground: Ground, repo: Path, monkeypatch):
-    monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
-    monkeypatch.setattr(budget, "SECONDS", -1)
+def test_a_tree_that_there_is_no_time_for_is_possible(ground: Ground, repo: Path, limits):
+    limits(budget, LEAST_SECONDS=-1, SECONDS=-1)
     assert Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x")).denial, "the first are looked at"
-    monkeypatch.setattr(collision, "FIRST_LOCKS", 1)
+    limits(collision, FIRST_LOCKS=1)
     late = Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x"))
     assert late.denial is None and len(late.watched) == 3
 
 
 @pytest.mark.parametrize("words", (["checkout", "src/c.py"], ["checkout", "."], ["add", "src/c.py"], ["stash"]))
-def test_git_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: Path, monkeypatch, words: list[str]):
-    monkeypatch.setattr(collision, "FIRST_LOCKS", 1)
+def test_git_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: Path, limits, words: list[str]):
+    limits(collision, FIRST_LOCKS=1)
     denial = Scene(ground, repo, *FILES).judged(GitCall(str(repo), words, "git")).denial
     assert denial.path in {str(repo / file) for file in FILES}
     assert "c.py" in denial.path or words[-1] != "src/c.py"
@@ -222,9 +216,9 @@ def test_the_places_that_a_git_call_is_confined_to(ground: Ground, repo: Path, w
 
 @pytest.mark.parametrize("locked", ("src/c.py", "src", "src/*.py", ".git"))
 def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_over_and_below_it(
-    ground: Ground, repo: Path, monkeypatch, locked: str
+    ground: Ground, repo: Path, limits, locked: str
 ):
-    monkeypatch.setattr(collision, "FIRST_LOCKS", 1)
+    limits(collision, FIRST_LOCKS=1)
     scene = Scene(ground, repo, "a/first", locked)
     for words in (["checkout", "--", "src/c.py"], ["add", "src"], ["rm", "src/c.py"]):
         assert scene.judged(GitCall(str(repo), words, "git")).denial is not None, words
@@ -233,9 +227,8 @@ def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_ov
         assert (denial is not None) == (locked == ".git"), words
 
 
-def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Path, monkeypatch):
-    monkeypatch.setattr(budget, "LEAST_SECONDS", -1)
-    monkeypatch.setattr(budget, "SECONDS", -1)
+def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Path, limits):
+    limits(budget, LEAST_SECONDS=-1, SECONDS=-1)
     scene = Scene(ground, repo, "src/c.py")
     other, call = (GitCall(str(repo), ["checkout", file], "git") for file in ("docs/d.md", "src/c.py"))
     assert scene.judged(*[other] * (collision.FEW_GIT_CALLS - 1), call).denial is not None
@@ -243,14 +236,14 @@ def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Pa
     assert late.denial is None and len(late.watched) == 1
 
 
-def test_guesses_in_very_many_places_are_told_of_all_the_same(ground: Ground, repo: Path, monkeypatch):
-    monkeypatch.setattr(collision, "MOST_PLACES", 2)
+def test_guesses_in_very_many_places_are_told_of_all_the_same(ground: Ground, repo: Path, limits):
+    limits(collision, MOST_PLACES=2)
     guesses = [Guess("x", f"/nowhere/{number}") for number in range(5)] + [Guess("y", str(repo))]
     assert "src/a.py" in Scene(ground, repo, "src/a.py").judged(*guesses).notice
 
 
-def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_named(ground: Ground, repo, monkeypatch):
-    monkeypatch.setattr(collisions, "FIRST_TARGETS", 1)
+def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_named(ground: Ground, repo, limits):
+    limits(collisions, FIRST_TARGETS=1)
     scene = Scene(ground, repo, "src/b.py", "src/c.py", "docs")
     for names, place, path in (
         (["a", "b", "src/c.py", "src/b.py"], 2, "src/c.py"),
@@ -265,11 +258,11 @@ def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_nam
 
 @pytest.mark.parametrize("locked", ("src/b.py", "src/new/x", "src", "src/*.py", "docs/d.md", ""))
 def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
-    ground: Ground, repo: Path, monkeypatch, locked: str
+    ground: Ground, repo: Path, limits, locked: str
 ):
     """One question tells that the others are free; its answer is the same as asking about each."""
-    monkeypatch.setattr(collisions, "FIRST_TARGETS", 1)
-    monkeypatch.setattr(many_targets, "FEW", 2)
+    limits(collisions, FIRST_TARGETS=1)
+    limits(many_targets, FEW=2)
     (repo / "src/link.py").symlink_to("../docs/d.md")
     scene = Scene(ground, repo, *filter(None, [locked]))
     for folder, start in ((str(repo), "src/"), (str(repo / "src"), ""), ("/", str(repo / "docs/../src") + "/")):
@@ -285,18 +278,16 @@ def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
 
 
 @pytest.mark.parametrize("locked", ("a", "a/b/c/d/e/f/g", "a/b/c/d/e/f/g/h/i", "src/a.py"))
-def test_a_lock_on_a_folder_far_over_a_path_is_found(ground: Ground, repo: Path, monkeypatch, locked: str):
-    monkeypatch.setattr(collisions, "DEEP", len(repo.parts) + 1)
+def test_a_lock_on_a_folder_far_over_a_path_is_found(ground: Ground, repo: Path, limits, locked: str):
+    limits(collisions, DEEP=len(repo.parts) + 1)
     scene = Scene(ground, repo, locked)
     found = collisions.first_collision(scene.session, [(str(repo), "a/b/c/d/e/f/g/h/i/file")], scene.peers)
     assert (found is not None) == (locked != "src/a.py")
 
 
-def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bound(
-    ground: Ground, repo: Path, monkeypatch
-):
-    monkeypatch.setattr(model, "MOST", 3)
-    monkeypatch.setattr(check, "MOST_PATCHED", 3)
+def test_a_patch_in_a_shell_that_codex_would_read_itself_is_looked_at_to_its_bound(ground: Ground, repo: Path, limits):
+    limits(model, MOST=3)
+    limits(check, MOST_PATCHED=3)
     scene = Scene(ground, repo, "src/a.py")
     config = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, lambda _input: [])
 
@@ -351,8 +342,8 @@ def test_paths_are_resolved_as_the_system_does(tmp_path: Path):
         assert real(path) == os.path.realpath(path)
 
 
-def test_a_call_with_very_many_files_marks_that_it_may_write_anything(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(records, "MOST_MARKS", 2)
+def test_a_call_with_very_many_files_marks_that_it_may_write_anything(monkeypatch, limits, tmp_path: Path):
+    limits(records, MOST_MARKS=2)
     said: list[str] = []
     monkeypatch.setattr(records, "_append", lambda name, lines: said.extend(lines))
     records.mark_own("me", ["/a", "/b"], "call", 1)

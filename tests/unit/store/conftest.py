@@ -8,7 +8,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import Store
+from swarm_mcp.store import Store, driver
 
 
 @pytest.fixture
@@ -28,3 +28,9 @@ def planner(ground: Ground) -> Session:
 def worker(ground: Ground) -> Session:
     """A session that does it."""
     return ground.session("w")
+
+
+@pytest.fixture
+def rollback_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """New stores get a rollback journal, as with a SQLite whose write-ahead log is not safe."""
+    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)

@@ -12,7 +12,6 @@ from support.fixtures import Sleeper
 from support.listings import rows_of
 
 import swarm_mcp
-from swarm_hook_core import clock
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.lock import SHARED
 from swarm_mcp.domain.record import Record
@@ -288,16 +287,15 @@ def test_who_waits_is_told_who_holds_and_who_goes_before(store, join, ground):
     assert len(store.queue.obstacles(last, 1)) == 2
 
 
-def test_what_lapsed_and_went_to_another_is_known(store, pair, join, monkeypatch):
+def test_what_lapsed_and_went_to_another_is_known(store, pair, join, clocks):
     ann, bob = pair
-    begin = clock.now()
+    clocks.stop("boot")
     assert store.leases.next_due() is None and not store.leases.is_due(ann.id)
-    monkeypatch.setattr(clock, "now", lambda: begin)
     store.locks.acquire_all(ann, request(ann, ["f"], ttl=60))
     assert 0 < store.leases.next_due() <= 60 and not store.leases.is_due(ann.id)
-    monkeypatch.setattr(clock, "now", lambda: begin + 30)
+    clocks.ahead(boot=30)
     assert store.leases.is_due(ann.id) and not store.leases.is_due(bob.id)
-    monkeypatch.setattr(clock, "now", lambda: begin + 70)
+    clocks.ahead(boot=70)
     assert store.leases.some() and store.leases.overtaken(ann.id) == []
     fence = store.locks.acquire(bob, "f").fence
     (lapse,) = store.leases.overtaken(ann.id)

@@ -6,8 +6,8 @@ import os
 import time
 
 import pytest
+from support.altered import Limits
 
-from swarm_hook_core import clock
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import claims
 from swarm_mcp.domain.lock import AUTO
@@ -122,17 +122,16 @@ def test_only_a_further_write_renews_it(place: Place):
     assert place.store.locks.left(again) > 590 and (again.id, again.fence) == (lock.id, lock.fence)
 
 
-def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place, monkeypatch):
+def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place, clocks):
     place.write("ann")
     assert place.locks() == [("ann", AUTO)]
-    later = clock.now() + 601
-    monkeypatch.setattr(clock, "now", lambda: later)
+    clocks.ahead(boot=601)
     assert place.locks() == []
     assert place.store.locks.acquire(place.bob, place.file).fence
     assert place.store.messages.peek(place.ann) == [] and place.store.leases.overtaken(place.ann.id) == []
 
 
-def test_its_holder_is_not_warned(place: Place, monkeypatch):
+def test_its_holder_is_not_warned(place: Place):
     place.write("ann", ago=550)
     assert place.locks() == [("ann", AUTO)]
     assert place.store.leases.some() and not place.store.leases.some()
@@ -238,13 +237,10 @@ def test_who_only_reads_has_it_written(place: Place, ground):
     assert claims.standing() == []
 
 
-def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(place: Place, ground, monkeypatch):
-    def refused(_db):
-        raise StoreUnavailable("the store is in a sandbox")
-
+def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(place: Place, ground, failing):
     place.write("ann")
     with ground.store(read_only=True) as store:
-        monkeypatch.setattr(automatic_locks.Database, "writing", refused)
+        failing(automatic_locks.Database, "writing", StoreUnavailable("the store is in a sandbox"))
         assert store.locks.on(place.file) == []
     assert len(claims.standing()) == 1
 
@@ -286,7 +282,7 @@ def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(place
 
 @pytest.mark.parametrize("is_taken_back", [False, True], ids=["let pass", "denied"])
 def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
-    place: Place, monkeypatch: pytest.MonkeyPatch, is_taken_back: bool
+    place: Place, monkeypatch: pytest.MonkeyPatch, limits: Limits, is_taken_back: bool
 ) -> None:
     """Its hook may have looked at the store before the commit: then it lets its write pass."""
     through, made = locks.grants.grant, list[claims.Claim]()
@@ -306,7 +302,7 @@ def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
         place.store.locks.acquire(place.bob, place.file)
         assert place.locks() == [("bob", None)]
         return
-    monkeypatch.setattr(automatic_locks, "YIELD_SECONDS", 0)
+    limits(automatic_locks, YIELD_SECONDS=0)
     with pytest.raises(LockRefused):
         place.store.locks.acquire(place.bob, place.file)
     assert place.locks() == [("ann", AUTO)]
@@ -353,7 +349,7 @@ def test_a_claim_made_while_its_session_hands_the_file_over_keeps_the_taker_out_
 
 @pytest.mark.parametrize(("gone", "living"), [("a.py", "b.py"), ("b.py", "a.py")])
 def test_a_claim_of_who_has_gone_hides_no_other_made_while_locks_are_committed(
-    place: Place, monkeypatch: pytest.MonkeyPatch, gone: str, living: str
+    place: Place, monkeypatch: pytest.MonkeyPatch, limits: Limits, gone: str, living: str
 ) -> None:
     place.join("cat")
     through, made, departed = locks.grants.grant, list[claims.Claim](), automatic_locks.departed
@@ -366,7 +362,7 @@ def test_a_claim_of_who_has_gone_hides_no_other_made_while_locks_are_committed(
         return found
 
     monkeypatch.setattr(locks.grants, "grant", granting)
-    monkeypatch.setattr(automatic_locks, "YIELD_SECONDS", 0)
+    limits(automatic_locks, YIELD_SECONDS=0)
     monkeypatch.setattr(automatic_locks, "departed", lambda row, *at: row.label == "cat" or departed(row, *at))
     with pytest.raises(LockRefused):
         place.store.locks.acquire_all(place.bob, request(place.bob, [f"{place.scope}/a.py", f"{place.scope}/b.py"]))

@@ -235,7 +235,7 @@ def test_a_pass_takes_a_little_of_each_kind_and_the_next_one_more(ground: Ground
     assert ground.integrity() == "ok"
 
 
-def test_a_pass_says_what_it_removed(ground: Ground, monkeypatch):
+def test_a_pass_says_what_it_removed(ground: Ground):
     pile_up(ground, 1)
     with ground.store() as store:
         assert store.cleanup.some()

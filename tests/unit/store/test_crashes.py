@@ -8,8 +8,6 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground
 
-from swarm_mcp.store import driver
-
 pytestmark = pytest.mark.slow
 
 PARTS = 3
@@ -21,8 +19,7 @@ def test_killed_before_each_statement(ground: Ground, part: int):
     assert _kill_at_each(ground, part, PARTS)["kills"] > 50
 
 
-def test_killed_before_each_statement_with_a_rollback_journal(ground: Ground, monkeypatch):
-    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+def test_killed_before_each_statement_with_a_rollback_journal(ground: Ground, rollback_journal):
     assert _kill_at_each(ground, 1, 7)["kills"] > 20
     assert ground.sql("PRAGMA journal_mode")[0]["journal_mode"] == "delete"
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from support import sessions
+from support.altered import Clocks
 from support.fixtures import Ground, wait_for
 
 from swarm_hook_core import clock
@@ -26,19 +27,18 @@ RUNTIME = "claude-code"
 class Hands:
     """The boot clock and the time of day, turned by hand."""
 
-    def __init__(self, monkeypatch):
-        self.boot, self.wall = clock.now(), time.time()
-        monkeypatch.setattr(clock, "now", lambda: self.boot)
-        monkeypatch.setattr(time, "time", lambda: self.wall)
+    def __init__(self, clocks: Clocks):
+        self.clocks, self.passed = clocks, 0.0
+        clocks.stop("boot", "wall")
 
     def pass_by(self, seconds: float) -> None:
-        self.boot += seconds
-        self.wall += seconds
+        self.passed += seconds
+        self.clocks.ahead(boot=self.passed, wall=self.passed)
 
 
 @pytest.fixture
-def hands(monkeypatch) -> Hands:
-    return Hands(monkeypatch)
+def hands(clocks) -> Hands:
+    return Hands(clocks)
 
 
 def leased(store, row: dict, file: str, ttl: float, **given) -> dict:

@@ -15,7 +15,6 @@ from support import many_processes as crowd
 from support.fixtures import Ground
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.store import driver
 
 pytestmark = pytest.mark.slow
 
@@ -89,10 +88,10 @@ report(account)
 
 
 @pytest.fixture(params=["write-ahead log", pytest.param("rollback journal", marks=pytest.mark.thorough)])
-def journal(request, monkeypatch) -> str:
+def journal(request) -> str:
     """The store's journal: an affected SQLite uses the second one."""
     if request.param == "rollback journal":
-        monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+        request.getfixturevalue("rollback_journal")
     return request.param
 
 

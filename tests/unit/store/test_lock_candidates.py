@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.altered import Listening
 from support.fixtures import put_empty_store
 
 from swarm_hook_core import wildmatch
@@ -220,14 +221,12 @@ def test_whoever_holds_a_hundredth_lock_below_is_among_those_a_waiter_waits_for(
 
 @pytest.mark.parametrize(("holder", "asked", "most"), [("me", "*.py", 0), ("other", "*.md", 0), ("other", "*.py", 2)])
 def test_of_the_many_locks_below_a_pattern_few_are_read(
-    store: Store, monkeypatch: pytest.MonkeyPatch, holder: str, asked: str, most: int
+    store: Store, listening: Listening, holder: str, asked: str, most: int
 ):
     row = {"base": None, "pattern": None, "agent": None, "mode": None, "created_at": 1, "instance_id": holder}
     files = [f"{TOP}/{number}.py" for number in range(300)]
     fill(store, [{**row, "id": file, "file": file, "path_key": file} for file in files])
-    read = []
-    rows = store.database.rows
-    monkeypatch.setattr(store.database, "rows", lambda *asked: read.append(rows(*asked)) or read[-1])
+    read = listening(store.database, "rows")
     reach = reach_in({"file": f"{TOP}/{asked}", "pattern": asked, "base": TOP})
     assert bool(lock_rows.in_place(store.database, reach, Asking("me"))) == bool(most)
-    assert sum(map(len, read)) <= most * lock_rows.FEW
+    assert sum(len(call.result) for call in read) <= most * lock_rows.FEW

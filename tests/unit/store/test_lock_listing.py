@@ -7,6 +7,7 @@ import os
 import subprocess
 
 import pytest
+from support.altered import Limits, Listening
 from support.fixtures import SWARM, Ground, Sleeper
 
 from swarm_hook_core.lookup.process_holders import agent_of
@@ -22,11 +23,9 @@ US = (os.getpid(), start_time(os.getpid()))
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small(limits: Limits) -> None:
     """Pieces so small that a few locks make many."""
-    monkeypatch.setattr(lock_pages, "BATCH", 3)
-    monkeypatch.setattr(lock_pages, "FEW", 2)
-    monkeypatch.setattr(lock_pages, "MANY", 5)
+    limits(lock_pages, BATCH=3, FEW=2, MANY=5)
 
 
 def fill(ground: Ground, holder: str, *numbers: int, **columns) -> None:
@@ -94,17 +93,17 @@ def test_names_that_are_no_files_are_neither_listed_nor_counted(ground: Ground, 
     assert numbers(store.locks.held(None)) == [1] and store.locks.counts(None) == {"live": 1, "void": 0}
 
 
-def test_a_holder_is_looked_at_once_in_a_listing(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
-    looked: list[str] = []
-    real = lock_pages.departed
-    monkeypatch.setattr(lock_pages, "departed", lambda row, *more: looked.append(row["id"]) or real(row, *more))
+def test_a_holder_is_looked_at_once_in_a_listing(ground: Ground, small: None, listening: Listening):
+    looked = listening(lock_pages, "departed")
     holders = [ground.session(f"s{number}", client=US)["id"] for number in range(3)]
     for number in range(30):
         fill(ground, holders[number % 3], number)
     with ground.store(read_only=True) as store:
-        assert numbers(store.locks.held(ground.scope)) == list(range(30)) and sorted(looked) == sorted(holders)
+        assert numbers(store.locks.held(ground.scope)) == list(range(30))
+        assert sorted(call.given[0]["id"] for call in looked) == sorted(holders)
         looked.clear()
-        assert store.locks.counts(ground.scope) == {"live": 30, "void": 0} and sorted(looked) == sorted(holders)
+        assert store.locks.counts(ground.scope) == {"live": 30, "void": 0}
+        assert sorted(call.given[0]["id"] for call in looked) == sorted(holders)
 
 
 def test_what_nobody_holds_any_more_is_not_listed(ground: Ground, small: None):
@@ -162,7 +161,7 @@ def test_no_locks_are_an_empty_list(ground: Ground):
 
 @pytest.mark.parametrize("words", [["locks", "--json"], ["locks"]])
 def test_an_answer_that_breaks_off_does_not_look_whole(
-    ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch, words: list[str]
+    ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch, limits: Limits, words: list[str]
 ):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
     read, times = lock_pages._live, iter(range(3))
@@ -172,7 +171,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
             raise StoreUnavailable("the store cannot be used: it was taken away")
         return read(*given)
 
-    monkeypatch.setattr(verb, "AT_ONCE", 2)
+    limits(verb, AT_ONCE=2)
     monkeypatch.setattr(lock_pages, "_live", break_off)
     done = ground.swarm(*words)
     assert done.code == 1 and done.err == "swarm-mcp locks: the store cannot be used: it was taken away\n"
@@ -198,17 +197,21 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(ground: Ground, words: li
         assert process.stderr.read() == b"" and process.wait(60) == 0
 
 
-def test_a_long_table_has_a_heading_for_each_of_its_parts(ground: Ground, monkeypatch: pytest.MonkeyPatch):
+def test_a_long_table_has_a_heading_for_each_of_its_parts(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits
+):
     me = ground.session("me", "a label", client=US)
     fill(ground, me["id"], *range(5))
-    monkeypatch.setattr(verb, "AT_ONCE", 2)
+    limits(verb, AT_ONCE=2)
     monkeypatch.setenv("FORCE_COLOR", "1")
     lines = ground.swarm("locks").out.splitlines()
     assert ["FILE" in line for line in lines] == [True, False, False, True, False, False, True, False]
 
 
-def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(status, "LOCKS", 3)
+def test_status_shows_some_locks_and_says_how_many_more(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits
+):
+    limits(status, LOCKS=3)
     me, peer = ground.session("me", "me", client=US), ground.session("peer", "peer")
     monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "me")
     fill(ground, peer["id"], *range(5))
@@ -219,5 +222,5 @@ def test_status_shows_some_locks_and_says_how_many_more(ground: Ground, monkeypa
     text = ground.swarm("status").out
     assert "2 sessions, 7 locks" in text and text.count("  locked  ") == 3
     assert text.endswith("  and 4 more locks: swarm-mcp locks\n")
-    monkeypatch.setattr(status, "LOCKS", 7)
+    limits(status, LOCKS=7)
     assert "more lock" not in ground.swarm("status").out

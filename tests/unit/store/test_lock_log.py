@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.fixtures import Ground, Sleeper, wait_for
 from support.sessions import RUNTIMES, join, mistakes, new_session, ready_store, start, write_payload
 from support.sessions import run as run_hook
@@ -178,8 +179,8 @@ def test_repeated_requests_are_counted(ground: Ground, pair):
     assert "and 3 more within the minute" in ground.swarm("log", "f").out
 
 
-def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(repeated_denials, "LIMIT_BYTES", 2000)
+def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits):
+    limits(repeated_denials, LIMIT_BYTES=2000)
     for _ in range(60):
         repeated_denials.note("i", "h", "k")
     size = sum(

@@ -6,30 +6,24 @@ import os
 from pathlib import Path
 
 import pytest
+from support.altered import Call, Listening
 from support.fixtures import Ground
 from support.query_plans import scans
 
 from swarm_hook_core import paths
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import Store, lock_request
+from swarm_mcp.store import Store
 from swarm_mcp.store import locks as store_locks
 
 
 @pytest.fixture
-def resolved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Paths that a release has resolved."""
-    found: list[str] = []
-
-    def noted(instance, text, *more, **given):
-        found.append(text)
-        return lock_request.reach_of(instance, text, *more, **given)
-
-    monkeypatch.setattr(store_locks, "reach_of", noted)
-    return found
+def resolved(listening: Listening) -> list[Call]:
+    """The calls for paths that a release has resolved."""
+    return listening(store_locks, "reach_of")
 
 
 @pytest.mark.parametrize("file", ["src/a.py", "src", "src/*.py", "/__swarm/mutex", "missing/b.py"])
-def test_a_process_releases_its_own_grant_unresolved(ground: Ground, resolved: list[str], file: str):
+def test_a_process_releases_its_own_grant_unresolved(ground: Ground, resolved: list[Call], file: str):
     me = ground.session("1")
     with Store() as store:
         lock = store.locks.acquire(me, file)
@@ -39,7 +33,7 @@ def test_a_process_releases_its_own_grant_unresolved(ground: Ground, resolved: l
             store.locks.release(me, file, "", lock.fence)
 
 
-def test_a_link_that_leads_elsewhere_since_keeps_no_lock(ground: Ground, resolved: list[str]):
+def test_a_link_that_leads_elsewhere_since_keeps_no_lock(ground: Ground, resolved: list[Call]):
     me, link = ground.session("1"), Path(ground.scope, "link")
     for name in ("one", "two"):
         Path(ground.scope, name).mkdir()
@@ -97,12 +91,12 @@ def test_a_fence_of_another_file_or_holder_releases_nothing(ground: Ground):
         assert {row.fence for row in store.locks.of(me.id)} == {lock.fence, other.fence}
 
 
-def test_a_lock_that_another_process_has_renewed_is_found_by_its_path(ground: Ground, resolved: list[str]):
+def test_a_lock_that_another_process_has_renewed_is_found_by_its_path(ground: Ground, resolved: list[Call]):
     me = ground.session("1")
     with Store() as store, Store() as elsewhere:
         lock = store.locks.acquire(me, "f")
         assert elsewhere.locks.acquire(me, "f", "a new id, the same grant").fence == lock.fence
-        assert store.locks.release(me, "f", "", lock.fence) == 1 and resolved == ["f"]
+        assert store.locks.release(me, "f", "", lock.fence) == 1 and [call.given[1] for call in resolved] == ["f"]
 
 
 def test_no_lock_statement_walks_through_all_locks(ground: Ground):

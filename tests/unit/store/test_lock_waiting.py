@@ -10,6 +10,7 @@ import time
 
 import pytest
 from support import many_processes as crowd
+from support.altered import Clocks
 from support.fixtures import SWARM, Ground, wait_for
 from support.serving import Server
 from support.sessions import write
@@ -231,16 +232,10 @@ def test_a_stopped_waiter_keeps_its_place_for_a_while_and_a_killed_one_loses_it(
 
 
 @pytest.fixture
-def after(monkeypatch: pytest.MonkeyPatch):
+def after(clocks: Clocks):
     """Sets the clocks of this process forward by so many seconds."""
-    now, awake = clock.now(), clock.awake()
-
-    def later(seconds: float) -> None:
-        monkeypatch.setattr(clock, "now", lambda: now + seconds)
-        monkeypatch.setattr(clock, "awake", lambda: awake + seconds)
-
-    later(0)
-    return later
+    clocks.stop("boot", "awake")
+    return lambda seconds: clocks.ahead(boot=seconds, awake=seconds)
 
 
 def test_a_process_that_is_stopped_in_line_keeps_nobody_off_a_free_file(ground: Ground, line: Line, after):
@@ -303,12 +298,11 @@ def test_a_file_that_only_the_silent_wait_for_is_told_to_be_free(line: Line, aft
     assert any("is free" in text for text in line.told("c"))
 
 
-def test_a_machine_that_slept_has_made_nobody_silent(line: Line, monkeypatch: pytest.MonkeyPatch):
+def test_a_machine_that_slept_has_made_nobody_silent(line: Line, clocks: Clocks):
     """The clock of leases has gone on, while no process could send a heartbeat."""
     line.take("a", "f")
     assert line.wait("b", "f", seconds=None) is None
-    now = clock.now()
-    monkeypatch.setattr(clock, "now", lambda: now + 3600)
+    clocks.ahead(boot=3600)
     line.free("a", "f")
     with pytest.raises(LockRefused):
         line.take("c", "f")

@@ -19,8 +19,8 @@ MANY = 23
 
 
 @pytest.fixture
-def store(ground, monkeypatch):
-    monkeypatch.setattr(cursors, "BLOCK", 4)
+def store(ground, limits):
+    limits(cursors, BLOCK=4)
     with ground.store() as opened:
         yield opened
 
@@ -208,8 +208,8 @@ def test_the_total_is_counted_only_where_a_page_is_not_the_whole(listings):
     assert rest.told() == {"total": 3} and [row["key"] for row in rest.rows] == ["row 2"]
 
 
-def test_whoever_sees_next_to_nothing_is_answered_after_so_many_rows(listings, monkeypatch):
-    monkeypatch.setattr(paging, "MOST_LOOKED_AT", 5)
+def test_whoever_sees_next_to_nothing_is_answered_after_so_many_rows(listings, limits):
+    limits(paging, MOST_LOOKED_AT=5)
     listing = listings["values"]
     for number in range(MANY):
         listing.add(number)

@@ -99,16 +99,15 @@ def test_cleanup_that_was_asked_for_gives_back_all_at_once(ground: Ground):
     assert os.path.getsize(ground.database) // PAGE_BYTES <= before + space.SPARE_PAGES + FEW_PAGES
 
 
-def test_a_step_moves_no_more_pages_than_there_is_time_for(ground: Ground, monkeypatch, hurried_clock):
+def test_a_step_moves_no_more_pages_than_there_is_time_for(ground: Ground, listening, limits, hurried_clock):
     ground.session("s")
     burst(ground, 2000)
     ground.sql("DELETE FROM events")
-    monkeypatch.setattr(space, "SECONDS", 1e-9)
-    moved, rows = [], Database.rows
-    monkeypatch.setattr(Database, "rows", lambda self, sql, *more: (moved.append(sql), rows(self, sql, *more))[1])
+    limits(space, SECONDS=1e-9)
+    asked = listening(Database, "rows")
     with ground.store() as store:
         assert space.Space(store.database).give_back()
-    assert moved.count(f"PRAGMA incremental_vacuum({space.PAGES_AT_ONCE})") <= 1
+    assert [call.given[1] for call in asked].count(f"PRAGMA incremental_vacuum({space.PAGES_AT_ONCE})") <= 1
 
 
 def test_the_log_is_cut_when_nobody_reads_it_and_left_alone_when_somebody_does(ground: Ground):
@@ -169,8 +168,8 @@ def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground:
     assert ground.integrity() == "ok"
 
 
-def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, monkeypatch, hurried_clock):
-    monkeypatch.setattr(space, "REWRITTEN_PAGES", 10)
+def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, limits, hurried_clock):
+    limits(space, REWRITTEN_PAGES=10)
     ground.session("s")
     another_programs(ground, 2000)
     settle(ground, hurried_clock)
@@ -199,8 +198,8 @@ report(crashing.bury(*crashing.fork(path, life)))
 
 @pytest.mark.slow
 @pytest.mark.slow
-def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, monkeypatch):
-    monkeypatch.setattr(cleanup, "AT_ONCE", 200)
+def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, limits):
+    limits(cleanup, AT_ONCE=200)
     live = ground.session("s")
     for name in "abc":
         ground.lock(live, name)
@@ -264,12 +263,10 @@ def test_others_have_their_turn_between_the_steps_of_a_pass(ground: Ground, monk
     assert len(turns) >= 6
 
 
-def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, monkeypatch, hurried_clock):
-    monkeypatch.setattr(session_table, "LOOKED_AT_ONCE", 5)
-    monkeypatch.setattr(reactions, "RECLAIMED_AT_ONCE", 2)
-    monkeypatch.setattr(cleanup, "SESSIONS_AT_ONCE", 3)
-    monkeypatch.setattr(cleanup, "SESSIONS_SECONDS", 0)
-    monkeypatch.setattr(cleanup, "AT_ONCE", 7)
+def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, limits, hurried_clock):
+    limits(session_table, LOOKED_AT_ONCE=5)
+    limits(reactions, RECLAIMED_AT_ONCE=2)
+    limits(cleanup, SESSIONS_AT_ONCE=3, SESSIONS_SECONDS=0, AT_ONCE=7)
     live = ground.session("s")
     old = int(time.time()) - 2 * DAY
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20)"
@@ -293,11 +290,9 @@ def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, mo
     assert [row["id"] for row in ground.sql("SELECT id FROM instances")] == [live["id"]]
 
 
-def test_words_to_those_whose_file_is_free_reach_everybody_however_many_they_are(
-    ground: Ground, monkeypatch, hurried_clock
-):
-    monkeypatch.setattr("swarm_mcp.store.denials.LOOKED_AT_ONCE", 2)
-    monkeypatch.setattr(cleanup, "AT_ONCE", 3)
+def test_words_to_those_whose_file_is_free_reach_everybody_however_many_they_are(ground: Ground, limits, hurried_clock):
+    limits("swarm_mcp.store.denials", LOOKED_AT_ONCE=2)
+    limits(cleanup, AT_ONCE=3)
     me, now = ground.session("s"), int(time.time())
     for number in range(10):
         ground.sql(

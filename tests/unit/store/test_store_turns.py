@@ -153,8 +153,8 @@ def test_those_in_line_leave_the_store_to_whose_turn_it_is(ground: Ground):
         os.close(first)
 
 
-def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, monkeypatch):
-    monkeypatch.setattr(turns, "PATIENCE", 600.0)
+def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, limits):
+    limits(turns, PATIENCE=600.0)
     ground.store().close()
     first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
     fcntl.flock(first, fcntl.LOCK_EX)
@@ -167,14 +167,11 @@ def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, mo
 
 
 @pytest.mark.parametrize("gone", ["folder", "threads"])
-def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, monkeypatch, gone: str):
-    def refuse(*_given):
-        raise OSError if gone == "folder" else RuntimeError
-
+def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, failing, gone: str):
     if gone == "folder":
-        monkeypatch.setattr(turns.os, "open", refuse)
+        failing(turns.os, "open", OSError if gone == "folder" else RuntimeError)
     else:
-        monkeypatch.setattr(turns._thread, "start_new_thread", refuse)
+        failing(turns._thread, "start_new_thread", OSError if gone == "folder" else RuntimeError)
     line = turns.Line(str(ground.folder))
     for _ in range(3):
         line.pause()
@@ -259,8 +256,7 @@ def test_a_failed_commit_is_taken_back_and_the_store_stays_usable(ground: Ground
     assert ground.sql("SELECT value FROM kv") == [{"value": "w"}]
 
 
-def test_a_commit_waits_for_readers_where_there_is_a_rollback_journal(ground: Ground, monkeypatch):
-    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+def test_a_commit_waits_for_readers_where_there_is_a_rollback_journal(ground: Ground, rollback_journal):
     ground.store().close()
     reader = driver.load().connect(ground.database, isolation_level=None, check_same_thread=False)
     reader.execute("BEGIN")
@@ -289,10 +285,10 @@ def test_an_open_store_keeps_no_log_from_being_folded_in(ground: Ground):
         assert os.path.getsize(ground.database + "-wal") == 0
 
 
-def test_commits_are_synced_as_the_journal_needs(ground: Ground, monkeypatch):
+def test_commits_are_synced_as_the_journal_needs(ground: Ground, request):
     with ground.store() as store:
         assert store.database.rows("PRAGMA synchronous") == [{"synchronous": 1}]
     remove(ground)
-    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+    request.getfixturevalue("rollback_journal")
     with ground.store() as store:
         assert store.database.rows("PRAGMA synchronous") == [{"synchronous": 2}]

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.altered import Listening
 from support.fixtures import Ground
 from support.listings import rows_of
 from support.task_fixtures import begun, events, mail, refused, request, status
@@ -362,24 +363,19 @@ def test_the_end_of_a_task_releases_what_was_locked_for_it_and_no_more(ground: G
         assert told == {"released": 1, "reason": "task_terminal", "task_id": task["id"]}
 
 
-def test_a_task_ends_however_many_files_it_names(ground: Ground, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_ends_however_many_files_it_names(ground: Ground, store: Store, listening: Listening) -> None:
     """Not each in a variable of its own: a SQLite may allow no more than 32 766, an old one 999."""
-    planner, most, execute = ground.session("p"), [0], Database._execute
-
-    def counted(self: Store, sql: str, values: list) -> object:
-        most[0] = max(most[0], len(values))
-        return execute(self, sql, values)
-
+    planner = ground.session("p")
     names = [f"f{number}" for number in range(1200)]
     store.locks.acquire(planner, "f1100")
-    monkeypatch.setattr(Database, "_execute", counted)
+    executed = listening(Database, "_execute")
     before = [request(store, planner)["id"] for _ in range(3)]
     request(store, planner, files=names)
     task = store.tasks.claim_next(planner, files=["nope", *names])["task"]
     assert store.tasks.end(planner, task["id"], "done")["task"]["status"] == "done"
     assert store.locks.of(planner["id"]) == []
     request(store, planner, depends_on=before)
-    assert most[0] < 40  # the columns of a task
+    assert max(len(call.given[2]) for call in executed) < 40  # the columns of a task
 
 
 def test_a_cascade_releases_the_locks_of_each_task_it_cancels(store: Store, planner: Session, worker: Session) -> None:

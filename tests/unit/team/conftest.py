@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.fake_team import FakeTeam
@@ -15,6 +17,18 @@ from swarm_mcp.team import agent_client
 def no_agent_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit beside a joined clone tells the team agent. A real one would undo what these tests have joined."""
     monkeypatch.setattr(agent_client, "start", lambda: None)
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """Lets an object answer in place of the team agent: each request that it has a method of the same name for."""
+
+    def answer(agent: Any) -> None:
+        for request in ("confirm", "confirm_documents", "poke", "status"):
+            if hasattr(agent, request):
+                monkeypatch.setattr(agent_client, request, getattr(agent, request))
+
+    return answer
 
 
 @pytest.fixture

@@ -137,8 +137,8 @@ def test_a_release_is_posted_once_it_is_poked(running, peer):
     wait_for(lambda: not running.team.repositories[REPOSITORY].locks)
 
 
-def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer, team, monkeypatch):
-    monkeypatch.setattr(agent, "MACHINES_SECONDS", 0.1)
+def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer, team, limits):
+    limits(agent, MACHINES_SECONDS=0.1)
     wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
 
     def known(machines: bool) -> dict:
@@ -150,7 +150,7 @@ def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer
     assert found["looked"] >= 0 and found["round_trip"] > 0
     asked = team.calls.count("machines")
     wait_for(lambda: team.calls.count("machines") > asked + 1)
-    monkeypatch.setattr(agent, "LOOKED_SECONDS", 0.0)
+    limits(agent, LOOKED_SECONDS=0.0)
 
     def is_over() -> bool:
         asked = team.calls.count("machines")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from support.fixtures import Ground
@@ -15,7 +16,7 @@ from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.locking.acquisition import LockWait, acquire
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team import agent_client, locking
+from swarm_mcp.team import locking
 from swarm_mcp.team.parts import TeamRows
 
 
@@ -40,16 +41,18 @@ class Agent:
             self.ground.sql(f"DELETE FROM context WHERE id IN ({marks})", *ids)
         return {**self.answer, "fences": {one: 800 + number for number, one in enumerate(ids)}}
 
+    def poke(self) -> None:
+        pass
+
 
 @pytest.fixture
-def agent(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Agent:
+def agent(ground: Ground, answering) -> Agent:
     """The checkout has joined."""
     os.makedirs(Path(state_dir(), "team", "clones"))
     with ground.store() as store, store.database.writing():
         TeamRows(store).set_trees({ground.scope: "example.org/app"})
     played = Agent(ground)
-    monkeypatch.setattr(agent_client, "confirm", played.confirm)
-    monkeypatch.setattr(agent_client, "poke", lambda: None)
+    answering(played)
     return played
 
 
@@ -64,8 +67,8 @@ def holders(ground: Ground) -> list[str]:
     ]
 
 
-def test_nobody_is_asked_where_no_clone_has_joined(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_client, "confirm", lambda *_: pytest.fail("asked"))
+def test_nobody_is_asked_where_no_clone_has_joined(ground: Ground, answering) -> None:
+    answering(SimpleNamespace(confirm=lambda *_: pytest.fail("asked")))
     assert take(ground, ground.session("ann"), "f").confirmation is None
 
 

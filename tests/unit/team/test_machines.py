@@ -12,7 +12,6 @@ from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
 from swarm_mcp.answers.machines import machines_of
 from swarm_mcp.store import Store
-from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.view.page.access import Keys
 from swarm_mcp.view.page.app import application
@@ -28,20 +27,20 @@ HOSTILE = "<b>laptop</b>\x1b[2J"
 class Played:
     """A joined clone, with two sessions on another machine, and its agent's status (None: no agent)."""
 
-    def __init__(self, ground: Ground, monkeypatch: pytest.MonkeyPatch):
+    def __init__(self, ground: Ground, monkeypatch: pytest.MonkeyPatch, answering):
         self.ground = ground
         self.says: dict | None = None
         self.questions: list[bool] = []
         (ground.folder / "state" / "team" / "clones").mkdir(parents=True)
         monkeypatch.setenv("SWARM_STATE_DIR", str(ground.folder / "state"))
-        monkeypatch.setattr(agent_client, "status", self._status)
+        answering(self)
         with ground.store() as store, TeamRows(store).writing():
             TeamRows(store).set_trees({ground.scope: REPOSITORY})
             TeamRows(store).add_session("s1", "laptop", "codex session:5f0c2f6e", ground.scope)
             TeamRows(store).add_session("s2", "laptop", "claude-code session:11112222", ground.scope)
         self.fresh(60)
 
-    def _status(self, _seconds: float, machines: bool) -> dict | None:
+    def status(self, _seconds: float, machines: bool) -> dict | None:
         self.questions.append(machines)
         return self.says
 
@@ -77,8 +76,8 @@ ALL = machine("here"), machine("laptop", 97), machine("ci", 80, left=-200.0, ses
 
 
 @pytest.fixture
-def played(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Played:
-    return Played(ground, monkeypatch)
+def played(ground: Ground, monkeypatch: pytest.MonkeyPatch, answering) -> Played:
+    return Played(ground, monkeypatch, answering)
 
 
 def states(played: Played) -> dict[str, str]:

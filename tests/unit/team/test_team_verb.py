@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Failing, Limits
 from support.fixtures import Ground
 
 from swarm_hook_core import clock
@@ -15,7 +16,7 @@ from swarm_hook_core.state import shares_locks
 from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.store import Store
-from swarm_mcp.team import agent_client, doctor, joining, memberships, standing
+from swarm_mcp.team import doctor, joining, memberships, standing
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 
@@ -34,9 +35,13 @@ class Played:
         self.ground = ground
         self.works = True
         self.asked: list[tuple[str, str]] = []
+        self.is_told: dict | None = None  # the agent's status
 
     def ask(self, server: str, repository: str) -> None:
         self.asked.append((server, repository))
+
+    def status(self, *_: object, **__: object) -> dict | None:
+        return self.is_told
 
     def poke(self) -> None:
         if not self.works:
@@ -50,16 +55,14 @@ class Played:
 
 
 @pytest.fixture
-def played(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Played:
+def played(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits, answering) -> Played:
     (ground.repo / ".git").rmdir()
     git(ground.folder, "init", "-q", str(ground.repo))
     git(ground.repo, "remote", "add", "origin", "git@example.org:org/app.git")
     found = Played(ground)
     monkeypatch.setattr(joining, "_ask", found.ask)
-    monkeypatch.setattr(agent_client, "poke", found.poke)
-    monkeypatch.setattr(agent_client, "status", lambda *_, **__: None)
-    monkeypatch.setattr(joining, "FIRST_SECONDS", 0.3)
-    monkeypatch.setattr(joining, "LEAVE_SECONDS", 0.3)
+    answering(found)
+    limits(joining, FIRST_SECONDS=0.3, LEAVE_SECONDS=0.3)
     return found
 
 
@@ -107,12 +110,9 @@ def test_a_password_is_told_where_it_belongs(ground: Ground, played: Played) -> 
 
 
 def test_nothing_is_written_down_of_a_server_that_cannot_be_reached(
-    ground: Ground, played: Played, monkeypatch: pytest.MonkeyPatch
+    ground: Ground, played: Played, failing: Failing
 ) -> None:
-    def unreachable(*_: str) -> None:
-        raise TeamUnreachable("no route")
-
-    monkeypatch.setattr(joining, "_ask", unreachable)
+    failing(joining, "_ask", TeamUnreachable("no route"))
     done = ground.swarm("team", "join", SERVER)
     assert (done.code, done.err) == (1, "swarm-mcp team: no route\n")
     assert not shares_locks() and git(ground.repo, "config", "swarm.logical") == ""
@@ -173,8 +173,7 @@ def test_status_and_doctor_say_what_stays_on_this_machine(
 ) -> None:
     assert ground.swarm("team", "join", SERVER).code == 0
     repository = {"repository": "example.org/org/app", **facts}
-    agent = {"pid": 1, "servers": [{"server": SERVER, "repositories": [repository]}]}
-    monkeypatch.setattr(agent_client, "status", lambda *_, **__: agent)
+    played.is_told = {"pid": 1, "servers": [{"server": SERVER, "repositories": [repository]}]}
     monkeypatch.setattr(standing, "_told", lambda *_: {"error": "", "milliseconds": 1.0, "machines": []})
     monkeypatch.setattr(doctor, "_proof", lambda _: Finding("team proof", "ok", ""))
     shown = ground.swarm("team", "status").out

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.document_cases import both
 from support.fixtures import wait_for
 from support.sessions import mistakes, run, start, write, write_payload
@@ -70,10 +71,8 @@ class Side:
 
 
 @pytest.fixture
-def sides(machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Side, Side]:
-    monkeypatch.setattr(subject, "PAUSE_SECONDS", 0.0)
-    monkeypatch.setattr(subject, "PATIENCE_SECONDS", 20.0)
-    monkeypatch.setattr(subject, "GIT_SECONDS", 0.0)
+def sides(machines, tmp_path: Path, limits: Limits) -> tuple[Side, Side]:
+    limits(subject, PAUSE_SECONDS=0.0, PATIENCE_SECONDS=20.0, GIT_SECONDS=0.0)
     remote, first = tmp_path / "remote.git", tmp_path / "first"
     git(tmp_path, "init", "-q", "--bare", "-b", "main", str(remote))
     git(tmp_path, "clone", "-q", str(remote), str(first))
@@ -202,10 +201,10 @@ def test_a_clone_that_leaves_hears_nothing_more(sides, machines):
     assert laptop.journals() == [] and laptop.write(laptop.session("one"), "b.py") == ""
 
 
-def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch):
+def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch, limits):
     _, sandbox = sides
     sandbox.write(sandbox.session("two"), "b.py")
-    monkeypatch.setattr(subject, "PATIENCE_SECONDS", 0.01)
+    limits(subject, PATIENCE_SECONDS=0.01)
     go_on, asked = threading.Event(), subject.Traces._asked
 
     def slow(self):

@@ -20,7 +20,6 @@ from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.locking.task_claiming import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
 from swarm_mcp.team import agent as agent_module
-from swarm_mcp.team import agent_client
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
@@ -49,14 +48,13 @@ class Agent:
 
 
 @pytest.fixture
-def agent(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Agent:
+def agent(ground: Ground, answering) -> Agent:
     """The checkout has joined."""
     os.makedirs(Path(state_dir(), "team", "clones"))
     with ground.store() as store, store.database.writing():
         TeamRows(store).set_trees({ground.scope: "example.org/app"})
     played = Agent()
-    monkeypatch.setattr(agent_client, "confirm_documents", played.confirm_documents)
-    monkeypatch.setattr(agent_client, "poke", played.poke)
+    answering(played)
     return played
 
 
@@ -109,9 +107,7 @@ def test_a_claim_is_confirmed(ground: Ground, agent: Agent) -> None:
     assert agent.asked == [one, other] and task(ground, one) == task(ground, other) == ("in_progress", ann["id"])
 
 
-def test_nobody_is_asked_where_no_clone_has_joined_nor_of_another_scope(
-    ground: Ground, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_is_asked_where_no_clone_has_joined_nor_of_another_scope(ground: Ground, agent: Agent) -> None:
     ann = ground.session("ann")
     with ground.store() as store, store.database.writing():
         TeamRows(store).set_trees({ground.scope + "-beside": "example.org/app"})

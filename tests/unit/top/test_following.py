@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from support.altered import Limits
 from support.busy_checkout import session
 from support.fixtures import Ground, wait_for
 
@@ -30,9 +31,9 @@ class Watched:
 
 
 @pytest.fixture
-def watched(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+def watched(ground: Ground, limits: Limits) -> Iterator[Watched]:
     """Only the test's own actions make it read."""
-    monkeypatch.setattr(following, "REST_SECONDS", 3600.0)
+    limits(following, REST_SECONDS=3600.0)
     made = Watched()
     yield made
     made.follower.stop()
@@ -49,8 +50,8 @@ def test_each_commit_is_news(ground: Ground, watched: Watched):
         wait_for(lambda: len(watched.told) > before)  # noqa: B023
 
 
-def test_what_is_typed_waits_for_no_pause(watched: Watched, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(following, "LEAST_PAUSE", 3600.0)
+def test_what_is_typed_waits_for_no_pause(watched: Watched, limits: Limits):
+    limits(following, LEAST_PAUSE=3600.0)
     watched.follower.start(Wish())
     wait_for(lambda: watched.told)
     for words in ("a", "ab"):
@@ -58,9 +59,8 @@ def test_what_is_typed_waits_for_no_pause(watched: Watched, monkeypatch: pytest.
         wait_for(lambda: watched.told[-1] == Picture(words, ()))  # noqa: B023
 
 
-def test_without_a_commit_it_looks_now_and_then(watched: Watched, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(following, "REST_SECONDS", 0.01)
-    monkeypatch.setattr(following, "LEAST_PAUSE", 0.01)
+def test_without_a_commit_it_looks_now_and_then(watched: Watched, limits: Limits):
+    limits(following, REST_SECONDS=0.01, LEAST_PAUSE=0.01)
     watched.follower.start(Wish())
     wait_for(lambda: len(watched.told) > 3)
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
+from support.altered import Limits
 from support.busy_checkout import busy, session
 from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
@@ -215,15 +216,12 @@ def test_ones_own_lock_is_released_after_a_question(ground: Ground):
     played(made(ground, "--as", me["id"]), play)
 
 
-def test_of_many_locks_all_are_counted_and_it_is_said_how_many_were_looked_through(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-):
+def test_of_many_locks_all_are_counted_and_it_is_said_how_many_were_looked_through(ground: Ground, limits: Limits):
     one = session(ground, "5f0c2f6e")
     for number in range(9):
         ground.lock(one, f"file{number}.py")
-    monkeypatch.setattr(now, "COUNTED", 5)
-    monkeypatch.setattr(reading, "ROWS", 4)
-    monkeypatch.setattr(reading, "SEARCHED", 6)
+    limits(now, COUNTED=5)
+    limits(reading, ROWS=4, SEARCHED=6)
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "Locks 9, 5 not shown"))
@@ -405,8 +403,8 @@ def test_the_transcript_of_a_worker_is_followed_as_it_grows(ground: Ground):
     played(made(ground), play)
 
 
-def test_trouble_with_the_store_is_said_and_goes(ground: Ground, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(following, "REST_SECONDS", 0.05)
+def test_trouble_with_the_store_is_said_and_goes(ground: Ground, limits: Limits):
+    limits(following, REST_SECONDS=0.05)
     broken = threading.Event()
 
     def read(wish: Wish) -> Picture:

@@ -311,8 +311,11 @@ def _patch(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _mcp(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     given = item.get("arguments")
-    name = f"mcp__{_text(item.get('server'))}__{_text(item.get('tool'))}"
-    return name, given if isinstance(given, dict) else {} if given is None else {"arguments": given}
+    if given is None:
+        given = {}
+    elif not isinstance(given, dict):
+        given = {"arguments": given}
+    return f"mcp__{_text(item.get('server'))}__{_text(item.get('tool'))}", given
 
 
 def _search(item: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.first_look import CONTRACT, HANDED_OVER, ME, PEER, PROGRAM
 from support.killed_calls import CAN_TRACE, killed_at
 from support.shared_scenes import Shared, files_below, in_both_clients
@@ -27,9 +28,9 @@ MOST = 1000  # system calls
 
 
 @pytest.fixture
-def scene(runtime: str, tmp_path: Path, checks_have_time: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shared]:
+def scene(runtime: str, tmp_path: Path, checks_have_time: None, limits: Limits) -> Iterator[Shared]:
     """A scene with a write by each session."""
-    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0)  # for the end of a killed call
+    limits(meetings, WAIT_SECONDS=0)  # for the end of a killed call
     made = Shared(tmp_path / "look", runtime)
     with made.environment():
         yield made

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.first_look import CONTRACT, HANDED_OVER, ME, PEER, PROGRAM
 from support.shared_scenes import Shared
 
@@ -52,9 +53,9 @@ class Waiting:
 @pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("how", ["edit", "whole"])
 def test_of_two_writers_at_one_moment_one_meets_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checks_have_time: None, both: bool, how: str
+    tmp_path: Path, limits: Limits, checks_have_time: None, both: bool, how: str
 ) -> None:
-    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0)  # the other one's call never ends
+    limits(meetings, WAIT_SECONDS=0)  # the other one's call never ends
     scene, pick, counted = Shared(tmp_path / "look", "claude-code"), random.Random(), Counter[tuple[bool, bool]]()
     theirs = scene.peers_core.config.runtime_name
     with scene.environment():

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from support.altered import Limits
 from support.first_look import IS_SUITE, PROGRAM
 from support.hostile_calls import ALL, MILD, deeds, payloads
 from support.scene_deeds import happens
@@ -35,8 +36,8 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("checks_have_time")
-def test_a_silent_call_is_silent_in_the_check_and_leaves_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(meetings, "WAIT_SECONDS", 0)  # for the deeds: a call that waits is not silent
+def test_a_silent_call_is_silent_in_the_check_and_leaves_the_same(limits: Limits) -> None:
+    limits(meetings, WAIT_SECONDS=0)  # for the deeds: a call that waits is not silent
     counted: Counter[str] = Counter()
 
     @settings(max_examples=EXAMPLES, derandomize=IS_SUITE, deadline=None, suppress_health_check=list(HealthCheck))
