@@ -50,6 +50,8 @@ class ClaudeCode(Client):
             argv += ["--resume", str(resume or fork)]
         return [*argv, "--fork-session"] if fork else argv
 
+    # Has releases since 2.1.332 offer a tool for scripts that call the others.
+    scripting = ("--settings", json.dumps({"env": {"CLAUDE_CODE_EXPERIMENTAL_CODE_MODE": "1"}}))
     _server = "mcp__plugin_swarm_swarm"
     _permissions = ("--permission-mode", "acceptEdits", "--allowed-tools", f"Bash,{_server}")
 
@@ -68,6 +70,12 @@ class ClaudeCode(Client):
 
     def read(self, path: str) -> Call:
         return {"name": "Read", "input": {"file_path": self.absolute(path)}}
+
+    def look(self, path: str) -> list[Call]:
+        return [self.read(path)]
+
+    def change(self, path: str, old: str, new: str) -> list[Call]:
+        return [self.read(path), self.replace(path, old, new)]
 
     def change_cell(self, path: str, cell: str, source: str) -> list[Call]:
         """The notebook tool is looked up before its first use, and wants the file to have been read."""
