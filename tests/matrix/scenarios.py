@@ -20,6 +20,7 @@ from e2e.more import OtherClient
 from e2e.other_server import SERVER, calls_of
 from e2e.pi import Pi
 from e2e.played_peer import PlayedPeer
+from e2e.test_lifecycle import play_a_compaction
 
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.coverage import YES
@@ -304,16 +305,7 @@ def _compact(played: Played) -> str:
     client = played.client
     if not client.compacted or isinstance(client, OtherClient):
         raise NotThere("not driven at a terminal")
-    with client.interactive() as terminal:
-        client.turn(terminal, "first", *played.write("new.md", "new\n"), *client.enough_to_compact())
-        before = client.ground.coordinator.sessions()
-        client.ground.coordinator.peer_lock("notes.md")
-        terminal.enter("/compact")
-        terminal.wait_for(client.compacted, SECONDS)
-        client.turn(terminal, "second", *played.change("notes.md", "line one", "line two"))
-        after = client.ground.coordinator.sessions()
-    assert_denied(client, "second", "notes.md")
-    assert [one["id"] for one in before] == [one["id"] for one in after], (before, after)
+    play_a_compaction(client, played.write("new.md", "new\n"), played.change("notes.md", "line one", "line two"))
     return HELD
 
 
