@@ -68,10 +68,13 @@ class Pi(Client):
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
         return [{"name": f"mcp__swarm__{tool}", "input": given} for tool, given in calls]
 
-    def in_script(self, *calls: Call) -> Call:
-        """Return the call that runs a script: it makes these calls and shows what came of each."""
-        made = (f"await tools.{call['name']}({json.dumps(call['input'])}).catch(String)" for call in calls)
-        return {"name": "codemode", "input": {"code": "".join(f"text({one});\n" for one in made)}}
+    def script(self, code: str) -> Call:
+        """Return the call that runs JavaScript in which `tools` has the other tools."""
+        return {"name": "codemode", "input": {"code": code}}
+
+    def in_script(self, call: Call) -> str:
+        """Return the expression that makes a call in a script."""
+        return f"tools.{call['name']}({json.dumps(call['input'])})"
 
     def add_server(self, name: str, command: str, arguments: list[str]) -> None:
         """Have releases since 0.99 start an MCP server of a person's own, and declare its tools to the model."""

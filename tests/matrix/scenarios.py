@@ -21,6 +21,7 @@ from e2e.other_server import SERVER, calls_of
 from e2e.pi import Pi
 from e2e.played_peer import PlayedPeer
 from e2e.test_lifecycle import play_a_compaction
+from e2e.test_shell_writes import OPAQUE
 
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.coverage import YES
@@ -344,7 +345,10 @@ def _leaves_no_lock(played: Played, end: Callable[[Live], None]) -> str:
 
 @scenario("code mode")
 def _code_mode(played: Played) -> str:
-    """Writes inside a script that the model wrote are denied, and the script goes on."""
+    """Writes inside a script that the model wrote are denied, and the script goes on.
+
+    What a command was found to have changed is told where the script shows only its exit status.
+    """
     client = played.client
     if not played.family.code_mode:
         raise NotThere("its models call tools one by one")
@@ -352,10 +356,13 @@ def _code_mode(played: Played) -> str:
         said = client.run("work", client.shell("true"), extra=client.scripting).err
         refused = re.search(r"Code Mode \(experimental\) isn't available: ([^\n]+?)\.", said)
         raise NotThere(refused[1]) if refused else NotImplementedError("its scripts are not driven")
-    calls, extra = [*played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")], ()
-    calls += [client.shell("echo x > notes.md")]
+    assert isinstance(client, (Codex, Pi))
+    calls = [*played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")]
+    calls.append(client.shell("echo x > notes.md"))
+    command, extra = 'tools.exec_command({"cmd": "python3 build.py"})', ()
     if isinstance(client, Pi):
-        calls, extra = [client.in_script(*calls)], client.scripting
+        command, extra = client.in_script(client.shell("python3 build.py")), client.scripting
+        calls = [client.script("".join(f"text(await {client.in_script(call)}.catch(String));" for call in calls))]
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", *calls, extra=extra)
     if isinstance(client, Pi) and not client.offers("work", "codemode"):
@@ -363,4 +370,9 @@ def _code_mode(played: Played) -> str:
     assert_denied(client, "work", "notes.md")
     assert "".join(client.results("work")).count("swarm lock blocked") == 2, client.results("work")
     assert_text(client, "other.md", "another\n")
+    (client.ground.checkout / "build.py").write_text(OPAQUE)
+    status = client.script(f"text('status ' + (await {command}).exit_code)")
+    client.run("unread", status, client.shell("true"), extra=extra)
+    assert "status 0" in client.results("unread")[0], client.results("unread")
+    assert "while your last command ran" in client.said("unread"), client.results("unread")
     return HELD
