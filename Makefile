@@ -81,8 +81,9 @@ promises: $(INSTALLED) $(FETCHED) $(SERVER)
 # (without CLIENT: in all). Writes a row of docs/dev/matrix.md.
 RELEASE ?= latest
 PLAY    = exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
+	SWARM_E2E_MORE="$(MORE)/node_modules" SWARM_E2E_HERMES="$(MORE)/hermes" SWARM_E2E_NODE="$(MORE)/newer/node_modules/node/bin" \
 	SWARM_FIRST_LOOK=$(NAMED) "$(BIN)/python" -m matrix
-matrix: $(INSTALLED) $(FETCHED)
+matrix: $(INSTALLED) $(FETCHED) $(if $(filter pinned,$(RELEASE)),$(MORE)/fetched)
 	@$(PLAY) $(addprefix --client ,$(CLIENT)) --release "$(RELEASE)" $(MATRIX)
 
 # Two scenarios and a family of each main client, in the releases at hand, against their rows.

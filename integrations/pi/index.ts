@@ -75,6 +75,12 @@ export default function swarm(pi: ExtensionAPI) {
 		const after = await hooks.run(call(ctx, event.isError ? "PostToolUseFailure" : "PostToolUse", event));
 		const text = [notices.get(event.toolCallId), after.additionalContext].filter(Boolean).join("\n");
 		notices.delete(event.toolCallId);
+		const script = (event as { parentToolCallId?: string }).parentToolCallId;
+		if (script) {
+			// A call that a script made: the model reads the script's result alone, and the script may need this one as it is.
+			if (text) notices.set(script, [notices.get(script), text].filter(Boolean).join("\n"));
+			return undefined;
+		}
 		return text ? { content: [...event.content, { type: "text" as const, text }] } : undefined;
 	});
 

@@ -1,5 +1,5 @@
 /**
- * MCP servers for pi: it has no MCP of its own. Their tools become pi's, as `mcp__<server>__<tool>`.
+ * MCP servers for pi: before 0.99 it had no MCP of its own. Their tools become pi's, as `mcp__<server>__<tool>`.
  *
  * The swarm's own server is in `mcp.json` beside this file. A run that `swarm-mcp worker run` or `dispatch` started names a
  * private file with more in SWARM_PI_SERVERS, in the same format, and its entries win.

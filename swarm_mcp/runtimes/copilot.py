@@ -33,7 +33,7 @@ class Copilot(InPlace):
     title = "GitHub Copilot CLI"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.0.102", "2026-11-23"),
+        verified=Verified("1.0.102", "2026-11-27"),
     )  # fmt: skip
     needed = MANIFEST
     manifests = (".github/plugin",)

@@ -46,7 +46,7 @@ class Gemini(InPlace):
     title = "Gemini CLI"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
-        told_before=YES, told_after=YES, ends=YES, verified=Verified("0.61.0", "2026-11-23"),
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("0.61.0", "2026-11-27"),
     )  # fmt: skip
     thing = "extension"
     needed = HOOKS

@@ -35,7 +35,7 @@ class Grok(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before="partly: with the result of the first call, not at the start", told_after=YES, ends=YES,
-        verified=Verified("1.0.41", "2026-11-23"),
+        verified=Verified("1.0.41", "2026-11-27"),
     )  # fmt: skip
     thing = "hooks"
     needed = HOOKS

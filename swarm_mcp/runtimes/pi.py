@@ -31,7 +31,7 @@ class Pi(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES,
         subagents="no: it has none", told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("0.74.2", "2026-11-23"),
+        verified=Verified("1.6.0", "2026-11-27"),
     )  # fmt: skip
     thing = "package"
     needed = f"{FOLDER}/index.ts"

@@ -31,7 +31,7 @@ class Qwen(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before=YES, told_after=YES, ends="partly: the end of a run with -p is not told",
-        verified=Verified("0.24.4", "2026-11-23"),
+        verified=Verified("0.24.4", "2026-11-27"),
     )  # fmt: skip
     thing = "extension"
     needed = HOOKS

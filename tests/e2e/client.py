@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -40,6 +42,10 @@ class Live:
         code = self.process.wait(TURN)
         assert code == 0, f"the client exited {code}"
 
+    def interrupt(self) -> None:
+        """SIGINT as a terminal sends it: to the client, what launched it and all that they started."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
     def kill(self) -> None:
         """SIGKILL, as the kernel or an impatient person does it: no hook runs."""
         kill_group(self.process)
@@ -76,6 +82,18 @@ class Client:
     def replace(self, path: str, old: str, new: str) -> Call:
         """Replace one whole line of an existing file."""
         raise NotImplementedError
+
+    def look(self, path: str) -> list[Call]:
+        """Return the calls that read a file so that the client itself knows that the model has read it."""
+        return [self.shell(f"cat {path}")]
+
+    def change(self, path: str, old: str, new: str) -> list[Call]:
+        """Return the calls that replace one whole line, after the calls that the client needs before."""
+        return [self.replace(path, old, new)]
+
+    def enough_to_compact(self) -> list[Call]:
+        """Return calls that fill a session until the client has something to compact."""
+        return []
 
     def shell(self, command: str) -> Call:
         raise NotImplementedError
@@ -191,6 +209,10 @@ class Client:
         assert exchanges, f"{script} never reached the model"
         return "\n".join(_strings(exchanges[0].body))
 
+    def offers(self, script: str, tool: str) -> bool:
+        """Return True if the first request of `script` has a tool of this name."""
+        return f'"name": "{tool}"' in json.dumps(self.exchanges(script)[0].body.get("tools"))
+
     def call_seconds(self, script: str) -> list[float]:
         """For each answer of the model, the seconds until the client came back with results."""
         times = [exchange.at for exchange in self.exchanges(script)]
@@ -204,7 +226,7 @@ def _session_id(stream: str) -> str:
             event = json.loads(line)
         except ValueError:
             continue
-        session = event.get("thread_id") or event.get("session_id")
+        session = event.get("thread_id") or event.get("session_id") or event.get("sessionId")
         session = session or (event.get("id") if event.get("type") == "session" else None)  # pi
         if session:
             return str(session)

@@ -50,6 +50,8 @@ class ClaudeCode(Client):
             argv += ["--resume", str(resume or fork)]
         return [*argv, "--fork-session"] if fork else argv
 
+    # Has releases since 2.1.332 offer a tool for scripts that call the others.
+    scripting = ("--settings", json.dumps({"env": {"CLAUDE_CODE_EXPERIMENTAL_CODE_MODE": "1"}}))
     _server = "mcp__plugin_swarm_swarm"
     _permissions = ("--permission-mode", "acceptEdits", "--allowed-tools", f"Bash,{_server}")
 
@@ -68,6 +70,12 @@ class ClaudeCode(Client):
 
     def read(self, path: str) -> Call:
         return {"name": "Read", "input": {"file_path": self.absolute(path)}}
+
+    def look(self, path: str) -> list[Call]:
+        return [self.read(path)]
+
+    def change(self, path: str, old: str, new: str) -> list[Call]:
+        return [self.read(path), self.replace(path, old, new)]
 
     def change_cell(self, path: str, cell: str, source: str) -> list[Call]:
         """The notebook tool is looked up before its first use, and wants the file to have been read."""
@@ -143,8 +151,12 @@ trust_level = "trusted"
         """A call of apply_patch with `body` between the markers."""
         text = f"*** Begin Patch\n{body}\n*** End Patch\n"
         if self.model == self.code_model:
-            return {"name": "exec", "input": f"text(await tools.apply_patch({json.dumps(text)}));"}
+            return self.script(f"text(await tools.apply_patch({json.dumps(text)}));")
         return {"name": "apply_patch", "input": text}
+
+    def script(self, code: str) -> Call:
+        """Return the call that runs JavaScript in which `tools` has the other tools, as `code_model` makes it."""
+        return {"name": "exec", "input": code}
 
     def create(self, path: str, text: str) -> Call:
         lines = "\n".join(f"+{line}" for line in text.splitlines())
@@ -156,7 +168,7 @@ trust_level = "trusted"
     def shell(self, command: str, workdir: Path | None = None) -> Call:
         arguments = {"cmd": command, **({"workdir": str(workdir)} if workdir else {})}
         if self.model == self.code_model:
-            return {"name": "exec", "input": f"text(await tools.exec_command({json.dumps(arguments)}));"}
+            return self.script(f"text(await tools.exec_command({json.dumps(arguments)}));")
         return {"name": "exec_command", "arguments": arguments}
 
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
@@ -167,7 +179,7 @@ trust_level = "trusted"
     def _swarm_tool(self, tool: str, arguments: dict[str, Any]) -> Call:
         if self.model == self.code_model:
             call = f"tools.mcp__swarm__{tool}({json.dumps(arguments, ensure_ascii=False)})"
-            return {"name": "exec", "input": f"text(JSON.stringify(await {call}));"}
+            return self.script(f"text(JSON.stringify(await {call}));")
         return {"name": tool, "namespace": "mcp__swarm", "arguments": arguments}
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:

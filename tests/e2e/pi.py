@@ -28,8 +28,9 @@ class Pi(Client):
     prefix = "PI"
     requests = "/messages"
     ready = r"scripted"
-    compacted = r"[Cc]ompact"
+    compacted = r"Compacted from"
     leave = "/quit"
+    scripting = ("-t", "+codemode")  # has releases since 0.99 offer a tool for scripts that call the others
 
     def prepare(self) -> None:
         cost = {"input": 10, "output": 20, "cacheRead": 1, "cacheWrite": 0}
@@ -60,5 +61,25 @@ class Pi(Client):
     def shell(self, command: str) -> Call:
         return {"name": "bash", "input": {"command": command}}
 
+    def enough_to_compact(self) -> list[Call]:
+        # It keeps some 20,000 tokens, and refuses where nothing is older.
+        return [self.shell('yes "$(printf %99s x)" | head -450')] * 3
+
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
         return [{"name": f"mcp__swarm__{tool}", "input": given} for tool, given in calls]
+
+    def script(self, code: str) -> Call:
+        """Return the call that runs JavaScript in which `tools` has the other tools."""
+        return {"name": "codemode", "input": {"code": code}}
+
+    def in_script(self, call: Call) -> str:
+        """Return the expression that makes a call in a script."""
+        return f"tools.{call['name']}({json.dumps(call['input'])})"
+
+    def add_server(self, name: str, command: str, arguments: list[str]) -> None:
+        """Have releases since 0.99 start an MCP server of a person's own, and declare its tools to the model."""
+        server = {"command": command, "args": arguments, "exposure": "direct"}
+        (self.ground.home / ".pi" / "agent" / "mcp.json").write_text(json.dumps({"mcpServers": {name: server}}))
+
+    def server_tool(self, server: str, tool: str, given: dict[str, Any]) -> list[Call]:
+        return [{"name": f"mcp__{server}__{tool}", "input": given}]

@@ -55,7 +55,7 @@ def nothing(client: Client, file: str) -> list[Call]:
 
 
 def reads(client: Client, file: str) -> list[Call]:
-    return [client.shell(f"cat {file}")] if isinstance(client, Codex) else [_read(client, file)]
+    return client.look(file)
 
 
 def reads_a_line(client: Client, file: str) -> list[Call]:

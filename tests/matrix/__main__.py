@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import rows
 from .playing import NOT_HELD, NOT_PLAYED, installed, outcomes
-from .releases import CLIENTS, PINNED, families, fetch, put_in_place, version_in
+from .releases import CLIENTS, PINNED, at_hand, families, fetch, put_in_place, version_in
 from .scenarios import SCENARIOS
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
@@ -32,7 +32,7 @@ def main() -> int:
         for client in given.client or CLIENTS:
             folder = Path(given.folder or scratch) / f"{client}-{given.release}"
             if given.release == PINNED:
-                release = version_in(pinned, client)
+                release = version_in(at_hand(client), client)
             else:
                 release = fetch(client, given.release, folder)
                 put_in_place(client, folder, pinned)

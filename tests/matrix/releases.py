@@ -15,8 +15,9 @@ from .scenarios import Family
 DATA = json.loads(Path(__file__).with_name("families.json").read_text())
 CLIENTS = tuple(DATA)
 MAIN = ("claude-code", "codex")  # their programs lie in one folder, beside each other client's
-NEWER_NODE = "node@22"  # Qwen Code needs it
-PINNED = "pinned"  # a release's name: the one that `make e2e` has, of Claude Code, Codex and pi
+NEWER_NODE = "node@22"
+NEED_IT = ("qwen", "pi")
+PINNED = "pinned"  # a release's name: the one that `make e2e` has
 
 
 def families(client: str) -> list[Family]:
@@ -24,10 +25,21 @@ def families(client: str) -> list[Family]:
     return [Family(**family) for family in DATA[client]["families"]]
 
 
-def version_in(modules: Path, client: str) -> str:
-    """Return the version of a client that npm has put into a folder ``node_modules``."""
-    package = DATA[client]["package"].partition(":")[2]
-    return str(json.loads((modules / package / "package.json").read_text())["version"])
+def at_hand(client: str) -> Path:
+    """Return the folder of a client's pinned release, as `version_in` takes it."""
+    kind = DATA[client]["package"].partition(":")[0]
+    at = "HERMES" if kind == "pypi" else "CLIENTS" if client in (*MAIN, "pi") else "MORE"
+    return Path(os.environ[f"SWARM_E2E_{at}"])
+
+
+def version_in(folder: Path, client: str) -> str:
+    """Return the version of a client in npm's folder ``node_modules``, or in a virtual environment if PyPI has it."""
+    kind, _, package = DATA[client]["package"].partition(":")
+    if kind == "npm":
+        return str(json.loads((folder / package / "package.json").read_text())["version"])
+    (site,) = folder.glob("lib/python*/site-packages")
+    (found,) = metadata.distributions(name=package.partition("[")[0], path=[str(site)])
+    return found.version
 
 
 def fetch(client: str, release: str, folder: Path) -> str:
@@ -41,19 +53,19 @@ def fetch(client: str, release: str, folder: Path) -> str:
         venv.create(folder, with_pip=True)
         wanted = package if release == "latest" else f"{package}=={release}"
         _do(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--upgrade", wanted)
-        (site,) = folder.glob("lib/python*/site-packages")
-        (found,) = metadata.distributions(name=package.partition("[")[0], path=[str(site)])
-        return found.version
+        return version_in(folder, client)
     npm = ("npm", "install", "--loglevel=error", "--no-audit", "--no-fund", "--prefix")
     _do(*npm, folder, f"{package}@{release}")
-    if client == "qwen":
+    if client in NEED_IT:
         _do(*npm, folder / "newer", NEWER_NODE)
     return version_in(folder / "node_modules", client)
 
 
 def put_in_place(client: str, folder: Path, pinned: Path) -> None:
     """Have the tests' grounds take a client from `folder`, and Claude Code and Codex from `pinned` if they are others."""
-    modules = folder / "node_modules"
+    modules, node = folder / "node_modules", folder / "newer" / "node_modules" / "node" / "bin"
+    if client == "pi":
+        os.environ["PATH"] = f"{node}:{os.environ['PATH']}"
     if client in MAIN or client == "pi":
         for name in ("claude", "codex"):
             link = modules / ".bin" / name
@@ -64,7 +76,7 @@ def put_in_place(client: str, folder: Path, pinned: Path) -> None:
         os.environ["SWARM_E2E_CLIENTS"] = str(pinned)
         os.environ["SWARM_E2E_MORE"] = str(modules)
         os.environ["SWARM_E2E_HERMES"] = str(folder)
-        os.environ["SWARM_E2E_NODE"] = str(folder / "newer" / "node_modules" / "node" / "bin")
+        os.environ["SWARM_E2E_NODE"] = str(node)
 
 
 def _do(*argv: object) -> None:

@@ -22,8 +22,9 @@ HEAD = """\
 `make matrix CLIENT=codex RELEASE=latest` fetches a release, installs swarm into it in a private home, and plays each
 scenario with scripted models, under a name of each family that the client treats differently. `tests/matrix/scenarios.py`
 explains the columns. ✓: swarm's promise held. **✗**: it did not. –: the client has no such thing, or is not driven
-there. ?: it could not be played. *its own guard*: the client alone, at a write over a change that the session
-has not seen.
+there. ?: it could not be played; `tests/matrix/rows.json` has the reasons. *its own guard*: the client alone, at a write
+over a change that the session has not seen. Cursor (runs with an account alone) and the bash harness (no package index has
+it) have no rows.
 """
 
 
@@ -37,7 +38,7 @@ class Row(NamedTuple):
 
 
 def read() -> list[Row]:
-    """Return all rows, those of a client oldest first."""
+    """Return all rows, those of a client oldest release first."""
     return [Row(**row) for row in json.loads(ROWS.read_text())] if ROWS.exists() else []
 
 
@@ -49,10 +50,13 @@ def put(client: str, release: str, found: Outcomes) -> Row:
     for model, outcomes in found.items():
         merged[model] = {**merged.get(model, {}), **outcomes}
     new = Row(client, release, today, merged)
-    rows = [row for row in rows if row is not before] + [new]
-    rows.sort(key=lambda row: row.client)
+    rows = sorted([row for row in rows if row is not before] + [new], key=_age)
     ROWS.write_text(json.dumps([row._asdict() for row in rows], indent=1, ensure_ascii=False) + "\n")
     return new
+
+
+def _age(row: Row) -> tuple[str, list[int]]:
+    return row.client, [int(number) for number in re.findall(r"\d+", row.release)]
 
 
 def differences(client: str) -> list[str]:
@@ -90,18 +94,17 @@ def _word(said: str) -> str:
 
 
 def page() -> str:
-    """Return the text of the page: a table for each client with its last two releases, and their differences."""
-    parts = [HEAD]
+    """Return the text of the page: the last two releases of each client, and their differences."""
+    parts = [f"{HEAD}\n|client|release|model|{'|'.join(SCENARIOS)}|", f"|{'---|' * (len(SCENARIOS) + 3)}"]
+    news = []
     for client in dict.fromkeys(row.client for row in read()):
-        rows = [row for row in read() if row.client == client][-2:]
-        parts.append(f"\n## {runtime(client).title}\n\n|release|model|{'|'.join(SCENARIOS)}|")
-        parts.append(f"|{'---|' * (len(SCENARIOS) + 2)}")
-        for row in rows:
+        for row in [row for row in read() if row.client == client][-2:]:
             for model, outcomes in row.outcomes.items():
                 cells = (_cell(outcomes.get(name, "")) for name in SCENARIOS)
-                parts.append(f"|{row.release}, {row.date}|{model}|{'|'.join(cells)}|")
-        parts += [f"\n- {line}" for line in differences(client)]
-    return "\n".join(parts) + "\n"
+                title = runtime(client).title
+                parts.append(f"|{title}|{row.release}, {row.date}|{model}|{'|'.join(cells)}|")
+        news += [f"- {runtime(client).title}, {line}" for line in differences(client)]
+    return "\n".join([*parts, *([""] if news else []), *news]) + "\n"
 
 
 def _cell(said: str) -> str:

@@ -44,10 +44,6 @@ class OtherClient(Client):
     def interactive_command(self) -> list[str]:
         return [self.executable]
 
-    def change(self, path: str, old: str, new: str) -> list[Call]:
-        """Return the calls that replace one whole line, after the calls that the client needs before."""
-        return [self.replace(path, old, new)]
-
     def patch(self, body: str) -> list[Call]:
         """The calls that apply a patch with `body` between the markers, where its models have a tool for it."""
         raise NotImplementedError
@@ -74,9 +70,6 @@ class OtherClient(Client):
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         """The calls of a tool of that server."""
         raise NotImplementedError
-
-    def session_in(self, stream: str) -> str:
-        return ""  # no test here goes on with a session
 
 
 def other_client(name: str, ground: Ground) -> OtherClient:

@@ -57,3 +57,6 @@ class Cline(OtherClient):
 
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         return [{"name": "spawn_agent", "input": {"systemPrompt": f"You run an {name}.", "task": play(script)}}]
+
+    def session_in(self, stream: str) -> str:
+        return ""  # its output names none that it would resume

@@ -77,3 +77,6 @@ mcp_servers: {{}}
         return [
             {"name": "tool_call", "input": {"name": f"mcp__{server.replace('-', '_')}__{tool}", "arguments": arguments}}
         ]
+
+    def session_in(self, stream: str) -> str:
+        return ""  # its output names none that it would resume

@@ -43,9 +43,12 @@ class Qwen(OtherClient):
     def create(self, path: str, text: str) -> Call:
         return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}
 
+    def look(self, path: str) -> list[Call]:
+        # It changes only files that the session has read, and what its shell shows does not count.
+        return [{"name": "read_file", "input": {"file_path": self.absolute(path)}}]
+
     def change(self, path: str, old: str, new: str) -> list[Call]:
-        # It edits only files that the session has read.
-        return [{"name": "read_file", "input": {"file_path": self.absolute(path)}}, self.replace(path, old, new)]
+        return [*self.look(path), self.replace(path, old, new)]
 
     def replace(self, path: str, old: str, new: str) -> Call:
         return {"name": "edit", "input": {"file_path": self.absolute(path), "old_string": old, "new_string": new}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from matrix.scenarios import SCENARIOS
 
 from swarm_mcp.runtimes import runtime
 
-PAGE = Path(__file__).parents[3] / "docs" / "dev" / "matrix.md"
+REPOSITORY = Path(__file__).parents[3]
+PAGE = REPOSITORY / "docs" / "dev" / "matrix.md"
 PLAYED = sorted({row.client for row in rows.read()})
 
 
@@ -29,6 +31,11 @@ def test_the_main_clients_have_a_row_of_each_family_and_scenario() -> None:
         assert all(set(outcomes) == set(SCENARIOS) for outcomes in last.outcomes.values()), client
 
 
+def test_each_client_is_played_every_night() -> None:
+    (listed,) = re.findall(r"client: \[(.+)\]", (REPOSITORY / ".github" / "workflows" / "matrix.yml").read_text())
+    assert set(listed.split(", ")) == set(CLIENTS)
+
+
 def test_the_page_is_the_rows() -> None:
     assert PAGE.read_text() == rows.page(), "run: make matrix"
 
@@ -41,7 +48,17 @@ def test_what_was_new_in_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     rows.put("codex", "1.1", {"one": {**first["one"], "edit": "NOT HELD: it was written"}, "two": {"edit": "held"}})
     assert rows.differences("codex") == ["one, edit: held before, now NOT HELD"]
     assert rows.verified("codex").version == "1.1"
-    assert [line for line in rows.page().splitlines() if line.startswith("|1.1")][0].split("|")[2:4] == ["one", "**✗**"]
+    shown = [line for line in rows.page().splitlines() if line.startswith("|Codex|1.1")][0]
+    assert shown.split("|")[3:5] == ["one", "**✗**"]
+
+
+def test_an_older_release_that_is_played_later_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+    for release in ("1.10.0", "1.9.1", "1.10.0-beta.2"):
+        rows.put("codex", release, {"one": {"edit": "held"}})
+    assert [row.release for row in rows.read()] == ["1.9.1", "1.10.0", "1.10.0-beta.2"]
+    rows.put("codex", "1.9.1", {"one": {"kill": "held"}})
+    assert rows.verified("codex").version == "1.10.0-beta.2"
 
 
 def test_a_release_that_is_played_again_keeps_its_other_outcomes(
