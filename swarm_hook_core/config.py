@@ -284,6 +284,28 @@ def paths_under_keys(*keys: str) -> "Callable[[object], list[str]]":
     return extract
 
 
+def patch_or_path(patch: str, key: str, whole: str) -> "Callable[[object], list[tuple[str, str]]]":
+    """An ``extract_changes`` for tools that take a patch with headers under the key `patch`, or a path under `key`.
+
+    The path's file is replaced by a call with the key `whole`, else edited.
+    """
+    named = paths_under_keys(key)
+
+    def extract(tool_input: object) -> "list[tuple[str, str]]":
+        text, how = None, EDIT
+        if isinstance(tool_input, dict):
+            text = tool_input.get(patch)
+            if whole in tool_input:
+                how = REPLACE
+        if isinstance(text, str):
+            from swarm_hook_core.patch_headers import changes_by_headers
+
+            return changes_by_headers(text)
+        return [(path, how) for path in named(tool_input)]
+
+    return extract
+
+
 def paths_in_patch(tool_input: object) -> "list[str]":
     """An ``extract_paths`` for tools that take an apply_patch envelope."""
     from os.path import join

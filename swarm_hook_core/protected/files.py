@@ -32,6 +32,7 @@ CLIENTS = (
      ("extensions/swarm",)),
     ("GROK_HOME", "~/.grok", "Grok", "grok", ("config.toml", "disabled-hooks"), ("hooks/swarm",)),
     ("", "~/.config/opencode", "OpenCode", "opencode", (), ("plugin/swarm-mcp",)),
+    ("", "~/.config/kilo", "Kilo", "kilo", (), ("plugin/swarm-mcp",)),
     ("CLINE_DIR", "~/.cline", "Cline", "cline",
      ("data/settings/cline_mcp_settings.json", "data/settings/global-settings.json"), ("plugins/swarm",)),
     ("HERMES_HOME", "~/.hermes", "Hermes", "hermes", ("config.yaml",), ("plugins/swarm",)),

@@ -21,6 +21,7 @@ _CLASSES = {
     "qwen": ("qwen", "Qwen"),
     "grok": ("grok", "Grok"),
     "opencode": ("opencode", "OpenCode"),
+    "kilo": ("kilo", "Kilo"),
     "cline": ("cline", "Cline"),
     "hermes": ("hermes", "Hermes"),
     "cursor": ("cursor", "Cursor"),
@@ -32,10 +33,11 @@ NAMES = tuple(_CLASSES)
 # here because commands read them without loading a runtime.
 SESSION_ID_VARIABLES = (
     "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
-    "QWEN_CODE_SESSION_ID", "GROK_SESSION_ID", "OPENCODE_SESSION_ID", "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID",
+    "QWEN_CODE_SESSION_ID", "GROK_SESSION_ID", "OPENCODE_SESSION_ID", "KILO_SESSION_ID",
+    "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID",
 )  # fmt: skip
 SHELL_VARIABLES = (
-    *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE",
+    *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE", "KILO",
     "CURSOR_AGENT",
 )  # fmt: skip
 DEFAULT_HARNESS = "claude"

@@ -36,7 +36,7 @@ STARTERS = (
     "integrations/image.py", "integrations/coordinator.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
-BRIDGE = "integrations/hooks.ts"  # starts the hook commands for plugins that run inside a client
+BRIDGES = ("integrations/hooks.ts", "integrations/opencode.ts")  # parts of plugins that run inside a client
 KERNEL = "integrations/kernel"  # asks the check before git runs in a command for which the kernel holds locks
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
@@ -55,7 +55,7 @@ def contents(place: Path | None, servers: dict[str, str] | None = None) -> dict[
     """
     everyone = [runtimes.runtime(name) for name in runtimes.NAMES]
     source, core = plugin_source(), Path(swarm_hook_core.__file__).parent
-    shared = ["LICENSE", *STARTERS, BRIDGE, KERNEL, "skills"]
+    shared = ["LICENSE", *STARTERS, *BRIDGES, KERNEL, "skills"]
     own = [part for runtime in everyone for part in (*runtime.manifests, runtime.folder)]
     files = {path.relative_to(source).as_posix(): path.read_bytes() for path in _files_in(source, [*shared, *own])}
     for path in sorted(core.rglob("*.py")):

@@ -20,14 +20,10 @@ from swarm_mcp.runtimes.server_name import NAME, OTHER_NAME, servers_in_json
 from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN_FILE = "integrations/opencode/index.ts"
-SLOW_START = (
-    "OpenCode has yet to fetch @opencode-ai/plugin from npm, as it does for any plugin, and waits for that: its first"
-    " start may take minutes, and without a network every start"
-)
 
 
 class OpenCode(InPlace):
-    """The ``opencode`` command."""
+    """The ``opencode`` command. A fork of it has another `needed`, and a folder of its own for `settings_files`."""
 
     name = executable = harness = "opencode"
     title = "OpenCode"
@@ -38,41 +34,44 @@ class OpenCode(InPlace):
     needed = PLUGIN_FILE
     shell_tool = "bash"
     has_subagents = True
-    session_variables = ("OPENCODE", "OPENCODE_PID", "OPENCODE_SESSION_ID")
+    npm_package = "@opencode-ai/plugin"  # which the client fetches for any plugin
+    settings_files: tuple[str, ...] = ("config.json", "opencode.json", "opencode.jsonc")
+    session_variables: tuple[str, ...] = ("OPENCODE", "OPENCODE_PID", "OPENCODE_SESSION_ID")
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        root = marketplace.resolve()
+        root, link = marketplace.resolve(), self.link()
         if self.root() != root:
-            if self.root() is None and os.path.lexists(link()):
-                raise ClientFailed(f"{link()} is not ours; move it away and try again")
-            put_link(link(), root / PLUGIN_FILE, steps)
-            if _starts_slowly():
-                steps.add(SLOW_START)
+            if self.root() is None and os.path.lexists(link):
+                raise ClientFailed(f"{link} is not ours; move it away and try again")
+            put_link(link, root / self.needed, steps)
+            for text in self._slow_start():
+                steps.add(text)
         return self.installed_at(root)
 
     def uninstall(self, steps: Steps) -> None:
         if self.root() is None:
             return
-        take_link(link(), steps)
-        for folder in (link().parent, link().parent.parent):
+        link = self.link()
+        take_link(link, steps)
+        for folder in (link.parent, link.parent.parent):
             with suppress(OSError):  # something else is in it
                 folder.rmdir()
 
     def root(self) -> Path | None:
-        root = leads_to(link(), PLUGIN_FILE)
+        root = leads_to(self.link(), self.needed)
         if root:
             return Path(os.path.realpath(root))
         return None
 
     def beside(self, root: Path | None) -> list[Finding]:
         found = []
-        if root and _starts_slowly():
-            found = [Finding("opencode start", "info", SLOW_START)]
-        files = [link().parent.parent / name for name in ("config.json", "opencode.json", "opencode.jsonc")]
+        if root:
+            found = [Finding(f"{self.name} start", "info", text) for text in self._slow_start()]
+        files = [self.link().parent.parent / name for name in self.settings_files]
         theirs = [file for file in files if NAME in servers_in_json(file, "mcp")]
         if root and theirs:  # the plugin sees all servers, and takes the name that is free
             text = f"swarm's MCP server is called {OTHER_NAME!r} here: {theirs[0]} has a {NAME!r} of yours, which stays"
-            found.append(Finding("opencode server name", "ok", text))
+            found.append(Finding(f"{self.name} server name", "ok", text))
         return found
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
@@ -81,12 +80,16 @@ class OpenCode(InPlace):
             "tool_input": {"filePath": file, "content": "x"}, "tool_use_id": "call_doctor",
         }  # fmt: skip
 
+    def link(self) -> Path:
+        """Return the link that the client finds the plugin by. It need not exist."""
+        base = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
+        return Path(base) / self.name / "plugin" / "swarm-mcp.ts"
 
-def link() -> Path:
-    """Return the link that OpenCode finds the plugin by. It need not exist."""
-    base = os.environ.get("XDG_CONFIG_HOME", "").strip() or os.path.expanduser("~/.config")
-    return Path(base) / "opencode" / "plugin" / "swarm-mcp.ts"
-
-
-def _starts_slowly() -> bool:
-    return not (link().parent.parent / "node_modules").is_dir()
+    def _slow_start(self) -> list[str]:
+        """Return words about a slow first start, if the client has yet to fetch its package for plugins."""
+        if (self.link().parent.parent / "node_modules").is_dir():
+            return []
+        return [
+            f"{self.title} has yet to fetch {self.npm_package} from npm, as it does for any plugin, and waits for that:"
+            " its first start may take minutes, and without a network every start"
+        ]

@@ -21,6 +21,7 @@ _CLASSES = {
     "qwen": "Qwen",
     "grok": "Grok",
     "opencode": "OpenCode",
+    "kilo": "Kilo",
     "cline": "Cline",
     "hermes": "Hermes",
 }

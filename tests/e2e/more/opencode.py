@@ -9,11 +9,10 @@ from ..client import Call
 from ..models import play
 from . import OtherClient
 
-PLUGIN = "@opencode-ai/plugin"  # OpenCode fetches it from npm into a home without it, for a minute
-
 
 class OpenCode(OtherClient):
     name = harness = executable = "opencode"
+    plugin = "@opencode-ai/plugin"  # it fetches this from npm into a home without it, for a minute
     prefix = "OPENCODE"
     requests = "/chat/completions"
     ready = r"Ask anything"
@@ -43,24 +42,23 @@ class OpenCode(OtherClient):
             "provider": {"loopback": provider},
             "permission": "allow",
         }
-        folder = self.ground.home / ".config" / "opencode"
+        folder = self.ground.home / ".config" / self.name
         (folder / "node_modules").mkdir(parents=True)
-        (folder / "opencode.json").write_text(json.dumps(settings, indent=2))
-        wanted = {"dependencies": {PLUGIN: "*"}}
+        (folder / f"{self.name}.json").write_text(json.dumps(settings, indent=2))
+        wanted = {"dependencies": {self.plugin: "*"}}
         (folder / "package.json").write_text(json.dumps(wanted))
         (folder / "package-lock.json").write_text(json.dumps({"packages": {"": wanted}}))
-        self.ground.env.update(
-            OPENCODE_DISABLE_AUTOUPDATE="1", OPENCODE_DISABLE_MODELS_FETCH="1", OPENCODE_DISABLE_LSP_DOWNLOAD="1"
-        )
+        for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD"):
+            self.ground.env[f"{self.prefix}_DISABLE_{what}"] = "1"
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
         model, self.model = self.model, self.plain_model
         which = ["--session", str(resume or fork)] if resume or fork else []
         which += ["--fork"] if fork else []
-        return ["opencode", "run", "--format", "json", "-m", f"loopback/{model}", *which, *extra, prompt]
+        return [self.executable, "run", "--format", "json", "-m", f"loopback/{model}", *which, *extra, prompt]
 
     def interactive_command(self) -> list[str]:
-        return ["opencode", "-m", f"loopback/{self.model}"]
+        return [self.executable, "-m", f"loopback/{self.model}"]
 
     def typed(self, words: str) -> list[str]:
         return self.command(words, None, None, ("--command", "swarm"))

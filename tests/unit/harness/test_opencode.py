@@ -10,7 +10,7 @@ from support.recordings import Recordings, ended
 
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
+from swarm_mcp.runtimes.opencode import PLUGIN_FILE, OpenCode
 
 RECORDED = Recordings("opencode")
 SECRET = "hunter2-hunter2-hunter2"
@@ -40,8 +40,8 @@ def test_a_plain_run(tmp_path: Path) -> None:
 
 
 def test_a_plugin_that_is_installed_is_not_loaded_twice(tmp_path: Path) -> None:
-    link().parent.mkdir(parents=True)
-    link().symlink_to(plugin_source() / PLUGIN_FILE)
+    OpenCode().link().parent.mkdir(parents=True)
+    OpenCode().link().symlink_to(plugin_source() / PLUGIN_FILE)
     assert "plugin" not in launched(tmp_path)[1]
 
 

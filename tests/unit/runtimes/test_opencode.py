@@ -1,4 +1,4 @@
-"""OpenCode's plugin: its payloads, the grammar of its patches, and its only trace, a link."""
+"""The plugin of OpenCode and its fork Kilo: its payloads, the grammar of its patches, and its only trace, a link."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ from swarm_hook_core.patch import PatchUnreadable
 from swarm_hook_core.patch_headers import changes_by_headers
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
-from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
+from swarm_mcp.runtimes.opencode import OpenCode
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=["opencode", "kilo"])
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.mark.parametrize(
@@ -33,22 +38,22 @@ pytestmark = pytest.mark.slow
         ("PreToolUse.mcp__files__write_file", "n.md"),
     ],
 )
-def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
+def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(name: str, repo: Path, payload: str, locked: str):
     call = {**captured("opencode", payload, repo), "session_id": new_session()}
-    assert run("opencode", "pre_tool_use", call).out == ""
+    assert run(name, "pre_tool_use", call).out == ""
     peer_locks(repo, repo / locked)
-    assert str(repo / locked) in run("opencode", "pre_tool_use", call).reason
+    assert str(repo / locked) in run(name, "pre_tool_use", call).reason
 
 
-def test_a_session_comes_and_goes_with_its_sub_agents(repo: Path):
+def test_a_session_comes_and_goes_with_its_sub_agents(name: str, repo: Path):
     session = new_session()
 
-    def told(hook: str, name: str) -> str:
-        ran = run("opencode", hook, {**captured("opencode", name, repo), "session_id": session})
+    def told(hook: str, payload: str) -> str:
+        ran = run(name, hook, {**captured("opencode", payload, repo), "session_id": session})
         assert (ran.code, ran.err) == (0, "")
         return ran.out
 
-    assert "is registered as `opencode " in told("session_start", "SessionStart.startup")
+    assert f"is registered as `{name} " in told("session_start", "SessionStart.startup")
     assert captured("opencode", "SubagentStart", repo)["agent_id"] in told("subagent", "SubagentStart")
     assert told("turn", "UserPromptSubmit") == told("post_tool_use", "PostToolUse.bash") == ""
     assert told("subagent", "SubagentStop") == told("turn", "Stop") == ""
@@ -86,19 +91,21 @@ def test_a_patch_that_names_no_file_cannot_be_read(text: str):
 
 
 @pytest.mark.parametrize("given", [None, [], {}, {"filePath": 1}, {"filePath": " "}, {"patchText": "x"}, "notes.md"])
-def test_a_call_that_names_no_file_is_said_to_be_unreadable(given: Any):
+def test_a_call_that_names_no_file_is_said_to_be_unreadable(name: str, given: Any):
     with pytest.raises(ValueError, match="p"):
-        hook_config("opencode").extract_paths(given)
+        hook_config(name).extract_paths(given)
 
 
 class Place:
-    """OpenCode's folder of settings, and a bundle beside it."""
+    """The client's folder of settings, and a bundle beside it."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, name: str):
         self.marketplace = folder / "marketplace"
         bundle.write(self.marketplace)
-        self.link = link()
-        self.settings = self.link.parent.parent / "opencode.jsonc"
+        client = runtime(name)
+        assert isinstance(client, OpenCode)
+        self.client, self.link = client, client.link()
+        self.settings = self.link.parent.parent / f"{name}.jsonc"
         self.settings.parent.mkdir(parents=True)
         self.settings.write_text('{ // mine\n  "mcp": {},\n}\n')
 
@@ -108,21 +115,21 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path, name: str) -> Place:
+    return Place(tmp_path, name)
 
 
 def install(place: Place) -> list[str]:
     steps = Steps()
-    assert runtime("opencode").install(place.marketplace, steps).root == place.marketplace
+    assert place.client.install(place.marketplace, steps).root == place.marketplace
     return steps.done
 
 
 def test_it_is_one_link_which_goes_again(place: Place):
-    client, before = runtime("opencode"), place.files()
+    client, before = place.client, place.files()
     assert not client.traces() and client.version() == ""
     assert len(install(place)) == 2 and install(place) == []
-    assert place.link.read_bytes() == (place.marketplace / PLUGIN_FILE).read_bytes()
+    assert place.link.read_bytes() == (place.marketplace / place.client.needed).read_bytes()
     assert client.traces() and client.version() == bundle.__version__
     plugin, start = client.look(place.marketplace, Steps()).findings
     assert plugin.status == "ok" and "npm" in start.message
@@ -139,20 +146,20 @@ def test_other_plugins_stay_and_one_of_our_name_is_left_alone(place: Place):
     before = place.files()
     with pytest.raises(ClientFailed, match="not ours"):
         install(place)
-    runtime("opencode").uninstall(Steps())
+    place.client.uninstall(Steps())
     assert place.files() == before
     place.link.unlink()
     install(place)
-    runtime("opencode").uninstall(Steps())
+    place.client.uninstall(Steps())
     assert os.listdir(place.link.parent) == ["mine.js"]
 
 
 def test_a_link_to_a_bundle_that_has_gone_is_told_and_led_elsewhere(place: Place, tmp_path: Path):
-    client, old = runtime("opencode"), tmp_path / "old"
+    client, old = place.client, tmp_path / "old"
     shutil.copytree(place.marketplace, old)
     place.link.parent.mkdir()
-    place.link.symlink_to(old / PLUGIN_FILE)
+    place.link.symlink_to(old / place.client.needed)
     shutil.rmtree(old)
     found, _start = client.look(place.marketplace, Steps()).findings
     assert found.status == "fail" and str(old) in found.message
-    assert install(place) and place.link.resolve() == (place.marketplace / PLUGIN_FILE).resolve()
+    assert install(place) and place.link.resolve() == (place.marketplace / place.client.needed).resolve()

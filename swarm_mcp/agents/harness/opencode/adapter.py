@@ -22,7 +22,8 @@ from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, words_of
 from swarm_mcp.runtimes.links import leads_to
-from swarm_mcp.runtimes.opencode import PLUGIN_FILE, link
+from swarm_mcp.runtimes.opencode import PLUGIN_FILE
+from swarm_mcp.runtimes.opencode import OpenCode as Client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
         return f"Use the skill {name}."
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
-        base = str(link().parent.parent)  # its own commands are started by --command, not by a prompt
+        base = str(Client().link().parent.parent)  # its own commands are started by --command, not by a prompt
         mine = os.path.expanduser("~")
         folders = (os.path.join(cwd, ".opencode"), base, *(os.path.join(f, n) for f in (cwd, mine) for n in _SHARED))
         return [CommandPlace(os.path.join(folder, name)) for folder in folders for name in ("skills", "skill")]
@@ -117,7 +118,7 @@ def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str,
         "mcp": {name: _server(name, query, hidden) for name in names},
         "skills": {"paths": [*query.skills]},
     }
-    if leads_to(link(), PLUGIN_FILE) is None:  # loaded twice, each call would be checked twice
+    if leads_to(Client().link(), PLUGIN_FILE) is None:  # loaded twice, each call would be checked twice
         config["plugin"] = [(plugin_folder() / PLUGIN_FILE).as_uri()]
     if query.append_system_prompt:
         config["instructions"] = [_written(folder / "append.md", query.append_system_prompt)]
