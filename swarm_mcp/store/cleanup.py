@@ -129,13 +129,14 @@ def _some(db: Database) -> bool:
 
 def _drop_old_journals(tx: Transaction) -> None:
     """Remove the journals of sessions that have gone (``swarm_hook_core.traces``), and old words of prompts."""
-    from swarm_hook_core import prompts
     from swarm_hook_core.traces import traces_dir
 
-    prompts.prune(time.time())
     if not os.path.isdir(traces_dir()):
         return
+    from swarm_hook_core import prompts
     from swarm_hook_core.traces.pruning import prune
+
+    prompts.prune(time.time())
 
     def is_known(runtime: str, session_id: str) -> bool:
         sql = "SELECT 1 FROM swarm_sessions WHERE runtime = ? AND session_id = ?"
