@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.first_look import HANDED_OVER, ME, PEER, TIMED_BY_THE_KERNEL, Scene, not_a_pipe
+from swarm_hook_core.traces.versions.own_files import TICK_NS
 
 FILES = ("notes.md", "other.md", "sub/deep.md", "real/file.md")
 LINKS = {"link.md": "notes.md", "linked": "real"}
@@ -127,6 +128,7 @@ class Shared(Scene):
         Raises Late if the machine was too busy, and AssertionError for a difference.
         """
         before, rows = files_below(self.state), self._rows()
+        self._outlast_tick()
         begun_ns = time.time_ns()
         status, _why = self.looks(payload)
         if status == HANDED_OVER:
@@ -143,6 +145,17 @@ class Shared(Scene):
         assert answer == (0, ""), (payload, answer)
         assert left == expected, (payload, _difference(left, expected))
         return True
+
+    def _outlast_tick(self) -> None:
+        """Wait until the newest change of a file is more than a tick old: one of two looks may find it younger."""
+        changed = [
+            os.lstat(os.path.join(base, name)).st_ctime_ns
+            for top in (self.work, self.other)
+            for base, folders, files in os.walk(top)
+            for name in (*folders, *files)
+        ]
+        while time.time_ns() <= max(changed) + 2 * TICK_NS:
+            time.sleep(0.005)
 
     def _rows(self) -> list[Any] | None:
         """Return the rows of the store; None while its file cannot be read."""
