@@ -203,12 +203,12 @@ def steal(
     claimed.adopt(db)
     before = [row for row in lock_finder.meeting(db, reach) if row.instance_id != instance.id]
     if not force:
-        taken = [row for row in before if lock_rows.is_void(db, row)]
+        void = [row for row in before if lock_rows.is_void(db, row)]
         (lock,) = locks.acquire_all(db, instance, wanted)
         with db.writing() as tx:
-            for row in taken:
+            for row in void:
                 _note_theft(tx, instance, row, reason, forced=False)
-        return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in taken]}
+        return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in void]}
     taken: list[Lock] = []
     while True:
         lock = _take_by_force(db, instance, wanted, reason, taken)

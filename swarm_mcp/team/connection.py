@@ -38,7 +38,8 @@ SETTINGS = {
     "keepalives_idle": 5,  # s
     "keepalives_interval": 2,
     "keepalives_count": 2,
-    "options": "-c default_transaction_isolation=read\\ committed -c statement_timeout=15000",
+    # A caller gives up after 2 s, unseen by a server that waits for a row: without a limit such connections pile up.
+    "options": "-c default_transaction_isolation=read\\ committed -c statement_timeout=15000 -c lock_timeout=4000",
 }
 # libpq says these only in words. They do not pass by themselves, as a server that is away does.
 _FOR_GOOD = (

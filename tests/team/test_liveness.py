@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import psycopg
 import pytest
 
 from swarm_hook_core import clock
@@ -414,6 +415,15 @@ def test_a_server_that_is_away_or_silent_is_told(new_engine, machine_of, reposit
         new_engine.kill()
         with pytest.raises(TeamUnreachable):
             one.server.beat(repository, one.version, one.mark, seconds=server.SECONDS)
+
+
+def test_a_call_waits_for_others_no_longer_than_its_caller_for_it(machine, team, repository):
+    machine("one")
+    row = "SELECT 1 FROM swarm_team.repositories WHERE name = %s FOR UPDATE"
+    with connect(team) as holder, connect(team) as late, holder.transaction():
+        holder.execute(row, (repository,))
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            late.execute(row, (repository,))
 
 
 def test_listening_tells_of_changes_of_others(machine, repository):

@@ -41,7 +41,7 @@ class Engine:
         self.environment = environment or {}
         self._server: subprocess.Popen | None = None
 
-    def create(self, *settings_: str) -> Engine:
+    def create(self) -> Engine:
         self.data.mkdir(parents=True, exist_ok=True)
         self._run(
             "initdb",
@@ -56,7 +56,7 @@ class Engine:
             "--no-sync",
         )
         with (self.data / "postgresql.conf").open("a") as settings:
-            settings.write("\n".join((*SETTINGS, *settings_)) + "\n")
+            settings.write("\n".join(SETTINGS) + "\n")
         with (self.data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 10.0.0.0/8 trust\n")
         return self

@@ -83,9 +83,6 @@ class ServerMachine:
             except SwarmError:
                 return  # the comparison does it
 
-    def has_joined(self) -> bool:
-        return bool(self._joined)
-
     def look(self, file: str) -> tuple[float, set[str]]:
         with self._state:
             theirs = {row["session"] for row in self._remote.values() if reaches(_place(row), file)}
