@@ -81,7 +81,7 @@ class Cover:
 
 
 def covered_below(
-    starts: Iterable[tuple[Cover, str, set[int]]], most: int = ENTRIES, seconds: float = SECONDS
+    starts: Iterable[tuple[Cover, str, set[int]]], seconds: float = SECONDS
 ) -> Iterator[tuple[str, Cover]]:
     """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
@@ -103,7 +103,7 @@ def covered_below(
         with entries:
             for entry in entries:
                 seen += 1
-                if seen > most or (seen % 32 == 1 and time.monotonic() > end):
+                if seen > ENTRIES or (seen % 32 == 1 and time.monotonic() > end):
                     left = {id(cover): cover for _, some in [(folder, there), *waiting] for cover, _ in some}
                     yield from (("", cover) for cover in left.values())
                     return

@@ -111,16 +111,17 @@ def runs_app_server(pid: int) -> bool:
     return "app-server" in words[1:4]
 
 
-def ancestors(limit: int = 24, below: int = 0) -> "Iterator[int]":
-    """Pids above this process, or above process `below`, nearest first."""
+def ancestors(below: int = 0) -> "Iterator[int]":
+    """Pids above this process, or above process `below`, nearest first; at most 24."""
     if below:
         pid = parent_of(below)
     else:
         pid = os.getppid()
-    while pid > 1 and limit:
+    for _ in range(24):
+        if pid <= 1:
+            return
         yield pid
         pid = parent_of(pid)
-        limit -= 1
 
 
 KEEPER = "swarm-keeper"  # the name of the process that keeps the processes of a run (Linux)

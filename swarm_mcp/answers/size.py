@@ -73,11 +73,11 @@ def shortened(row: dict[str, Any], most: int = ROWS_BYTES, measure: Measure = se
     return fitted(row, most // PARTS, measure)
 
 
-def text_fitted(text: str, most: int = ANSWER_BYTES) -> str:
-    """Return a text of at most about `most` bytes: the beginning, and how many characters the whole has."""
-    if len(text.encode("utf-8", "surrogatepass")) <= most:
+def text_fitted(text: str) -> str:
+    """Return a text of at most about ANSWER_BYTES: the beginning, and how many characters the whole has."""
+    if len(text.encode("utf-8", "surrogatepass")) <= ANSWER_BYTES:
         return text
-    return f"{_beginning(text, most - 100, sent)} ... ({len(text)} characters)"
+    return f"{_beginning(text, ANSWER_BYTES - 100, sent)} ... ({len(text)} characters)"
 
 
 # ------------------------------------------------------------------------ cutting

@@ -123,10 +123,10 @@ class Reaper:
             pass  # the shell was ended by another process: the groups go on without it
 
 
-def wait_or_kill(process: subprocess.Popen[Any], seconds: float = 5) -> None:
+def wait_or_kill(process: subprocess.Popen[Any]) -> None:
     """Wait for a helper of ours that is about to end; kill it if it was stopped."""
     try:
-        process.wait(seconds)
+        process.wait(5)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -401,7 +401,7 @@ class Attempt(NamedTuple):
     is_notice: bool = False
 
 
-def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
+def of_denial(denial: Denial, tool: str, cwd: str) -> Attempt:
     """Return the attempt that a check has refused, by `tool` in the folder `cwd`."""
     held, loss = denial.held, denial.loss
     if loss is None:
@@ -409,7 +409,7 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
             fence = held.fence
         else:
             fence = None
-        return Attempt(tool, denial.path, cwd, agent, fence, times=denial.times)
+        return Attempt(tool, denial.path, cwd, fence=fence, times=denial.times)
     told: dict[str, Any] = {
         "why": loss.why,
         "deed": loss.deed,
@@ -418,7 +418,7 @@ def of_denial(denial: Denial, tool: str, cwd: str, agent: str = "") -> Attempt:
     }
     said = denial.reason.partition("\n")[0][:LONGEST_WORDS]
     also = tuple(loss.also[:MOST_ALSO])
-    return Attempt(tool, denial.path, cwd, agent, times=denial.times, also=also, said=said, **told)
+    return Attempt(tool, denial.path, cwd, times=denial.times, also=also, said=said, **told)
 
 
 def of_request(instance: Session, wanted: LockRequest) -> Attempt:

@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_mcp.domain.session import Session
 
-STRANGER = "a session of another identity"
-
 
 def without_walls() -> bool:
     """Return True if ``SWARM_MCP_ALLOW_CROSS_IDENTITY`` lifts the barriers between identities."""

@@ -76,7 +76,6 @@ PROTOCOL = 1  # of this module; the server says its own in `Hello`
 MARGIN = 0.02  # of a lease: how much slower than the server's our clock may run
 MIRROR_LEASE = 5.0  # seconds; beats come each third of it
 SESSION_LEASE = 60.0
-MOST_WANTS = 200  # in one call
 MOST_CHANGES = 500  # in one answer, and fewer where they are large; `more` says that there are more
 DOCUMENTS_SCHEMA = 2  # the first that has them
 MOST_BODY = 128 * 1024  # bytes of a document's body, as JSON

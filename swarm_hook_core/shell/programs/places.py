@@ -14,7 +14,7 @@ from swarm_hook_core.shell.words import text_braces
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits
@@ -285,10 +285,10 @@ def directly_in(root: str | None, admits_name: Admits) -> Admits:
     return admits
 
 
-def with_endings(
-    endings: Iterable[str],
-    unsure_in: Sequence[str] = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target"),
-) -> Admits:
+SKIPPED = ("node_modules", ".git", ".venv", "venv", "__pycache__", "vendor", "target")  # by many tools that walk a tree
+
+
+def with_endings(endings: Iterable[str]) -> Admits:
     """Return the predicate: names with one of `endings` (``.py``, or a whole name). None in folders that tools skip."""
     endings = tuple(endings)
 
@@ -296,7 +296,7 @@ def with_endings(
         if not path.endswith(endings):
             return False
         parts = path.split("/")
-        if any(folder in parts for folder in unsure_in):
+        if any(folder in parts for folder in SKIPPED):
             return None
         return True
 

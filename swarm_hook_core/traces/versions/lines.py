@@ -70,9 +70,6 @@ class Line:
         """The one author; None for a committed line, or for several possible authors."""
         return self.authors[0] if len(self.authors) == 1 else None
 
-    def may_be_by(self, runtime: str, session_id: str) -> bool:
-        return any(author.session == (runtime, session_id) for author in self.authors)
-
 
 class Change:
     """One place where the file differs from the last commit.
@@ -94,10 +91,6 @@ class Change:
     def authors(self) -> list[Author]:
         """All that may have taken part, without repeats."""
         return list(dict.fromkeys(author for line in (*self.removed, *self.added) for author in line.authors))
-
-    def is_only_by(self, runtime: str, session_id: str) -> bool:
-        """Return True if this session alone made the whole change."""
-        return all(author.session == (runtime, session_id) for author in self.authors)
 
 
 def lines_of(path: str) -> list[Line]:

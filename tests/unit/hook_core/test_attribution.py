@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.traced import Player, git
 from support.world import some_time_passes
 
@@ -15,7 +16,7 @@ from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import journal, keeping, seen
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
-from swarm_hook_core.traces.versions.lines import NoLines, changes_by, changes_of, lines_of
+from swarm_hook_core.traces.versions.lines import Change, Line, NoLines, changes_by, changes_of, lines_of
 from swarm_hook_core.traces.versions.stored import versions_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
@@ -28,6 +29,11 @@ def owners(file: Path, *players: Player) -> list[str]:
         f"{line.text.decode().strip()}={'|'.join(names.get(one.session_id, '?') for one in line.authors) or '-'}"
         for line in lines_of(str(file))
     ]
+
+
+def sessions(found: Change | Line) -> set[str]:
+    """The sessions that may have made a change, or a line."""
+    return {author.session_id for author in found.authors}
 
 
 def test_a_session_alone(work: Path) -> None:
@@ -220,7 +226,7 @@ def test_a_patch_that_deletes_a_file_has_removed_its_lines(is_made: bool, work: 
         assert owners(file, me) == ["PERSON=?"]
     (change,) = changes_of(str(file))
     assert len(change.removed) == 3
-    assert all(line.may_be_by("codex", me.session_id) for line in change.removed)
+    assert all(me.session_id in sessions(line) for line in change.removed)
 
 
 COMMANDS = {
@@ -232,7 +238,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_of_a_session_alone_is_the_only_author_of_its_lines(name: str, work: Path, monkeypatch) -> None:
+def test_a_command_of_a_session_alone_is_the_only_author_of_its_lines(name: str, work: Path) -> None:
     (work / "gen.sh").write_text("#!/bin/sh\necho MINE >> notes.md\n")
     (work / "gen.sh").chmod(0o755)
     me, file = Player("claude-code", work), work / "notes.md"
@@ -259,10 +265,10 @@ BESIDE = {
 @pytest.mark.parametrize("way", ["a command", "a tool without a known input"])
 @pytest.mark.parametrize("when", BESIDE)
 def test_beside_another_session_s_unread_command_either_may_have_written(
-    when: str, way: str, work: Path, monkeypatch: pytest.MonkeyPatch
+    when: str, way: str, work: Path, limits: Limits
 ) -> None:
-    monkeypatch.setattr(seen, "APART_NS", 0)  # no call runs beside another one of its session
-    monkeypatch.setattr(keeping, "LONGEST_INPUT", 0)
+    limits(seen, APART_NS=0)  # no call runs beside another one of its session
+    limits(keeping, LONGEST_INPUT=0)
     me, peer, file = Player("claude-code", work), Player("claude-code", work), work / "notes.md"
     peer.edits("other.md", "alpha", "x")
     peer.runs("ls")
@@ -338,10 +344,10 @@ def test_what_a_session_removed_and_replaced(work: Path) -> None:
     peer.edits("notes.md", "alpha\n", "")
     me.edits("notes.md", "gamma", "DELTA")
     one, two = changes_of(str(file))
-    assert [line.text for line in one.removed] == [b"alpha\n"] and one.is_only_by("codex", peer.session_id)
+    assert [line.text for line in one.removed] == [b"alpha\n"] and sessions(one) == {peer.session_id}
     assert [line.text for line in (*two.removed, *two.added)] == [b"gamma\n", b"DELTA\n"]
     assert (one.old, one.new, two.old, two.new) == (0, 0, 2, 1)
-    assert two.is_only_by("codex", me.session_id) and not two.is_only_by("codex", peer.session_id)
+    assert sessions(two) == {me.session_id}
     assert list(changes_by("codex", me.session_id, str(work))) == [str(file)]
     assert [change.old for change in changes_by("codex", peer.session_id, str(work))[str(file)]] == [0]
 
@@ -361,7 +367,7 @@ def test_a_committed_line_may_have_been_removed_by_a_later_call_without_a_versio
     git(work, "commit", "-qam", "a part")
     me.edits("notes.md", "two", "three")
     (change,) = changes_of(str(file))
-    assert [line.text for line in change.removed] == [b"two\n"] and change.removed[0].may_be_by("codex", me.session_id)
+    assert [line.text for line in change.removed] == [b"two\n"] and me.session_id in sessions(change.removed[0])
 
 
 def test_a_moved_file_keeps_the_owners_of_its_lines(work: Path) -> None:
@@ -436,19 +442,19 @@ def test_a_command_with_unknown_files_may_have_written_while_it_ran(work: Path) 
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-def test_a_late_write_is_the_session_s_if_its_input_is_known(is_known: bool, work: Path, monkeypatch) -> None:
+def test_a_late_write_is_the_session_s_if_its_input_is_known(is_known: bool, work: Path, limits) -> None:
     if not is_known:
-        monkeypatch.setattr(keeping, "LONGEST_INPUT", 0)
+        limits(keeping, LONGEST_INPUT=0)
     me, file = Player("codex", work), work / "notes.md"
     me.edits("notes.md", "alpha", "ONE")
     assert owners(file, me)[0] == "ONE=0"
-    monkeypatch.setattr(acts, "OWN_NS", -(10**9))  # the write seems to be late
+    limits(acts, OWN_NS=-(10**9))  # the write seems to be late
     assert owners(file, me)[0] == ("ONE=0" if is_known else "ONE=0|?")
 
 
 @pytest.mark.parametrize("is_another", [True, False])
-def test_a_command_that_redirects_hides_no_change_before_it(is_another: bool, work: Path, monkeypatch) -> None:
-    monkeypatch.setattr(seen, "APART_NS", 0)  # the second call is no parallel one
+def test_a_command_that_redirects_hides_no_change_before_it(is_another: bool, work: Path, limits) -> None:
+    limits(seen, APART_NS=0)  # the second call is no parallel one
     me, file = Player("codex", work), work / "notes.md"
     me.edits("notes.md", "alpha", "ONE")
     me.runs("true")
@@ -464,9 +470,9 @@ def test_a_command_that_redirects_hides_no_change_before_it(is_another: bool, wo
     assert "?" in found[1] and "1" not in found[1], "`true` may have done it, too: its end is not known"
 
 
-def test_without_a_noted_end_a_command_is_over_soon(work: Path, monkeypatch) -> None:
+def test_without_a_noted_end_a_command_is_over_soon(work: Path, limits) -> None:
     me, file = Player("copilot", work), work / "notes.md"
     me.runs("sed -i s/alpha/ONE/ notes.md")
     assert owners(file, me)[0] == "ONE=0"
-    monkeypatch.setattr(acts, "OWN_NS", -(10**9))  # the change seems to be late
+    limits(acts, OWN_NS=-(10**9))  # the change seems to be late
     assert owners(file, me)[0] == "ONE=0|?"

@@ -152,10 +152,10 @@ def test_a_folder_that_goes_into_the_pattern_s_own_is_met(ground: Ground, repo: 
     assert scene.judged("rm -rf src/deep").denial is None
 
 
-def test_a_folder_too_large_to_look_through_may_hold_anything(ground: Ground, repo: Path, monkeypatch) -> None:
+def test_a_folder_too_large_to_look_through_may_hold_anything(ground: Ground, repo: Path, limits) -> None:
     scene = beside(ground, repo, "src/**/*.sql")
     (repo / "src/a.sql").unlink()
-    monkeypatch.setattr(pattern_match.covered_below, "__defaults__", (1, 5.0))
+    limits(pattern_match, ENTRIES=1)
     verdict = scene.judged("rm -rf src")
     assert verdict.denial is None and [held.pattern for held in verdict.watched] == ["src/**/*.sql"]
     assert "there is more in that folder than could be looked through" in verdict.notice
