@@ -119,6 +119,10 @@ def verified(client: str) -> Verified:
 
 def write_verified(client: str, folder: Path) -> None:
     """Name the last release in the client's declaration, for `doctor` and the table in docs/clients.md."""
-    said = ", ".join(json.dumps(text, ensure_ascii=False) for text in verified(client) if text)
+    last = verified(client)
+    said = f"{json.dumps(last.version)}, {json.dumps(last.date)}"
+    if last.changed:
+        texts = (json.dumps(text, ensure_ascii=False) for text in re.split(r"(?<=; )", last.changed))
+        said += "," + "".join(f"\n            {text}" for text in texts)
     path = folder / "swarm_mcp" / "runtimes" / f"{client.replace('-', '_')}.py"
     path.write_text(re.sub(r"Verified\([^)]*\)", lambda _found: f"Verified({said})", path.read_text(), count=1))
