@@ -43,7 +43,7 @@ class Live:
         assert code == 0, f"the client exited {code}"
 
     def interrupt(self) -> None:
-        """SIGINT as a terminal sends it: to the client, what launched it and all that they started."""
+        """SIGINT as a terminal sends it: to the whole process group."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def kill(self) -> None:

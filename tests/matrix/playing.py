@@ -80,7 +80,9 @@ def outcome(client: Client, family: Family, name: str) -> str:
 def _unanswered(client: Client) -> int:
     """Return how many checks of writes the client has given up so far."""
     faults = client.ground.home / ".local" / "state" / "swarm-mcp" / "faults.jsonl"
-    rows = map(json.loads, faults.read_text().splitlines()) if faults.exists() else ()
+    if not faults.exists():
+        return 0
+    rows = map(json.loads, faults.read_text().splitlines())
     return sum(row["hook"] == "pre_tool_use" and row["fault"] == NO_ANSWER for row in rows)
 
 

@@ -95,8 +95,8 @@ def _word(said: str) -> str:
 
 def page() -> str:
     """Return the text of the page: the last two releases of each client, and their differences."""
+    news: list[str] = []
     parts = [f"{HEAD}\n|client|release|model|{'|'.join(SCENARIOS)}|", f"|{'---|' * (len(SCENARIOS) + 3)}"]
-    news = []
     for client in dict.fromkeys(row.client for row in read()):
         for row in [row for row in read() if row.client == client][-2:]:
             for model, outcomes in row.outcomes.items():
@@ -104,7 +104,9 @@ def page() -> str:
                 title = runtime(client).title
                 parts.append(f"|{title}|{row.release}, {row.date}|{model}|{'|'.join(cells)}|")
         news += [f"- {runtime(client).title}, {line}" for line in differences(client)]
-    return "\n".join([*parts, *([""] if news else []), *news]) + "\n"
+    if news:
+        parts.append("")
+    return "\n".join([*parts, *news]) + "\n"
 
 
 def _cell(said: str) -> str:

@@ -202,7 +202,9 @@ def _sub_agent(played: Played) -> str:
     if runtime(client.name).coverage.subagents != YES:
         raise NotThere("no sub-agents, or each is a session of its own")
     client.ground.coordinator.peer_lock("notes.md")
-    change = client.change if client.name in EDITOR_BELOW else played.change
+    change = played.change
+    if client.name in EDITOR_BELOW:
+        change = client.change
     client.models.script("errand", *change("notes.md", "line one", "line two"))
     client.run("work", *_errand(client))
     if isinstance(client, Codex) and "spawn_agent" not in json.dumps(client.exchanges("work")[0].body):
@@ -347,7 +349,7 @@ def _leaves_no_lock(played: Played, end: Callable[[Live], None]) -> str:
 def _code_mode(played: Played) -> str:
     """Writes inside a script that the model wrote are denied, and the script goes on.
 
-    What a command was found to have changed is told where the script shows only its exit status.
+    A breach by a command is told even if the script shows only the exit status.
     """
     client = played.client
     if not played.family.code_mode:
@@ -355,7 +357,9 @@ def _code_mode(played: Played) -> str:
     if isinstance(client, ClaudeCode):
         said = client.run("work", client.shell("true"), extra=client.scripting).out
         refused = re.search(r"Code Mode \(experimental\) isn't available: ([^\n]+?)\. ", said)
-        raise NotThere(refused[1]) if refused else NotImplementedError("its scripts are not driven")
+        if refused:
+            raise NotThere(refused[1])
+        raise NotImplementedError("its scripts are not driven")
     assert isinstance(client, (Codex, Pi))
     calls = [*played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")]
     calls.append(client.shell("echo x > notes.md"))

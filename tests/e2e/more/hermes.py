@@ -77,4 +77,4 @@ mcp_servers: {{}}
         return [{"name": f"mcp__{server.replace('-', '_')}__{tool}", "input": arguments}]
 
     def session_in(self, stream: str) -> str:
-        return ""  # its output names none that it would resume
+        return ""  # not in its output
