@@ -35,7 +35,7 @@ class Cline(InPlace):
     title = "Cline"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("3.0.65", "2026-11-23"),
+        verified=Verified("3.0.65", "2026-11-27"),
     )  # fmt: skip
     shell_tool = "run_commands"
     needed = PLUGIN_FILE

@@ -29,7 +29,7 @@ class OpenCode(InPlace):
     title = "OpenCode"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.18.33", "2026-11-23"),
+        verified=Verified("1.18.33", "2026-11-27"),
     )  # fmt: skip
     needed = PLUGIN_FILE
     shell_tool = "bash"

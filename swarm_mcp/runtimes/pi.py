@@ -31,7 +31,9 @@ class Pi(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES,
         subagents="no: it has none", told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.6.0", "2026-11-27"),
+        verified=Verified("1.6.0", "2026-11-27",
+            "scripted, another server: not there before, now held; "
+            "scripted, code mode: not there before, now held"),
     )  # fmt: skip
     thing = "package"
     needed = f"{FOLDER}/index.ts"

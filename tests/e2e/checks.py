@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .client import Client
+from .client import Call, Client
 from .coordinator import PEER_NAME
 from .ground import FILES
 
 NOTE = "careful surgery"
+# The written name is encoded, and so appears nowhere in it.
+OPAQUE = "import base64, pathlib\npathlib.Path(base64.b64decode(b'bm90ZXMubWQ=').decode()).write_text('spoilt\\n')\n"
 WHAT_TO_DO = re.compile(r"release|message|other work|elsewhere", re.IGNORECASE)
 
 
@@ -45,3 +47,21 @@ def assert_text(client: Client, file: str, text: str) -> None:
 
 def _told(client: Client) -> dict[str, list[str]]:
     return {script: [result[:300] for result in client.results(script)] for script in client.models.scripts}
+
+
+def play_a_compaction(client: Client, first: list[Call], second: list[Call]) -> None:
+    """A session is compacted between two lists of calls. The last call writes notes.md, locked meanwhile, and is denied.
+
+    It is the same instance before and after.
+    """
+    coordinator = client.ground.coordinator
+    with client.interactive() as terminal:
+        client.turn(terminal, "first", *first, *client.enough_to_compact())
+        before = coordinator.sessions()
+        coordinator.peer_lock("notes.md")
+        terminal.enter("/compact")
+        terminal.wait_for(client.compacted, 60)
+        client.turn(terminal, "second", *second)
+        after = coordinator.sessions()
+    assert_denied(client, "second", "notes.md")
+    assert len(before) == 1 and [s["id"] for s in before] == [s["id"] for s in after], (before, after)

@@ -43,7 +43,7 @@ class Live:
         assert code == 0, f"the client exited {code}"
 
     def interrupt(self) -> None:
-        """SIGINT as a terminal sends it: to the client, what launched it and all that they started."""
+        """SIGINT as a terminal sends it: to the whole process group."""
         os.killpg(self.process.pid, signal.SIGINT)
 
     def kill(self) -> None:
@@ -210,8 +210,8 @@ class Client:
         return "\n".join(_strings(exchanges[0].body))
 
     def offers(self, script: str, tool: str) -> bool:
-        """Return True if the first request of `script` has a tool of this name."""
-        return f'"name": "{tool}"' in json.dumps(self.exchanges(script)[0].body.get("tools"))
+        """Return True if the requests of `script` have a tool of this name."""
+        return any(f'"name": "{tool}"' in json.dumps(exchange.body.get("tools")) for exchange in self.exchanges(script))
 
     def call_seconds(self, script: str) -> list[float]:
         """For each answer of the model, the seconds until the client came back with results."""

@@ -10,8 +10,8 @@ from support.requirement import requirement
 
 from swarm_hook_core.naming import holder_name
 
-from .checks import assert_denied, assert_text
-from .client import Call, Client
+from .checks import assert_denied, assert_text, play_a_compaction
+from .client import Client
 from .coordinator import PEER_NAME
 from .ground import IDENTITY, wait_for
 from .models import Step, play
@@ -218,24 +218,6 @@ def test_a_turn_that_the_service_has_broken_off_is_over_once_the_client_waits(cl
         assert gate.wait_reached() and states() == [("working",)]
         gate.open()
         assert wait_for(lambda: states() == [("idle",)], 20), terminal.screen()
-
-
-def play_a_compaction(client: Client, first: list[Call], second: list[Call]) -> None:
-    """A session is compacted between two lists of calls. The last call writes notes.md, locked meanwhile, and is denied.
-
-    It is the same instance before and after.
-    """
-    coordinator = client.ground.coordinator
-    with client.interactive() as terminal:
-        client.turn(terminal, "first", *first, *client.enough_to_compact())
-        before = coordinator.sessions()
-        coordinator.peer_lock("notes.md")
-        terminal.enter("/compact")
-        terminal.wait_for(client.compacted, 60)
-        client.turn(terminal, "second", *second)
-        after = coordinator.sessions()
-    assert_denied(client, "second", "notes.md")
-    assert len(before) == 1 and [s["id"] for s in before] == [s["id"] for s in after], (before, after)
 
 
 def test_compacting_changes_nothing(client: Client) -> None:

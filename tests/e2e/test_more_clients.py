@@ -17,7 +17,7 @@ import pytest
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.coverage import YES, Coverage
 
-from .checks import assert_denied, assert_text, assert_untouched
+from .checks import OPAQUE, assert_denied, assert_text, assert_untouched
 from .client import Call, Client
 from .clients import ClaudeCode
 from .ground import Ground, Lacking, sweep, wait_for
@@ -26,7 +26,6 @@ from .models import play
 from .more import NAMES, OtherClient, ground_for, other_client
 from .played_peer import PlayedPeer
 from .test_fail_open import Broken, no_command_line, store_held_by_another, store_is_garbage
-from .test_shell_writes import OPAQUE
 
 CHANGE = ("notes.md", "line one", "line two")
 # The clients of one worker stay in it: each is installed once.

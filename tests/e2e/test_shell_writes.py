@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .checks import assert_denied, assert_text, assert_untouched
+from .checks import OPAQUE, assert_denied, assert_text, assert_untouched
 from .client import Client
 from .ground import wait_for
 from .other_server import calls_of
@@ -31,8 +31,6 @@ READS = (
     "sed -n '1,5p' notes.md | tee /dev/null",
     "find . -name '*.md' -not -path './.git/*' | xargs wc -l",
 )
-# The written name is encoded, and so appears nowhere in it.
-OPAQUE = "import base64, pathlib\npathlib.Path(base64.b64decode(b'bm90ZXMubWQ=').decode()).write_text('spoilt\\n')\n"
 
 
 @pytest.mark.promise("the effect counts, not the tool")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,8 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare with the rows, and write nothing")
     parser.add_argument("--folder", help="a folder that keeps the releases; without: one that is removed")
     given = parser.parse_args()
+    # A shell has its background jobs ignore it, and their children would, too: with a handler here they do not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     pinned = Path(os.environ["SWARM_E2E_CLIENTS"]).absolute()
     failed = False
     with tempfile.TemporaryDirectory() as scratch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from .scenarios import SCENARIOS, Family, NotThere, Played
 
 Outcomes = dict[str, dict[str, str]]  # a model's name -> a scenario -> how it went
 NOT_HELD, NOT_THERE, NOT_PLAYED = "NOT HELD", "not there", "not played"
+NO_ANSWER = "no answer within its time"  # a fault
 MOST = 300  # characters of a reason
 
 
@@ -60,16 +62,28 @@ def outcome(client: Client, family: Family, name: str) -> str:
     """Play a scenario; return ``held``, or one of the words above with the reason."""
     client.ground.renew()
     choose(client, family)
+    before = _unanswered(client)
     try:
         return SCENARIOS[name](Played(client, family))
     except NotThere as lacking:
         return f"{NOT_THERE}: {lacking}"
     except AssertionError as error:
+        if _unanswered(client) != before:  # on a busy machine: fails open, as it should
+            return f"{NOT_PLAYED}: a check had no answer within the client's time: {_said(error)}"
         return f"{NOT_HELD}: {_said(error)}"
     except Exception as error:  # the client did not start, say: nothing is known about the promise
         return f"{NOT_PLAYED}: {type(error).__name__}: {_said(error)}"
     finally:
         client.ground.end_processes()
+
+
+def _unanswered(client: Client) -> int:
+    """Return how many checks of writes the client has given up so far."""
+    faults = client.ground.home / ".local" / "state" / "swarm-mcp" / "faults.jsonl"
+    if not faults.exists():
+        return 0
+    rows = map(json.loads, faults.read_text().splitlines())
+    return sum(row["hook"] == "pre_tool_use" and row["fault"] == NO_ANSWER for row in rows)
 
 
 def _said(error: BaseException) -> str:

@@ -27,9 +27,8 @@ def families(client: str) -> list[Family]:
 
 def at_hand(client: str) -> Path:
     """Return the folder of a client's pinned release, as `version_in` takes it."""
-    kind = DATA[client]["package"].partition(":")[0]
-    at = "HERMES" if kind == "pypi" else "CLIENTS" if client in (*MAIN, "pi") else "MORE"
-    return Path(os.environ[f"SWARM_E2E_{at}"])
+    places = {**dict.fromkeys((*MAIN, "pi"), "CLIENTS"), "hermes": "HERMES"}
+    return Path(os.environ[f"SWARM_E2E_{places.get(client, 'MORE')}"])
 
 
 def version_in(folder: Path, client: str) -> str:

@@ -95,8 +95,8 @@ def _word(said: str) -> str:
 
 def page() -> str:
     """Return the text of the page: the last two releases of each client, and their differences."""
+    news: list[str] = []
     parts = [f"{HEAD}\n|client|release|model|{'|'.join(SCENARIOS)}|", f"|{'---|' * (len(SCENARIOS) + 3)}"]
-    news = []
     for client in dict.fromkeys(row.client for row in read()):
         for row in [row for row in read() if row.client == client][-2:]:
             for model, outcomes in row.outcomes.items():
@@ -104,7 +104,9 @@ def page() -> str:
                 title = runtime(client).title
                 parts.append(f"|{title}|{row.release}, {row.date}|{model}|{'|'.join(cells)}|")
         news += [f"- {runtime(client).title}, {line}" for line in differences(client)]
-    return "\n".join([*parts, *([""] if news else []), *news]) + "\n"
+    if news:
+        parts.append("")
+    return "\n".join([*parts, *news]) + "\n"
 
 
 def _cell(said: str) -> str:
@@ -119,6 +121,10 @@ def verified(client: str) -> Verified:
 
 def write_verified(client: str, folder: Path) -> None:
     """Name the last release in the client's declaration, for `doctor` and the table in docs/clients.md."""
-    said = ", ".join(json.dumps(text, ensure_ascii=False) for text in verified(client) if text)
+    last = verified(client)
+    said = f"{json.dumps(last.version)}, {json.dumps(last.date)}"
+    if last.changed:
+        texts = (json.dumps(text, ensure_ascii=False) for text in re.split(r"(?<=; )", last.changed))
+        said += "," + "".join(f"\n            {text}" for text in texts)
     path = folder / "swarm_mcp" / "runtimes" / f"{client.replace('-', '_')}.py"
     path.write_text(re.sub(r"Verified\([^)]*\)", lambda _found: f"Verified({said})", path.read_text(), count=1))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from e2e.checks import assert_denied, assert_text, assert_untouched
+from e2e.checks import OPAQUE, assert_denied, assert_text, assert_untouched, play_a_compaction
 from e2e.client import Call, Client, Live
 from e2e.clients import ClaudeCode, Codex
 from e2e.ground import wait_for
@@ -20,8 +20,6 @@ from e2e.more import OtherClient
 from e2e.other_server import SERVER, calls_of
 from e2e.pi import Pi
 from e2e.played_peer import PlayedPeer
-from e2e.test_lifecycle import play_a_compaction
-from e2e.test_shell_writes import OPAQUE
 
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.coverage import YES
@@ -29,7 +27,8 @@ from swarm_mcp.runtimes.coverage import YES
 BEFORE = "alpha\nbeta\ngamma\n"
 MINE = "MINE\nbeta\ngamma\n"
 SECONDS = 60  # until the end of a process has freed its locks
-NEW_FILES_ONLY = ("copilot",)  # the tool for whole files refuses one that is there
+NEW_FILES_ONLY = ("copilot", "cline")  # their tools for whole files refuse one that is there
+EDITOR_BELOW = ("cline",)  # its sub-agents have the tool of the other models, whatever the model
 HELD = "held"
 
 
@@ -203,7 +202,10 @@ def _sub_agent(played: Played) -> str:
     if runtime(client.name).coverage.subagents != YES:
         raise NotThere("no sub-agents, or each is a session of its own")
     client.ground.coordinator.peer_lock("notes.md")
-    client.models.script("errand", *played.change("notes.md", "line one", "line two"))
+    change = played.change
+    if client.name in EDITOR_BELOW:
+        change = client.change
+    client.models.script("errand", *change("notes.md", "line one", "line two"))
     client.run("work", *_errand(client))
     if isinstance(client, Codex) and "spawn_agent" not in json.dumps(client.exchanges("work")[0].body):
         raise NotThere("no tool that starts one")
@@ -347,15 +349,17 @@ def _leaves_no_lock(played: Played, end: Callable[[Live], None]) -> str:
 def _code_mode(played: Played) -> str:
     """Writes inside a script that the model wrote are denied, and the script goes on.
 
-    What a command was found to have changed is told where the script shows only its exit status.
+    A breach by a command is told even if the script shows only the exit status.
     """
     client = played.client
     if not played.family.code_mode:
         raise NotThere("its models call tools one by one")
     if isinstance(client, ClaudeCode):
-        said = client.run("work", client.shell("true"), extra=client.scripting).err
-        refused = re.search(r"Code Mode \(experimental\) isn't available: ([^\n]+?)\.", said)
-        raise NotThere(refused[1]) if refused else NotImplementedError("its scripts are not driven")
+        said = client.run("work", client.shell("true"), extra=client.scripting).out
+        refused = re.search(r"Code Mode \(experimental\) isn't available: ([^\n]+?)\. ", said)
+        if refused:
+            raise NotThere(refused[1])
+        raise NotImplementedError("its scripts are not driven")
     assert isinstance(client, (Codex, Pi))
     calls = [*played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")]
     calls.append(client.shell("echo x > notes.md"))

@@ -59,4 +59,4 @@ class Cline(OtherClient):
         return [{"name": "spawn_agent", "input": {"systemPrompt": f"You run an {name}.", "task": play(script)}}]
 
     def session_in(self, stream: str) -> str:
-        return ""  # its output names none that it would resume
+        return ""  # not in its output

@@ -73,10 +73,8 @@ mcp_servers: {{}}
         path.write_text(re.sub(r"(?m)^mcp_servers:.*\n", rf"\g<0>  {name}: {entry}\n", text, count=1))
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
-        """Return the call of a server's tool. With many such tools, Hermes calls all of them through one of its own."""
-        return [
-            {"name": "tool_call", "input": {"name": f"mcp__{server.replace('-', '_')}__{tool}", "arguments": arguments}}
-        ]
+        """Return the call of a server's tool. With far more such tools than ours Hermes has them called through one."""
+        return [{"name": f"mcp__{server.replace('-', '_')}__{tool}", "input": arguments}]
 
     def session_in(self, stream: str) -> str:
-        return ""  # its output names none that it would resume
+        return ""  # not in its output

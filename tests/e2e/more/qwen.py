@@ -44,7 +44,7 @@ class Qwen(OtherClient):
         return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}
 
     def look(self, path: str) -> list[Call]:
-        # It changes only files that the session has read, and what its shell shows does not count.
+        # It changes only files that this tool has read.
         return [{"name": "read_file", "input": {"file_path": self.absolute(path)}}]
 
     def change(self, path: str, old: str, new: str) -> list[Call]:
