@@ -142,7 +142,7 @@ class Ground:
         shutil.copytree(self.home, self.home + ".kept")
 
     def restore(self) -> None:
-        """Put the home back to where it was, the store in its own place: another file there is a loss, which is told."""
+        """Put the home back to where it was, the store in its own place: a hook tells of another file there."""
         kept = self.home + ".kept"
         for folder, folders, names in os.walk(self.home, topdown=False):
             at = os.path.join(kept, os.path.relpath(folder, self.home))

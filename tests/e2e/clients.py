@@ -155,7 +155,7 @@ trust_level = "trusted"
         return {"name": "apply_patch", "input": text}
 
     def script(self, code: str) -> Call:
-        """Return the call that runs JavaScript in which `tools` has the other tools, as `code_model` makes it."""
+        """Return the call of a script (JavaScript, with the other tools in `tools`), as `code_model` makes it."""
         return {"name": "exec", "input": code}
 
     def create(self, path: str, text: str) -> Call:

@@ -69,7 +69,7 @@ class Pi(Client):
         return [{"name": f"mcp__swarm__{tool}", "input": given} for tool, given in calls]
 
     def script(self, code: str) -> Call:
-        """Return the call that runs JavaScript in which `tools` has the other tools."""
+        """Return the call of a script: JavaScript, with the other tools in `tools`."""
         return {"name": "codemode", "input": {"code": code}}
 
     def in_script(self, call: Call) -> str:

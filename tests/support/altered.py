@@ -16,7 +16,7 @@ from swarm_hook_core import clock
 class Limits:
     """Sets limits of a module, or of the module of a name, until the test ends: ``limits(cleanup, AT_ONCE=3)``.
 
-    A limit is a number, or None for no limit, with a name in capitals at the top of its module. It is read at each use.
+    A limit is a number (None: no limit), with a name in capitals at the top of its module. It is read at each use.
     """
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ class Clocks:
         self._stopped: dict[str, int] = {}
 
     def ahead(self, **seconds: float) -> None:
-        """Set clocks by name: so many seconds ahead of the true one, or of the moment at which it was stopped."""
+        """Set clocks by name: so many seconds ahead of the true one, or of the moment of its stop."""
         for name, many in seconds.items():
             if name not in self._ahead:
                 self._take_over(name)

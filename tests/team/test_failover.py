@@ -47,7 +47,7 @@ def at_end() -> Iterator[list[Engine]]:
 
 
 def both(first: Engine, second: Engine) -> str:
-    """Return the name of two servers of which one leads, as a machine is given it."""
+    """Return the address of two servers, a leader and its replica, as a machine is given it."""
     return f"host=127.0.0.1,127.0.0.1 port={first.port},{second.port} user=postgres dbname=postgres"
 
 
@@ -203,7 +203,7 @@ def test_a_backup_may_be_put_back_twice(
         one.hello()
         cut_off.server.close()
         answer = one.acquire("s1", "held")
-        assert answer.get("why") == protocol.GRACE, answer  # another may hold what this server has not heard of
+        assert answer.get("why") == protocol.GRACE, answer  # this server may not have heard of a lock
         cut_off.hello()
         held = cut_off.get("s2", want("held", again=True))
         assert held["fences"][0] > greatest

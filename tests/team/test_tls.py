@@ -1,4 +1,4 @@
-"""A server that shows a wrong certificate, or none: what people are told, and that nobody speaks to it."""
+"""A server with a wrong certificate, or without one: people are told, and no machine speaks to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOST = "db.example.org"
 
 @pytest.fixture
 def north(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A machine for which db.example.org is on loopback. Its address says nothing of TLS."""
+    """A machine that finds db.example.org on loopback. Its address says nothing of TLS."""
     monkeypatch.setenv("PGHOSTADDR", "127.0.0.1")
     made = Home(tmp_path, "north")
     (made.root / ".postgresql").mkdir()

@@ -71,7 +71,7 @@ class TlsFront:
 
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """Return a new certificate for a host of that name, which vouches for itself, and its key."""
+    """Return a new certificate, signed by itself, for a host of that name, and its key."""
     own, key = folder / f"{name}.crt", folder / f"{name}.key"
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={name}",

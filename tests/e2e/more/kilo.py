@@ -1,4 +1,4 @@
-"""Kilo as the tests use it: as OpenCode, of which it is a fork."""
+"""Kilo as the tests use it: a fork of OpenCode, and used in the same way."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from swarm_mcp.cli.main import main
 class Commands(list[list[str]]):
     """The commands of the coordinator that hooks in this process start, as lists of words.
 
-    None is started; with `run` each runs to its end in this process.
+    No process is started; with `run` each runs to its end in this process.
     """
 
     run = False

@@ -32,5 +32,5 @@ def worker(ground: Ground) -> Session:
 
 @pytest.fixture
 def rollback_journal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """New stores get a rollback journal, as with a SQLite whose write-ahead log is not safe."""
+    """New stores get a rollback journal, as with a SQLite without a safe write-ahead log."""
     monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)

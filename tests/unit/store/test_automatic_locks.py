@@ -311,7 +311,7 @@ def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
 def test_a_claim_made_while_a_free_file_is_taken_by_force_is_taken_too(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the session whose write was let pass, and the thief, would both have it."""
+    """Else the session with the passed write, and the thief, would both have it."""
     through, made = locks.grants.grant, list[claims.Claim]()
 
     def granting(*given):
