@@ -22,7 +22,7 @@ BETWEEN = "\n\n---\n\n"  # the headings of two agents: else git could merge no t
 
 
 class Crowd(NamedTuple):
-    """What came of a crowd: edits lost, calls refused, answers in vain, conflicts left by merges, edits never made."""
+    """The result of a crowd: edits lost, calls refused, answers in vain, conflicts left by merges, edits never made."""
 
     lost: int
     refused: int
@@ -81,7 +81,7 @@ class _Trees:
         return own
 
     def merge(self) -> None:
-        """Commit what each tree has, and merge it; both sides of a conflict stay in the file."""
+        """Commit the work of each tree, and merge it; both sides of a conflict stay in the file."""
         for tree in self._trees:
             self._ground.git(tree, "add", "-A")
             self._ground.git(tree, "commit", "-q", "--allow-empty", "-m", tree.name)

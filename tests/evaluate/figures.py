@@ -51,7 +51,7 @@ def write_page() -> None:
 
 
 def table() -> str:
-    """Return the table, the sentence on who is better, and how each way was wired."""
+    """Return the table, the sentence on better ways, and how each way was wired."""
     figures = known()
     rows = [way for way in ways() if way.name in figures]
     lines = [f"|way|{'|'.join(name.strip() for name in COLUMNS)}|", f"|---|{'---|' * len(COLUMNS)}"]
@@ -71,7 +71,7 @@ def _cell(figures: dict[str, Any], work: str, name: str) -> str:
 
 
 def _better(figures: dict[str, Any]) -> str:
-    """Return who is better than swarm at its default, and in what."""
+    """Return the ways with lower figures than swarm has at its default."""
     ours, said = figures["swarm, keep"], []
     for name, found in figures.items():
         if name == "no tool" or name.startswith("swarm"):

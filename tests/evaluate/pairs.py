@@ -200,7 +200,7 @@ def _document(file: str, text: str) -> str:
 
 
 def _merged(text: str, before: str, after: str) -> str:
-    """Return `text` with what leads from `before` to `after` in it. Where both have changed a place, both stay."""
+    """Return `text` with the change from `before` to `after` in it. Where both have changed a place, both stay."""
     if text == before:
         return after
     with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +228,7 @@ def _all_applied(hunks: list[Hunk], text: str) -> str | None:
 
 
 class Built(NamedTuple):
-    """What came of pairs: lines lost, commits with the other's lines, and the rest as the page names it."""
+    """The result of pairs: lines lost, commits with the other's lines, and the rest as the page names it."""
 
     lines: int
     lost: int
@@ -250,7 +250,7 @@ def load(folder: Path) -> list[tuple[str, list[Patch]]]:
 
 
 def _fit(patches: list[Patch]) -> bool:
-    """Return True for two patches of one base: each applies to what the context of both says."""
+    """Return True for two patches of one base: each applies to the context of both."""
     base = base_of(patches)
     return len(patches) == 2 and all(
         _all_applied(hunks, base.get(file, "")) is not None for patch in patches for file, hunks in patch.items()
@@ -279,7 +279,7 @@ def play(place: Place, number: int, patches: list[Patch]) -> Built:
 
 
 def _judged(place: Place, base: dict[str, str], builders: list[Builder]) -> Built:
-    """Compare the folder with what each session was told."""
+    """Compare the folder with the writes that each session was told of."""
     there = {
         name: set((place.checkout / name).read_text().splitlines())
         for name in {name for builder in builders for name in builder.made}

@@ -67,7 +67,7 @@ class Place:
         self.mail = Mail(self.home, self.checkout, self.env) if way.name == MAIL else None
 
     def close(self) -> None:
-        """End what a rival has left running, and remove all."""
+        """End the processes of a rival, and remove all."""
         if self.mail:
             self.mail.close()
         kill_processes_of(self.home)
@@ -100,7 +100,7 @@ class Place:
             self.run(*guard, self.mail.project, str(self.checkout), cwd=self.home)
 
     def folder(self, name: str) -> Path:
-        """Return the folder in which the session `name` works."""
+        """Return the folder of the session `name`."""
         if not self.way.apart:
             return self.checkout
         tree = self.root / name
@@ -320,7 +320,7 @@ class Session:
             told = _decision(done.stdout)
             if done.returncode == 2:
                 refusal = refusal or done.stderr
-            elif told.get("permissionDecision") in ("deny", "ask"):  # nobody is there to be asked
+            elif told.get("permissionDecision") in ("deny", "ask"):  # no person is there to be asked
                 refusal = refusal or told.get("permissionDecisionReason") or "denied"
             changed = told.get("updatedInput") or changed
         return Answer(refusal, changed)

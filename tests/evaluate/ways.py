@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 SETTINGS = {"claude-code": ".claude/settings.json", "codex": ".codex/hooks.json"}
 
-MAIL = "mcp-agent-mail"  # the one whose sessions speak with a server
+MAIL = "mcp-agent-mail"  # its sessions speak with a server
 
 
 class Way(NamedTuple):
@@ -28,8 +28,8 @@ class Way(NamedTuple):
     install   the commands that wire it, as its documents have them
     hooks     ``{client: hooks}``, if its documents have them written by hand
     named     the words of its hooks that name a session, to be replaced by a session's own
-    ask       the command, or the tool of its server, by which a session asks for a file before it writes it
-    release   likewise, by which it gives its files back
+    ask       the command, or the tool of its server that a session asks for a file before its write
+    release   likewise, to give the files back
     ignored   the line that its documents want in `.gitignore`
     wired     how it was installed and wired, for the page
     """
