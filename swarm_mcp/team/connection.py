@@ -55,9 +55,8 @@ class TimedConnection(psycopg.Connection):  # type: ignore[misc]
     """A connection with a deadline for its calls: `until` (``clock.now``), or None. A missed deadline breaks it."""
 
     until: float | None = None
-    is_given_up = (
-        False  # a wait for the synchronous replica was ended by hand: what was committed is on one server only
-    )
+    # A wait for the synchronous replica was ended by hand: the commit is on one server only.
+    is_given_up = False
 
     def wait(self, gen: Any, interval: float = 0.1, **more: Any) -> Any:
         """Wait as psycopg does, until the deadline. Raises TimeoutError."""
