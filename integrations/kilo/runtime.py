@@ -1,6 +1,6 @@
 """Kilo: the tools that write files, and where they name them."""
 
-from swarm_hook_core.config import PLUGIN, Dialect, RuntimeConfig, patch_or_path
+from swarm_hook_core.config import Dialect, RuntimeConfig, patch_or_path
 
 RUNTIME = RuntimeConfig(
     runtime_name="kilo",
@@ -9,6 +9,5 @@ RUNTIME = RuntimeConfig(
     write_tools={"write", "edit", "apply_patch"},
     replaces={"write"},
     extract_changes=patch_or_path("patchText", "filePath", whole="content"),
-    merges=PLUGIN,
     dialect=Dialect(tools={"bash": "Bash"}),
 )
