@@ -9,6 +9,7 @@ from support.world import World
 
 from swarm_hook_core import prompts, session_events
 from swarm_hook_core.hooks import SessionEvent, session_event
+from swarm_hook_core.traces import traces_dir
 from swarm_mcp.store import Store
 
 
@@ -32,7 +33,7 @@ def test_the_last_prompt_is_kept_short_and_private_and_goes_with_its_session(wor
 
 
 def test_words_that_a_killed_session_has_left_go_after_a_day(world: World):
-    world.session("codex").edit("notes.md", "beta", "mine")  # the cleanup looks where there are journals
+    os.makedirs(traces_dir())  # as after any write
     prompts.note("codex", "old", "left")
     prompts.note("codex", "new", "there")
     os.utime(prompts._path("codex", "old"), (1, 1))
