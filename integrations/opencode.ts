@@ -76,7 +76,9 @@ async function swarm(hooks: Hooks, folder: string, idVariable: string, { client,
 				own = { type: "local", command: argv, environment: env };
 				if (ownName) config.mcp = { ...config.mcp, [ownName]: own };
 			}
-			config.skills = { ...config.skills, paths: [...(config.skills?.paths ?? []), join(ROOT, "skills")] };
+			const skills = join(ROOT, "skills");
+			config.skills = { ...config.skills, paths: [...(config.skills?.paths ?? []), skills] };
+			config.skill_path_origins = { ...config.skill_path_origins, [skills]: { trusted: true } }; // else Kilo leaves them out
 			servers = Object.keys(config.mcp ?? {}).sort((one, other) => other.length - one.length);
 		}),
 

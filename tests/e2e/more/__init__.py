@@ -37,7 +37,7 @@ class OtherClient(Client):
     settings: ClassVar[tuple[str, ...]] = ()
     # Texts about the two skills in each first request to its model.
     skills: ClassVar[tuple[str, ...]] = (
-        "How to work beside other coding sessions", "Show what the swarm of coding sessions",
+        "How to work beside other coding sessions", "Show the state of the swarm of coding sessions",
     )  # fmt: skip
     # Unused for these clients: there are no tests of their terminal sessions.
     ready = compacted = leave = ""
