@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.altered import Failing
@@ -20,10 +22,17 @@ from swarm_mcp.mcp.server import Call as RequestCall
 from swarm_mcp.mcp.server import Connection, Reply, Server
 from swarm_mcp.mcp.streams import Incoming, Outgoing
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.calls import Calls
+from swarm_mcp.server.calls import WAIT, WORKERS, Calls
 from swarm_mcp.store.changes import Changes
 
 TURNS = 8  # of the event loop, in which a grant comes from its worker thread to the waiting call
+
+
+def drain(pool: ThreadPoolExecutor) -> None:
+    """Wait until all that the workers have begun is done: then each of them is at the barrier."""
+    barrier = threading.Barrier(WORKERS)
+    for work in [pool.submit(barrier.wait) for _ in range(WORKERS)]:
+        work.result()
 
 
 @pytest.mark.parametrize("turns", range(TURNS))
@@ -63,10 +72,11 @@ def test_a_wait_that_is_cancelled_in_the_moment_of_its_grant_leaves_no_lock(
         except asyncio.CancelledError:
             return True
         finally:
-            for kind in calls._workers.values():
-                await loop.run_in_executor(None, lambda pool=kind: [pool.submit(int).result() for _ in range(8)])
-            await asyncio.sleep(0)
-            await loop.run_in_executor(None, calls.finish, 30)
+            await loop.run_in_executor(None, drain, calls._workers[WAIT])
+            for _ in range(TURNS):  # in which the end of a call becomes known to those who wait for it
+                await asyncio.sleep(0)
+            await asyncio.gather(*calls._background)
+            await loop.run_in_executor(None, calls.finish, 60)
         return False
 
     was_cancelled = asyncio.run(play())
