@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from corpora import blocks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.altered import Limits
 
 from swarm_hook_core.budget import Budget
-from swarm_hook_core.shell import effects_of, plain
+from swarm_hook_core.shell import effects_of, plain, walk
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs import table
 from swarm_hook_core.shell.walk import Walk
@@ -24,7 +26,16 @@ WORDS = (
     " -name 'a' \"b.txt\" '3,9p' 'a b' '*.py' *.py a* ~ '^' '' '.*$' = x=y + @ % , : +2"
 ).split(" ")
 OPERATORS = ("&&", ";", "|", "||", "\n", "2>/dev/null", "2>&1", ">/dev/null", "&>/dev/null", ">> out", ">> 'x y'")
+AMPLE = 600.0  # seconds
 COMMAND = st.tuples(st.sampled_from(PROGRAMS), st.lists(st.sampled_from(WORDS), max_size=4))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def time_to_read() -> Iterator[None]:
+    """Commands are read to their end: on a busy machine a pause of this process takes longer than a check may."""
+    with pytest.MonkeyPatch.context() as patch:
+        Limits(patch)(walk, SECONDS=AMPLE, SECONDS_TO_PARSE=AMPLE)
+        yield
 
 
 def told(effects: Effects) -> dict[str, Any]:
