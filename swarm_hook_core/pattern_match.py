@@ -80,9 +80,7 @@ class Cover:
         return self.folder == key or self.folder.startswith(key.rstrip("/") + "/") or bool(self.places_at(key))
 
 
-def covered_below(
-    starts: Iterable[tuple[Cover, str, set[int]]], seconds: float = SECONDS
-) -> Iterator[tuple[str, Cover]]:
+def covered_below(starts: Iterable[tuple[Cover, str, set[int]]], seconds: float) -> Iterator[tuple[str, Cover]]:
     """Yield ``(path, cover)`` of each existing file or folder that a pattern covers, in no order.
 
     `starts`: ``(cover, folder, places)``: a ``Cover``, the folder to begin in, and the places in the pattern there. A

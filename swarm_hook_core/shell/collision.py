@@ -231,7 +231,7 @@ def _met_by_patterns(
     covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
     unsure: dict[int, tuple[Held, str]] = {}
     starts = [start for cover in covers if (start := start_of(cover, tree.root, keys))]
-    for path, cover in covered_below(starts, seconds=seconds):
+    for path, cover in covered_below(starts, seconds):
         verdict = None
         if path:
             verdict = _admits(tree, path)

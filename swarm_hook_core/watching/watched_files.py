@@ -130,7 +130,7 @@ def _pattern_files(locks: Sequence[Any]) -> list[tuple[str, str, list[str], bool
     ]
     found: dict[int, list[str]] = {id(cover): [] for cover in covers}
     cut = set()
-    for path, cover in covered_below(starts, seconds=PATTERN_SECONDS):
+    for path, cover in covered_below(starts, PATTERN_SECONDS):
         if not path:
             cut.add(id(cover))
         elif os.path.islink(path) or not os.path.isdir(path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.shell.programs.git.touched_files import touched
 
-AMPLE = 20.0  # seconds for a question; its speed is not tested here
+AMPLE = 300.0  # seconds for a question; its speed is not tested here
 ALONE = {
     "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org", "GIT_COMMITTER_NAME": "c",

@@ -17,6 +17,21 @@ from collections.abc import Callable, Sequence
 SEQUENCE = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|([\s\S])")
 
 
+def read_terminal(terminal: int) -> bytes:
+    """Return some of the output at a terminal's outer end, waited for; empty once its inner end is closed.
+
+    Linux answers a closed inner end with an error, and now and then too early: what was written at that very moment
+    comes with the next read.
+    """
+    for is_last in (False, True):
+        try:
+            return os.read(terminal, 65536)
+        except OSError:
+            if is_last:
+                return b""
+    raise AssertionError
+
+
 class Screen:
     """The lines that `text` leaves on a terminal of `columns`, as high as necessary.
 
@@ -160,10 +175,7 @@ class Played:
                 return True
             if not select.select([self._terminal], [], [], 0)[0]:  # it may have written before it ended
                 return False
-        try:
-            part = os.read(self._terminal, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            return False
+        part = read_terminal(self._terminal)
         text = self._decoder.decode(part)
         self.raw += text
         self.screen.feed(text)

@@ -18,9 +18,17 @@ from support.fixtures import Ground
 from support.sessions import RUNTIMES, mistakes
 from support.world import World
 
-from swarm_hook_core import budget
-from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, sweeps
+from swarm_hook_core import budget, client_release, coordinator, pattern_match
+from swarm_hook_core.lookup import worktree_locks
+from swarm_hook_core.persons import lines as persons_lines
+from swarm_hook_core.persons import losses, stash
+from swarm_hook_core.shell import collision, walk
+from swarm_hook_core.shell.programs import archives
+from swarm_hook_core.shell.programs.git import listings
+from swarm_hook_core.traces import clearing, committed, looks, seen_text, shared_files, sweeps, transcript
+from swarm_hook_core.traces.head import pushes, shared
+from swarm_hook_core.traces.versions import pruning
+from swarm_hook_core.watching import watch, watched_files
 
 # Two marks say, beside a test, that it is not run each time:
 #
@@ -37,6 +45,23 @@ LEFT_OUT = {
 STARTS_CHECKS = re.compile(
     r"from support\.sessions import (\([^)]*|[^(\n]*)\b(run|write|begun)\b|\bsessions\.(run|write|begun)\("
 )
+
+# Seconds on the clock, not of processor time, after which a check goes on without an answer: on a busy machine they would
+# decide tests.
+HURRY = {
+    **dict.fromkeys(
+        (clearing, client_release, committed, coordinator, listings, looks, losses, pattern_match, persons_lines, pushes, seen_text,
+         shared_files, stash, sweeps), "SECONDS"
+    ),
+    archives: "LISTING_SECONDS",
+    collision: "GIT_SECONDS TREE_SECONDS",
+    pruning: "GIT_SECONDS",
+    shared: "ALIAS_SECONDS",
+    transcript: "MOST_SECONDS",
+    watch: "KEEPING_SECONDS",
+    watched_files: "PATTERN_SECONDS",
+    worktree_locks: "GIT_SECONDS",
+}  # fmt: skip
 
 # These begin first: the last worker would be at them when the others are done.
 LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")
@@ -123,16 +148,21 @@ def no_faults() -> Iterator[None]:
     assert mistakes() == []
 
 
+@pytest.fixture(autouse=True)
+def checks_wait(limits: Limits) -> None:
+    """A check in this process waits for its answers, git's and others'; a test may set a limit of its own."""
+    for module, names in HURRY.items():
+        limits(module, **dict.fromkeys(names.split(), AMPLE))
+
+
 @pytest.fixture
 def checks_have_time(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
-    """A check reads its command to the end and waits for git's answers, and git reads no settings of this machine.
+    """A check reads its command to the end, and git reads no settings of this machine.
 
     This process is no hook: it may collect the garbage of a thousand tests in the midst of a check.
     """
     limits(budget, SECONDS=AMPLE)
     limits(walk, SECONDS=AMPLE, SECONDS_TO_PARSE=AMPLE)
-    limits(sweeps, SECONDS=AMPLE)
-    limits(committed, SECONDS=AMPLE)
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects, GitCall
     from swarm_hook_core.traces.trail import Trail
 
+ALIAS_SECONDS = 0.5  # for git's answer about aliases
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
 _COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
 _GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
@@ -77,7 +78,7 @@ class Shared:
         top = tree_of(git_call)
         if top is None or not self.others.get(top):
             return None, ""
-        words, head = without_aliases(git_call), heads.read(top)
+        words, head = without_aliases(git_call, ALIAS_SECONDS), heads.read(top)
         if not words or head is None:
             return None, ""
         note = heads.noted(self.runtime, self.call.session_id, top) or Note(head, 0, set())

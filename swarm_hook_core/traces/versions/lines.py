@@ -98,7 +98,7 @@ def lines_of(path: str) -> list[Line]:
     return Fold(path).lines()
 
 
-def changes_of(path: str, seconds: float = SECONDS) -> list[Change]:
+def changes_of(path: str, seconds: float | None = None) -> list[Change]:
     """Return the differences of the file from the last commit, in order; `seconds`: for git's answer.
 
     Raises NoLines, OSError.
@@ -149,13 +149,13 @@ class Fold:
     writers     all sessions that may have written the file
     """
 
-    def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float = SECONDS):
+    def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float | None = None):
         self.path = os.path.realpath(path)
         data, present = _present(self.path)
         if until_ns:
             data = b""
         if committed is None:
-            committed = _committed(self.path, seconds)
+            committed = _committed(self.path, SECONDS if seconds is None else seconds)
         _require_lines(committed)
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = split_lines(committed)

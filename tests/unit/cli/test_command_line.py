@@ -15,6 +15,7 @@ import pytest
 from support.checkouts import ALONE
 from support.command_line import FLAGS, flags_of
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
+from support.screen import read_terminal
 
 from swarm_hook_core.naming import holder_name
 from swarm_mcp.agents.dispatch import task_trees
@@ -74,11 +75,8 @@ def test_the_help_page_has_the_verbs_in_groups_and_fits_a_terminal(ground: Groun
     process = subprocess.Popen([*SWARM, *words], stdout=theirs, env={**os.environ, "COLUMNS": str(columns)})
     os.close(theirs)
     parts = []
-    try:
-        while part := os.read(ours, 65536):
-            parts.append(part)
-    except OSError:
-        pass  # the other end is closed
+    while part := read_terminal(ours):
+        parts.append(part)
     os.close(ours)
     assert process.wait(timeout=30) == 0
     lines = re.sub("\x1b\\[[0-9]*m", "", b"".join(parts).decode()).splitlines()

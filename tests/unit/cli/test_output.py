@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
+from support.screen import read_terminal
 
 from swarm_mcp.answers import text_width
 from swarm_mcp.cli import table
@@ -38,13 +39,7 @@ def on_terminal(ground: Ground, *argv: str, columns: int = 100, **environment: s
     )
     os.close(theirs)
     parts = []
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not part:
-            break
+    while part := read_terminal(ours):
         parts.append(part)
     os.close(ours)
     _, err = process.communicate(timeout=60)

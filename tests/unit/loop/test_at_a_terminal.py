@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM
 from support.loop_fixtures import Model, Say, loop, sessions, written
+from support.screen import read_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -62,10 +63,7 @@ class Screen:
     def _read(self) -> bool:
         if not select.select([self._terminal], [], [], SECONDS)[0]:
             return False
-        try:
-            piece = os.read(self._terminal, 65536)
-        except OSError:  # Linux reports this when the other end is closed
-            return False
+        piece = read_terminal(self._terminal)
         self.text += piece.decode("utf-8", "replace").replace("\r\n", "\n")
         return bool(piece)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.checkouts import AMPLE
 
 from swarm_hook_core.shell import effects_of, walk
 from swarm_hook_core.shell.model import absolute
@@ -148,7 +149,7 @@ def repository(folder: Path) -> Path:
 )
 def test_what_an_earlier_git_command_leads_to_is_unsure(command: str, unsure: bool, repository: Path) -> None:
     calls = effects_of(command, str(repository), {"PATH": os.environ["PATH"], "HOME": str(repository)}).git
-    answers = [touched_files.touched(call, [str(repository / "src/app.py")]) for call in calls]
+    answers = [touched_files.touched(call, [str(repository / "src/app.py")], AMPLE) for call in calls]
     assert any(answer.unsure for answer in answers) is unsure
     assert not any(answer.certain for answer in answers)
 
@@ -156,4 +157,4 @@ def test_what_an_earlier_git_command_leads_to_is_unsure(command: str, unsure: bo
 def test_a_pull_from_the_repository_itself_is_known(repository: Path) -> None:
     (call,) = effects_of("git pull . side", str(repository), {}).git
     locked = str(repository / "src/app.py")
-    assert touched_files.touched(call, [locked]).certain == [locked]
+    assert touched_files.touched(call, [locked], AMPLE).certain == [locked]

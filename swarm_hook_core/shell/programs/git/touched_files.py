@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import GitCall
 
 
-SECONDS = 0.5
 MOST_ALIASES = 5  # that lead to one another
 
 
@@ -51,7 +50,7 @@ class Touch:
 def touched(
     call: GitCall,
     locked: Sequence[str],
-    seconds: float = SECONDS,
+    seconds: float,
     covers: Sequence[Cover] = (),
     is_by_name: bool = False,
 ) -> Touch:
@@ -83,7 +82,7 @@ def touched(
     return touch
 
 
-def without_aliases(call: GitCall, seconds: float = SECONDS) -> list[str] | None:
+def without_aliases(call: GitCall, seconds: float) -> list[str] | None:
     """Return the words of a GitCall with aliases replaced, None if unknown."""
     if is_subcommand(call.words[0]):
         return call.words
@@ -327,6 +326,7 @@ class Question:
         """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
         there.
         """
+        from swarm_hook_core import pattern_match
         from swarm_hook_core.paths import NO_CASE
         from swarm_hook_core.pattern_match import covered_below, start_of
         from swarm_hook_core.wildmatch import folded
@@ -340,7 +340,7 @@ class Question:
         if found or os.path.islink(whole) or not os.path.isdir(whole):
             return found
         starts = [start for cover in self.covers if (start := start_of(cover, whole, keys))]
-        for inner, cover in covered_below(starts):
+        for inner, cover in covered_below(starts, pattern_match.SECONDS):
             if inner:
                 return [(inner, cover)]
             self.touch.unsure = True  # more than could be looked through
