@@ -22,10 +22,12 @@ _CLASSES = {
     "grok": "Grok",
     "opencode": "OpenCode",
     "kilo": "Kilo",
+    "kimi": "Kimi",
     "cline": "Cline",
     "hermes": "Hermes",
 }
 NAMES = tuple(_CLASSES)
+NEWER_NODE = ("qwen", "kimi")  # need Node.js 22
 PEERS = ("claude", "codex")  # at hand beside each of them
 
 
@@ -87,7 +89,7 @@ def ground_for(*names: str) -> Ground:
     folder.mkdir()
     for name, path in programs.items():
         (folder / path.name).symlink_to(path)
-        if name == "qwen":  # it needs a newer one than the others
+        if name in NEWER_NODE:  # they need a newer one than the others
             (folder / "node").symlink_to(newer_node())
     for peer in PEERS:
         (folder / peer).symlink_to(client_folder() / peer)
@@ -105,7 +107,7 @@ def program(name: str) -> Path:
         path = Path(os.environ.get("SWARM_E2E_MORE") or "/nonexistent") / ".bin" / name
     if not path.exists():
         raise Lacking(f"{name} is not on this machine: `make e2e` says why it could not be fetched")
-    if name == "qwen":
+    if name in NEWER_NODE:
         newer_node()
     return path.absolute()
 
@@ -114,5 +116,5 @@ def newer_node() -> Path:
     """Node.js 22 or later. Raises Lacking."""
     path = Path(os.environ.get("SWARM_E2E_NODE") or "/nonexistent") / "node"
     if not path.exists():
-        raise Lacking("qwen needs Node.js 22, which is not on this machine")
+        raise Lacking("Node.js 22, which is not on this machine, is needed")
     return path.absolute()
