@@ -1,0 +1,178 @@
+"""The sessions of one agent behind the relay: registered while they are open, their calls checked before they are made.
+
+An agent with hooks of ours checks its calls itself, under the same session id: then nothing is done here.
+Each fault of ours is recorded, and the call goes ahead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from swarm_hook_core import faults, session_events
+from swarm_hook_core.command_registrar import CommandRegistrar
+from swarm_hook_core.coordinator import chosen_command
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.process import start_time
+from swarm_mcp.agents.acp.requests import CONFIG, Made
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.store import Store, driver
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.hooks import Verdict
+
+BUSY_SECONDS = 1.0
+
+
+class Guard:
+    """The open sessions of one agent. Its methods may be called from several threads, and raise nothing."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}  # session id -> its folder
+        self._lock = threading.Lock()
+        self._driver = driver.load()
+
+    def begin(self, session_id: str, folder: str) -> None:
+        """Register a session that the agent has begun, loaded or forked."""
+        with self._lock, _recorded("session_start"):
+            self._folders[session_id] = folder
+            self._at("SessionStart", session_id, "startup")
+
+    def begin_turn(self, session_id: str, prompt: str) -> None:
+        """Note that the session works on a prompt."""
+        with self._lock, _recorded("turn"):
+            self._at("UserPromptSubmit", session_id, prompt=prompt)
+
+    def end_turn(self, session_id: str) -> None:
+        """Note that the session waits for a prompt; the locks that it took by writing end."""
+        with self._lock, _recorded("turn"):
+            self._at("Stop", session_id)
+
+    def end(self, session_id: str) -> None:
+        """End a session, and its locks."""
+        with self._lock, _recorded("session_end"):
+            if session_id in self._folders:
+                self._at("SessionEnd", session_id)
+                del self._folders[session_id]
+
+    def end_all(self) -> None:
+        """End all sessions."""
+        for session_id in list(self._folders):
+            self.end(session_id)
+
+    def renew(self) -> None:
+        """Give a sign of life for each session."""
+        with self._lock:
+            for session_id in list(self._folders):
+                with _recorded("turn"):
+                    self._at("SessionStart", session_id)
+
+    def folder_of(self, session_id: str) -> str:
+        """Return the session's folder, or this process's for an unknown session."""
+        return self._folders.get(session_id) or os.getcwd()
+
+    def denial(self, session_id: str, call_id: str, made: Made) -> str:
+        """Return the reason why a call must not be made; an empty text if it may."""
+        with self._lock, _recorded("pre_tool_use"):
+            if session_id not in self._folders:
+                self._folders[session_id] = self.folder_of(session_id)
+                self._at("SessionStart", session_id, "resume")
+            if self._checks_itself(session_id):
+                return ""
+            verdict: Verdict | None = self._core().judge(self._call(session_id, call_id, made, "PreToolUse"))
+            if verdict is not None and verdict.denial is not None:
+                return str(verdict.denial.reason)
+        return ""
+
+    def after(self, session_id: str, call_id: str, made: Made) -> None:
+        """Note that a call is over, and compare the files that were watched during it."""
+        with self._lock, _recorded("post_tool_use"):
+            if not self._checks_itself(session_id):
+                self._core().words_after(self._call(session_id, call_id, made, "PostToolUse"))
+
+    def _call(self, session_id: str, call_id: str, made: Made, event: str) -> ToolCall:
+        folder = os.path.join(self.folder_of(session_id), made.folder)
+        return ToolCall(made.tool, made.input, session_id, folder, event, id=call_id)
+
+    def _at(self, name: str, session_id: str, source: str = "", prompt: str = "") -> None:
+        """Run the hook of an event of the session, unless hooks of its own do so."""
+        if self._checks_itself(session_id) and name != "SessionEnd":
+            return
+        event = SessionEvent(session_id, self.folder_of(session_id), name, source=source, prompt=prompt)
+        registrar = _by_command() if chosen_command() else _InStore()
+        body = {"SessionStart": session_events.begins, "SessionEnd": session_events.ends}
+        try:
+            body.get(name, session_events.takes_turn)(self._core(registrar), event)
+        finally:
+            if isinstance(registrar, _InStore):
+                registrar.close()
+
+    def _checks_itself(self, session_id: str) -> bool:
+        """Return True if the agent runs hooks of ours: they have registered the session under its own name."""
+        with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+            return any(row.runtime != CONFIG.runtime_name for row in store.instances.of_session_id(session_id))
+
+    def _core(self, registrar: Any = None) -> HookCore:
+        return _Silent(CONFIG, chosen_command() or coordinator_command(), self._driver, registrar)
+
+
+class _Silent(HookCore):
+    """The hook core without words for the model: the protocol has no place for them but a refusal."""
+
+    def tell(self, name: str, event: SessionEvent, text: str, for_user: str = "") -> None:
+        """Print nothing: standard output belongs to the protocol."""
+
+
+class _InStore(StoreRegistrar):
+    """Registers sessions as open in this process: they end with it, however it ends."""
+
+    def __init__(self) -> None:
+        super().__init__(CONFIG.runtime_name)
+
+    def register(self, session: dict[str, Any], seconds: float, patience: float, tell: bool = False) -> dict[str, Any]:
+        """Register or renew `session`."""
+        return super().register({**session, "client": _this_process()}, seconds, patience)
+
+    def end(self, session_id: str, _client: tuple[int, str], seconds: float, patience: float) -> None:
+        """End a session."""
+        super().end(session_id, _this_process(), seconds, patience)
+
+
+class _ByCommand(CommandRegistrar):
+    """The same by the command that a user has named as the coordinator (``SWARM_MCP_BIN``)."""
+
+    def register(
+        self, session: dict[str, Any], seconds: float, patience: float, tell: bool = False, leave_running: bool = False
+    ) -> dict[str, Any]:
+        """Register or renew `session`."""
+        mine = {**session, "client": _this_process()}
+        found: dict[str, Any] = super().register(mine, seconds, patience, False, leave_running)
+        return found
+
+    def end(self, session_id: str, _client: tuple[int, str], seconds: float, patience: float) -> None:
+        """End a session."""
+        super().end(session_id, _this_process(), seconds, patience)
+
+
+def _by_command() -> CommandRegistrar:
+    return _ByCommand(CONFIG, chosen_command())
+
+
+def _this_process() -> tuple[int, str]:
+    return os.getpid(), start_time(os.getpid())
+
+
+@contextlib.contextmanager
+def _recorded(event: str) -> Iterator[None]:
+    """Record a fault in the block, and go on behind it."""
+    try:
+        yield
+    except Exception as error:
+        faults.record(CONFIG.runtime_name, event, faults.describe(error))

@@ -1,0 +1,142 @@
+"""The agent's requests that write, or ask for leave to write, as calls that the hook core can check.
+
+The protocol is JSON-RPC with a message a line. An agent has the editor write files (``fs/write_text_file``) and run
+commands (``terminal/create``), or asks for permission and does both by itself (``session/request_permission``).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import Any, NamedTuple
+
+from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_hook_core.config import RuntimeConfig
+
+WRITE, TERMINAL, PERMISSION = "fs/write_text_file", "terminal/create", "session/request_permission"
+WATCHED = (WRITE, TERMINAL, PERMISSION)
+LARGEST_COMPARED = 4 * 1024 * 1024  # bytes of a file that a diff's old text is looked for in
+
+# Names of our own for the calls: what the relay hands to the hook core. `write` has a path and the whole new content.
+_WHOLE, _FILES, _SHELL = "write", "files", "Bash"
+_PATHS = ("file_path", "filePath", "path", "filepath", "absolute_path", "target_file", "file", "notebook_path")
+_COMMANDS = ("command", "cmd", "script")
+_FOLDERS = ("cwd", "workdir", "dir_path", "directory")
+_WRITING = ("edit", "delete", "move")
+
+
+class Made(NamedTuple):
+    """A call as the hook core takes it: the `tool`, its `input`, and the folder of relative paths, "" for the session's."""
+
+    tool: str
+    input: dict[str, Any]
+    folder: str = ""
+    is_within: bool = False
+
+
+def changes_in(tool_input: object) -> list[tuple[str, str]]:
+    """Return ``(path, how)`` of each file that a call made here writes."""
+    if not isinstance(tool_input, dict):
+        raise ValueError("tool input is not an object")
+    if "path" in tool_input:
+        return [(tool_input["path"], REPLACE)]
+    return [(path, how) for path, how in tool_input["files"]]
+
+
+CONFIG = RuntimeConfig(
+    runtime_name="acp",
+    env_prefix="ACP",
+    scratch_dir_name="swarm-acp",
+    write_tools={_WHOLE, _FILES},
+    replaces={_WHOLE},
+    extract_changes=changes_in,
+)
+
+
+def session_of(request: dict[str, Any]) -> str:
+    """Return the id of the session that a request is about, or an empty text."""
+    return _text(_object(request.get("params")).get("sessionId"))
+
+
+def call_of(request: dict[str, Any], folder: str) -> Made | None:
+    """Return the call that a request of the agent makes or asks for, None if it writes nothing that can be named.
+
+    folder  the session's, for relative paths
+    """
+    params = _object(request.get("params"))
+    method = request.get("method")
+    if method == WRITE:
+        return _whole(_text(params.get("path")), params.get("content"))
+    if method == TERMINAL:
+        return _command([_text(params.get("command")), *_texts(params.get("args"))], _text(params.get("cwd")))
+    if method == PERMISSION:
+        return _asked(_object(params.get("toolCall")), folder)
+    return None
+
+
+def _asked(tool_call: dict[str, Any], folder: str) -> Made | None:
+    """Return the call that the agent asks permission for. Its diffs say more than its input, its places least."""
+    kind, given = tool_call.get("kind"), _object(tool_call.get("rawInput"))
+    diffs = [one for one in _objects(tool_call.get("content")) if one.get("type") == "diff" and _text(one.get("path"))]
+    if diffs:
+        return _of_diffs(diffs, folder)
+    if kind == "execute" or (kind not in _WRITING and any(key in given for key in _COMMANDS)):
+        words = next((given[key] for key in _COMMANDS if given.get(key)), tool_call.get("title"))
+        place = next((_text(given[key]) for key in _FOLDERS if _text(given.get(key))), "")
+        return _command([_text(words)] if isinstance(words, str) else _texts(words), place)
+    if kind not in _WRITING:
+        return None
+    paths = [_text(one.get("path")) for one in _objects(tool_call.get("locations"))]
+    paths += [_text(given[key]) for key in _PATHS if key in given]
+    how = EDIT if kind == "edit" else REMOVE
+    files = [[path, how] for path in dict.fromkeys(filter(None, paths))]
+    return Made(_FILES, {"files": files}) if files else None
+
+
+def _of_diffs(diffs: list[dict[str, Any]], folder: str) -> Made:
+    """Return the call that makes these changes."""
+    hows = {_text(one["path"]): _how(one, folder) for one in diffs}
+    if len(diffs) == 1 and hows[diffs[0]["path"]] == REPLACE:
+        return _whole(diffs[0]["path"], diffs[0].get("newText")) or Made(_FILES, {"files": []})
+    return Made(_FILES, {"files": [[path, how] for path, how in hows.items()]})
+
+
+def _how(diff: dict[str, Any], folder: str) -> str:
+    """Return EDIT for a diff whose old text is a part of the file as it is, REPLACE for one with a whole text."""
+    old = diff.get("oldText")
+    if not isinstance(old, str) or not old:
+        return REPLACE
+    try:
+        with open(os.path.join(folder, diff["path"]), encoding="utf-8", newline="") as file:
+            present = file.read(LARGEST_COMPARED)
+    except (OSError, ValueError):
+        return EDIT  # no file, or none with a text to lose
+    return EDIT if old in present and old != present else REPLACE
+
+
+def _whole(path: str, content: object) -> Made | None:
+    if not path:
+        return None
+    return Made(_WHOLE, {"path": path, "content": _text(content)})
+
+
+def _command(words: list[str], folder: str) -> Made | None:
+    """Return the call of a shell command: one text, or the words of one command."""
+    text = words[0] if len(words) == 1 else shlex.join(words)
+    return Made(_SHELL, {"command": text}, folder) if text.strip() else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _texts(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
