@@ -78,7 +78,8 @@ class AcpEditor:
         self._send({"id": request["id"], **answer})
 
     def _on_fs_read_text_file(self, path: str, **_given: object) -> Message:
-        return {"content": Path(path).read_text()}
+        file = Path(path)
+        return {"content": file.read_text() if file.exists() else ""}  # as an editor shows a file that is not saved yet
 
     def _on_fs_write_text_file(self, path: str, content: str, **_given: object) -> Message:
         Path(path).write_text(content)

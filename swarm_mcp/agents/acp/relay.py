@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from swarm_hook_core import faults
@@ -20,13 +21,17 @@ from swarm_mcp.agents.acp.guard import Guard
 from swarm_mcp.agents.acp.requests import CONFIG, Made
 
 DENIED = -32010  # of our own: the numbers around -32000 are free for servers, and the protocol has taken two
+INITIALIZE = "initialize"
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 CLOSING = ("session/close", "session/delete")
 PROMPT, UPDATE, WAIT, RELEASE = "session/prompt", "session/update", "terminal/wait_for_exit", "terminal/release"
 # A line without one of these says nothing that is looked at. Answers have no method: they are told by their ids.
-_NAMES = tuple(name.encode() for name in (*requests.WATCHED, *OPENING, *CLOSING, PROMPT, WAIT, RELEASE))
+_NAMES = tuple(name.encode() for name in (INITIALIZE, *requests.WATCHED, *OPENING, *CLOSING, PROMPT, WAIT, RELEASE))
 RENEW_SECONDS = 600.0
 END_SECONDS = 5.0  # for an agent to end once the editor has closed its input, and again once it was told to
+# The way in which an agent's model reads a reason during its turn, by the name that the agent has for itself: from an
+# error, or from an option that was not offered. Measured; another agent may end its turn over either.
+READERS = {"@agentclientprotocol/claude-agent-acp": "error", "qwen-code": "error", "gemini-cli": "option"}
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
 
 Message = dict[str, Any]
@@ -44,22 +49,32 @@ class Relay:
         self._asked_by_agent: dict[str, Call | str] = {}  # as above -> the call it makes, or the terminal it asks about
         self._in_terminals: dict[str, Call] = {}
         self._permitted: dict[str, Call] = {}  # id of a tool call -> the call, until its end
+        self._reader = ""  # the way of a reason to the model: see READERS
+        self._unread: dict[str, list[str]] = {}  # session -> reasons that its model has not read
 
     def run(self, argv: list[str]) -> int:
         """Run the agent to its end, and return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
-        self._agent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # A group of its own: agents are often started by a launcher, and all of it has to end.
+        self._agent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
         for name in PASSED_ON:
-            signal.signal(getattr(signal, name), lambda number, _frame: self._agent.send_signal(number))
+            signal.signal(getattr(signal, name), lambda number, _frame: self._signal(number))
         over = threading.Event()
+        back = threading.Thread(target=self._pass_to_editor, daemon=True)
+        back.start()
         for body in (self._pass_to_agent, lambda: self._renew(over)):
             threading.Thread(target=body, daemon=True).start()
         try:
-            self._pass_to_editor()
             code = self._agent.wait()
+            back.join(END_SECONDS)  # its last words; a process that it has left behind may keep the pipe open
         finally:
             over.set()
             self._guard.end_all()
         return 128 - code if code < 0 else code
+
+    def _signal(self, number: int) -> None:
+        """Send a signal to the agent, with all that it has started."""
+        with contextlib.suppress(OSError):  # it has just ended
+            os.killpg(self._agent.pid, number)
 
     def _renew(self, over: threading.Event) -> None:
         while not over.wait(RENEW_SECONDS):
@@ -70,18 +85,17 @@ class Relay:
     def _pass_to_agent(self) -> None:
         """Pass the editor's lines on to the agent; after the last one have the agent end."""
         for line in self._editor_in:
-            self._look(self._from_editor, line)
-            if not self._tell_agent(line):
+            if not self._tell_agent(self._looked_at(self._from_editor, line)):
                 break
         with contextlib.suppress(OSError), self._to_agent:
             assert self._agent.stdin
             self._agent.stdin.close()
-        for end in (self._agent.terminate, self._agent.kill):
+        for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 self._agent.wait(END_SECONDS)
                 return
             except subprocess.TimeoutExpired:
-                end()
+                self._signal(number)
 
     def _tell_agent(self, line: bytes) -> bool:
         """Write a line to the agent. Return False if it does not read any more."""
@@ -94,22 +108,26 @@ class Relay:
             return False
         return True
 
-    def _from_editor(self, line: bytes) -> bool:
+    def _from_editor(self, line: bytes) -> bytes:
         """Look at a line of the editor: its requests about sessions, and its answers to requests of the agent."""
         if not self._asked_by_agent and not any(name in line for name in _NAMES):
-            return True
+            return line
         message = _message(line)
         method, key = message.get("method"), _key(message)
         session_id = requests.session_of(message)
-        if method in (*OPENING, PROMPT) and key:
+        if method in (INITIALIZE, *OPENING, PROMPT) and key:
             self._asked_by_editor[key] = message
             if method == PROMPT and session_id:
                 self._guard.begin_turn(session_id, _prompt(message))
+                reasons = self._unread.pop(session_id, ())
+                if reasons:
+                    message["params"]["prompt"] = [*map(_text, reasons), *message["params"]["prompt"]]
+                    return _line(message)
         elif method in CLOSING:
             self._guard.end(session_id)
         elif method is None and key in self._asked_by_agent:
             self._answered(self._asked_by_agent.pop(key), message)
-        return True
+        return line
 
     def _answered(self, asked: Call | str, answer: Message) -> None:
         """Note the end of a call that the editor has made. A command goes on in its terminal."""
@@ -131,20 +149,25 @@ class Relay:
         """Pass the agent's lines on to the editor, but for denied requests, which are answered here."""
         assert self._agent.stdout
         for line in self._agent.stdout:
-            if self._look(self._from_agent, line):
-                try:
-                    self._editor_out.write(line)
-                    self._editor_out.flush()
-                except OSError:
-                    break  # the editor has gone, and with it the agent's input
+            if not self._tell_editor(self._looked_at(self._from_agent, line)):
+                break  # the editor has gone, and with it the agent's input
 
-    def _from_agent(self, line: bytes) -> bool:
-        """Look at a line of the agent. Return False for a denied request: it is answered, and not to be passed on."""
+    def _tell_editor(self, line: bytes) -> bool:
+        """Write a line to the editor. Return False if it does not read any more."""
+        try:
+            self._editor_out.write(line)
+            self._editor_out.flush()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _from_agent(self, line: bytes) -> bytes:
+        """Look at a line of the agent. Return the line for the editor: none for a denied request, which is answered."""
         is_near = self._asked_by_editor or self._permitted or any(name in line for name in _NAMES)
         message = _message(line) if is_near else {}
         method, key = message.get("method"), _key(message)
         if method in requests.WATCHED and key:
-            return self._is_allowed(message, key)
+            return self._checked(line, message, key)
         if method in (WAIT, RELEASE):
             terminal = str(message.get("params", {}).get("terminalId"))
             if method == WAIT and key:
@@ -155,24 +178,39 @@ class Relay:
             self._ended(message["params"]["update"])
         elif method is None and key in self._asked_by_editor:
             self._opened(self._asked_by_editor.pop(key), message)
-        return True
+        return line
 
-    def _is_allowed(self, message: Message, key: str) -> bool:
+    def _checked(self, line: bytes, message: Message, key: str) -> bytes:
+        """Check a request of the agent that writes, or asks to. Return the line for the editor."""
         session_id = requests.session_of(message)
         made = requests.call_of(message, self._guard.folder_of(session_id))
         if made is None:
-            return True
-        tool_call = message["params"].get("toolCall")
-        call_id = str(tool_call["toolCallId"]) if message["method"] == requests.PERMISSION else f"request {key}"
+            return line
+        is_permission = message["method"] == requests.PERMISSION
+        call_id = str(message["params"]["toolCall"]["toolCallId"]) if is_permission else f"request {key}"
         reason = self._guard.denial(session_id, call_id, made)
         if reason:
-            self._tell_agent(_refused(message, reason))
-            return False
-        if message["method"] == requests.PERMISSION:
+            return self._refuse(message, session_id, reason)
+        if is_permission:
             self._permitted[call_id] = session_id, call_id, made
         else:
             self._asked_by_agent[key] = session_id, call_id, made
-        return True
+        return line
+
+    def _refuse(self, request: Message, session_id: str, reason: str) -> bytes:
+        """Answer a request that is denied. Return a line that shows the reason in the editor, if no tool call does."""
+        option = requests.reject_option(request)
+        if self._reader == "option" and option:
+            option = reason
+        if not option or self._reader == "error":
+            self._tell_agent(_answer(request, error={"code": DENIED, "message": reason}))
+            return b""
+        self._tell_agent(_answer(request, result={"outcome": {"outcome": "selected", "optionId": option}}))
+        if option == reason:
+            return b""
+        self._unread.setdefault(session_id, []).append(reason)
+        update = {"sessionUpdate": "agent_message_chunk", "content": _text(f"\n\n{reason}\n\n")}
+        return _line({"jsonrpc": "2.0", "method": UPDATE, "params": {"sessionId": session_id, "update": update}})
 
     def _ended(self, update: Message) -> None:
         """Note the end of a call that the agent has made by itself, after a permission."""
@@ -184,25 +222,35 @@ class Relay:
     def _opened(self, request: Message, answer: Message) -> None:
         """Register the session that the agent has opened, or note the end of its turn."""
         session_id, result = requests.session_of(request), answer.get("result")
-        if request["method"] == PROMPT:
+        if request["method"] == INITIALIZE:
+            self._reader = READERS.get(answer["result"].get("agentInfo", {}).get("name"), "")
+        elif request["method"] == PROMPT:
             self._guard.end_turn(session_id)
         elif isinstance(result, dict):
             opened = result.get("sessionId") or session_id
             self._guard.begin(str(opened), str(request["params"].get("cwd") or os.getcwd()))
 
-    def _look(self, look: Any, line: bytes) -> bool:
-        """Return the answer of `look` to a line; True, to pass it on, after a fault of ours."""
+    def _looked_at(self, look: Callable[[bytes], bytes], line: bytes) -> bytes:
+        """Return the answer of `look` to a line; the line as it is after a fault of ours."""
         try:
-            return bool(look(line))
+            return look(line)
         except Exception as error:
             faults.record(CONFIG.runtime_name, "relay", faults.describe(error))
-            return True
+            return line
 
 
-def _refused(request: Message, reason: str) -> bytes:
-    """Return the answer to a request of the agent that is denied."""
-    answer = {"jsonrpc": "2.0", "id": request["id"], "error": {"code": DENIED, "message": reason}}
-    return json.dumps(answer).encode() + b"\n"
+def _answer(request: Message, **said: object) -> bytes:
+    """Return the answer to a request of the agent, with a ``result`` or an ``error``."""
+    return _line({"jsonrpc": "2.0", "id": request["id"], **said})
+
+
+def _line(message: Message) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _text(words: str) -> Message:
+    """Return a block of content with a text."""
+    return {"type": "text", "text": words}
 
 
 def _message(line: bytes) -> Message:

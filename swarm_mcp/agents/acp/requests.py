@@ -74,6 +74,13 @@ def call_of(request: dict[str, Any], folder: str) -> Made | None:
     return None
 
 
+def reject_option(request: dict[str, Any]) -> str:
+    """Return the id of the option of a permission request that rejects the call this time, or an empty text."""
+    options = _objects(_object(request.get("params")).get("options"))
+    kinds = {_text(one.get("kind")): _text(one.get("optionId")) for one in options}
+    return kinds.get("reject_once") or kinds.get("reject_always") or ""
+
+
 def _asked(tool_call: dict[str, Any], folder: str) -> Made | None:
     """Return the call that the agent asks permission for. Its diffs say more than its input, its places least."""
     kind, given = tool_call.get("kind"), _object(tool_call.get("rawInput"))
