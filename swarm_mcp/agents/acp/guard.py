@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,12 +19,14 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.process import start_time
 from swarm_mcp.agents.acp.requests import CONFIG, Made
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store, driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.denial import Denial
     from swarm_hook_core.hooks import Verdict
 
 BUSY_SECONDS = 1.0
@@ -36,6 +37,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}  # session id -> its folder
+        self._expected: dict[str, tuple[Made, Denial]] = {}  # id of a call -> the call, and its denial
         self._lock = threading.Lock()
         self._driver = driver.load()
 
@@ -81,25 +83,43 @@ class Guard:
     def denial(self, session_id: str, call_id: str, made: Made) -> str:
         """Return the reason why a call must not be made; an empty text if it may."""
         with self._lock, _recorded("pre_tool_use"):
-            if session_id not in self._folders:
-                self._folders[session_id] = self.folder_of(session_id)
-                self._at("SessionStart", session_id, "resume")
-            if self._checks_itself(session_id):
-                return ""
-            verdict: Verdict | None = self._core().judge(self._call(session_id, call_id, made, "PreToolUse"))
-            if verdict is not None and verdict.denial is not None:
-                return str(verdict.denial.reason)
+            known, denial = self._expected.pop(call_id, (None, None))
+            call, core = self._call(session_id, call_id, made, "PreToolUse"), self._core()
+            if denial is None or known != made:
+                verdict = self._verdict(core, call)
+                denial = verdict.denial if verdict is not None else None
+                core.report(verdict, call)
+            if denial is not None:
+                core.note_denial(call, denial)
+                return str(denial.reason)
         return ""
+
+    def expect(self, session_id: str, call_id: str, made: Made) -> None:
+        """Check a call that the agent has begun, and may or may not ask for: its writes are noted if it may be made."""
+        with self._lock, _recorded("pre_tool_use"):
+            core, call = self._core(), self._call(session_id, call_id, made, "PreToolUse")
+            verdict = self._verdict(core, call)
+            if verdict is None or verdict.denial is None:
+                core.report(verdict, call)
+            else:
+                self._expected[call_id] = made, verdict.denial  # a denial counts once
+
+    def _verdict(self, core: HookCore, call: ToolCall) -> Verdict | None:
+        if call.session_id not in self._folders:
+            self._folders[call.session_id] = call.cwd
+            self._at("SessionStart", call.session_id, "resume")
+        return None if self._checks_itself(call.session_id) else core.check(call)
 
     def after(self, session_id: str, call_id: str, made: Made) -> None:
         """Note that a call is over, and compare the files that were watched during it."""
         with self._lock, _recorded("post_tool_use"):
+            self._expected.pop(call_id, None)
             if not self._checks_itself(session_id):
                 self._core().words_after(self._call(session_id, call_id, made, "PostToolUse"))
 
     def _call(self, session_id: str, call_id: str, made: Made, event: str) -> ToolCall:
         folder = os.path.join(self.folder_of(session_id), made.folder)
-        return ToolCall(made.tool, made.input, session_id, folder, event, id=call_id)
+        return ToolCall(made.tool, made.input, session_id, folder, event, id=call_id, client_tool=made.name)
 
     def _at(self, name: str, session_id: str, source: str = "", prompt: str = "") -> None:
         """Run the hook of an event of the session, unless hooks of its own do so."""
@@ -116,8 +136,9 @@ class Guard:
 
     def _checks_itself(self, session_id: str) -> bool:
         """Return True if the agent runs hooks of ours: they have registered the session under its own name."""
-        with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+        with contextlib.suppress(SwarmError), Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
             return any(row.runtime != CONFIG.runtime_name for row in store.instances.of_session_id(session_id))
+        return False  # the check itself says what is wrong with the store
 
     def _core(self, registrar: Any = None) -> HookCore:
         return _Silent(CONFIG, chosen_command() or coordinator_command(), self._driver, registrar)

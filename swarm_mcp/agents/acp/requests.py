@@ -26,12 +26,17 @@ _WRITING = ("edit", "delete", "move")
 
 
 class Made(NamedTuple):
-    """A call as the hook core takes it: the `tool`, its `input`, and the folder of relative paths, "" for the session's."""
+    """A call as the hook core takes it.
 
+    name    the agent's own word for it, for its model
+    tool    the tool, and its `input`
+    folder  the folder of relative paths; empty for the session's
+    """
+
+    name: str
     tool: str
     input: dict[str, Any]
     folder: str = ""
-    is_within: bool = False
 
 
 def changes_in(tool_input: object) -> list[tuple[str, str]]:
@@ -66,11 +71,12 @@ def call_of(request: dict[str, Any], folder: str) -> Made | None:
     params = _object(request.get("params"))
     method = request.get("method")
     if method == WRITE:
-        return _whole(_text(params.get("path")), params.get("content"))
+        return _whole(WRITE, _text(params.get("path")), params.get("content"))
     if method == TERMINAL:
-        return _command([_text(params.get("command")), *_texts(params.get("args"))], _text(params.get("cwd")))
+        words = [_text(params.get("command")), *_texts(params.get("args"))]
+        return _command(TERMINAL, words, _text(params.get("cwd")))
     if method == PERMISSION:
-        return _asked(_object(params.get("toolCall")), folder)
+        return asked(_object(params.get("toolCall")), folder)
     return None
 
 
@@ -81,31 +87,42 @@ def reject_option(request: dict[str, Any]) -> str:
     return kinds.get("reject_once") or kinds.get("reject_always") or ""
 
 
-def _asked(tool_call: dict[str, Any], folder: str) -> Made | None:
-    """Return the call that the agent asks permission for. Its diffs say more than its input, its places least."""
-    kind, given = tool_call.get("kind"), _object(tool_call.get("rawInput"))
+def is_allowed(request: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Return True if the editor's answer to a permission request allows the call."""
+    chosen = _object(result.get("outcome")).get("optionId")
+    options = _objects(_object(request.get("params")).get("options"))
+    return any(one.get("optionId") == chosen and _text(one.get("kind")).startswith("allow") for one in options)
+
+
+def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
+    """Return the call that a tool call of the agent makes, None if it names no write.
+
+    Its diffs say more than its input, the places that it touches least.
+    """
+    kind, given = _text(tool_call.get("kind")), _object(tool_call.get("rawInput"))
+    name = _text(tool_call.get("name")) or kind
     diffs = [one for one in _objects(tool_call.get("content")) if one.get("type") == "diff" and _text(one.get("path"))]
     if diffs:
-        return _of_diffs(diffs, folder)
-    if kind == "execute" or (kind not in _WRITING and any(key in given for key in _COMMANDS)):
+        return _of_diffs(name, diffs, folder)
+    if kind == "execute":
         words = next((given[key] for key in _COMMANDS if given.get(key)), tool_call.get("title"))
         place = next((_text(given[key]) for key in _FOLDERS if _text(given.get(key))), "")
-        return _command([_text(words)] if isinstance(words, str) else _texts(words), place)
+        return _command(name, [words] if isinstance(words, str) else _texts(words), place)
     if kind not in _WRITING:
         return None
     paths = [_text(one.get("path")) for one in _objects(tool_call.get("locations"))]
-    paths += [_text(given[key]) for key in _PATHS if key in given]
+    paths += [_text(given.get(key)) for key in _PATHS]
     how = EDIT if kind == "edit" else REMOVE
     files = [[path, how] for path in dict.fromkeys(filter(None, paths))]
-    return Made(_FILES, {"files": files}) if files else None
+    return Made(name, _FILES, {"files": files}) if files else None
 
 
-def _of_diffs(diffs: list[dict[str, Any]], folder: str) -> Made:
+def _of_diffs(name: str, diffs: list[dict[str, Any]], folder: str) -> Made | None:
     """Return the call that makes these changes."""
     hows = {_text(one["path"]): _how(one, folder) for one in diffs}
-    if len(diffs) == 1 and hows[diffs[0]["path"]] == REPLACE:
-        return _whole(diffs[0]["path"], diffs[0].get("newText")) or Made(_FILES, {"files": []})
-    return Made(_FILES, {"files": [[path, how] for path, how in hows.items()]})
+    if len(diffs) == 1 and REPLACE in hows.values():
+        return _whole(name, diffs[0]["path"], diffs[0].get("newText"))
+    return Made(name, _FILES, {"files": [[path, how] for path, how in hows.items()]})
 
 
 def _how(diff: dict[str, Any], folder: str) -> str:
@@ -121,16 +138,14 @@ def _how(diff: dict[str, Any], folder: str) -> str:
     return EDIT if old in present and old != present else REPLACE
 
 
-def _whole(path: str, content: object) -> Made | None:
-    if not path:
-        return None
-    return Made(_WHOLE, {"path": path, "content": _text(content)})
+def _whole(name: str, path: str, content: object) -> Made | None:
+    return Made(name, _WHOLE, {"path": path, "content": _text(content)}) if path else None
 
 
-def _command(words: list[str], folder: str) -> Made | None:
+def _command(name: str, words: list[str], folder: str) -> Made | None:
     """Return the call of a shell command: one text, or the words of one command."""
     text = words[0] if len(words) == 1 else shlex.join(words)
-    return Made(_SHELL, {"command": text}, folder) if text.strip() else None
+    return Made(name, _SHELL, {"command": text}, folder) if text.strip() else None
 
 
 def _text(value: object) -> str:
