@@ -7,26 +7,25 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .ground import Ground, kill_group
-
 Message = dict[str, Any]
 
 
 class AcpEditor:
-    """One agent, started by `command` in the checkout of `ground`, and one session of it."""
+    """An agent behind `process`, and one session of it in `folder`.
 
-    def __init__(self, ground: Ground, command: list[str], writes: bool = True):
-        """Start the agent and open a session. `writes`: offer to write files and run commands for it."""
-        self.process = ground.start(command, talk=True)
-        assert self.process.stdin and self.process.stdout
-        self._to_agent, self._from_agent = self.process.stdin, self.process.stdout
-        self._folder, self._count = ground.checkout, 0
+    writes  offer to read and write files, and to run commands for the agent
+    """
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path, writes: bool = True):
+        assert process.stdin and process.stdout
+        self.process, self._folder, self._count = process, folder, 0
+        self._to_agent, self._from_agent = process.stdin, process.stdout
         self._terminals: dict[str, subprocess.Popen[str]] = {}
         self.asked: list[Message] = []  # the requests of the agent
-        self.heard: list[Message] = []  # all its lines
+        self.heard: list[Message] = []  # all its messages
         files = {"readTextFile": writes, "writeTextFile": writes}
         self.ask("initialize", protocolVersion=1, clientCapabilities={"fs": files, "terminal": writes})
-        self.session: str = self.ask("session/new", cwd=str(self._folder), mcpServers=[])["sessionId"]
+        self.session: str = self.ask("session/new", cwd=str(folder), mcpServers=[])["sessionId"]
 
     def prompt(self, text: str) -> Message:
         """Give the agent a prompt, and return the result of its turn."""
@@ -38,10 +37,10 @@ class AcpEditor:
         try:
             return self.process.wait(60)
         finally:
-            kill_group(self.process)
+            self.process.kill()
             self._from_agent.close()
             for terminal in self._terminals.values():
-                terminal.kill()
+                terminal.communicate()
 
     def ask(self, method: str, **params: object) -> Message:
         """Return the result of a request; requests of the agent meanwhile are answered."""
@@ -74,7 +73,7 @@ class AcpEditor:
             try:
                 answer = {"result": known(**request["params"])}
             except OSError as error:
-                answer = {"error": {"code": -32603, "message": f"ENOENT: {error}"}}
+                answer = {"error": {"code": -32603, "message": str(error)}}
         self._send({"id": request["id"], **answer})
 
     def _on_fs_read_text_file(self, path: str, **_given: object) -> Message:
@@ -105,8 +104,8 @@ class AcpEditor:
 
     def _on_terminal_output(self, **given: Any) -> Message:
         process = self._terminals[given["terminalId"]]
-        out = process.stdout.read() if process.stdout else ""
-        return {"output": out, "truncated": False, "exitStatus": {"exitCode": process.wait(), "signal": None}}
+        out, _nothing = process.communicate()
+        return {"output": out, "truncated": False, "exitStatus": {"exitCode": process.returncode, "signal": None}}
 
     def _on_terminal_release(self, **_given: object) -> Message:
         return {}
