@@ -40,7 +40,8 @@ class AcpEditor:
             self.process.kill()
             self._from_agent.close()
             for terminal in self._terminals.values():
-                terminal.communicate()
+                terminal.wait()
+                terminal.stdout.close()  # type: ignore[union-attr]  # it is a pipe
 
     def ask(self, method: str, **params: object) -> Message:
         """Return the result of a request; requests of the agent meanwhile are answered."""

@@ -12,13 +12,14 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from swarm_hook_core import faults
 from swarm_mcp.agents.acp import requests
 from swarm_mcp.agents.acp.guard import Guard
 from swarm_mcp.agents.acp.requests import CONFIG, PERMISSION, Made
+from swarm_mcp.processes.reaper import Reaper
 
 DENIED = -32010  # a number of our own among those that are free for servers
 INITIALIZE, PROMPT, UPDATE = "initialize", "session/prompt", "session/update"
@@ -26,7 +27,7 @@ OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 CLOSING = ("session/close", "session/delete")
 WAIT, RELEASE = "terminal/wait_for_exit", "terminal/release"
 RENEW_SECONDS = 600.0
-END_SECONDS = 5.0  # for an agent to end once the editor has closed its input, and again once it was told to
+LAST_WORDS_SECONDS = 5.0  # a process that the agent has left behind may keep its output open
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
 # The way in which an agent's model reads a reason during its turn, by the agent's own name: from an error, or from an
 # option that was not offered. Measured; other agents end the turn over either.
@@ -44,9 +45,13 @@ class Call(NamedTuple):
 
 
 class Relay:
-    """One agent behind the relay, and its sessions."""
+    """One agent behind the relay, and its sessions.
 
-    def __init__(self, guard: Guard, editor_in: BinaryIO, editor_out: BinaryIO):
+    grace  seconds for the agent to end once the editor has closed its input, and again once it was told to
+    """
+
+    def __init__(self, guard: Guard, editor_in: BinaryIO, editor_out: BinaryIO, grace: float):
+        self._grace = grace
         self._guard, self._editor_in, self._editor_out = guard, editor_in, editor_out
         self._agent: subprocess.Popen[bytes]
         self._to_agent, self._to_editor = threading.Lock(), threading.Lock()
@@ -61,22 +66,26 @@ class Relay:
 
     def run(self, argv: list[str]) -> int:
         """Run the agent to its end. Return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
-        # A group of its own: agents are often started by a launcher, and all of it has to end.
-        self._agent = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        for name in PASSED_ON:
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), lambda number, _frame: self._signal(number))
-        over = threading.Event()
-        back = threading.Thread(target=self._pass_to_editor, daemon=True)
-        back.start()
-        for body in (self._pass_to_agent, lambda: self._renew(over)):
-            threading.Thread(target=body, daemon=True).start()
-        try:
-            code = self._agent.wait()
-            back.join(END_SECONDS)  # its last words; a process that it has left behind may keep the pipe open
-        finally:
-            over.set()
-            self._guard.end_all()
+        with _reaper() as reaper:
+            # A group of its own: agents are often started by a launcher, and all of it has to end with us.
+            self._agent = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+                preexec_fn=lambda: reaper.watch(os.getpid()),
+            )  # fmt: skip
+            for name in PASSED_ON:
+                if hasattr(signal, name):
+                    signal.signal(getattr(signal, name), lambda number, _frame: self._signal(number))
+            over = threading.Event()
+            back = threading.Thread(target=self._pass_to_editor, daemon=True)
+            back.start()
+            for body in (self._pass_to_agent, lambda: self._renew(over)):
+                threading.Thread(target=body, daemon=True).start()
+            try:
+                code = self._agent.wait()
+                back.join(LAST_WORDS_SECONDS)
+            finally:
+                over.set()
+                self._guard.end_all()
         return 128 - code if code < 0 else code
 
     def _signal(self, number: int) -> None:
@@ -100,7 +109,7 @@ class Relay:
             self._agent.stdin.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
-                self._agent.wait(END_SECONDS)
+                self._agent.wait(self._grace)
                 return
             except subprocess.TimeoutExpired:
                 self._signal(number)
@@ -249,6 +258,18 @@ class Relay:
             self._reader = READERS.get(str((result.get("agentInfo") or {}).get("name")), "")
         else:
             self._guard.begin(str(result.get("sessionId") or session_id), str(request["params"]["cwd"]))
+
+
+@contextlib.contextmanager
+def _reaper() -> Iterator[Reaper]:
+    """Yield a reaper, which ends the agent if this process is killed. Processes that the agent leaves behind go on."""
+    reaper = Reaper().start()
+    try:
+        yield reaper
+    except BaseException:
+        reaper.close()
+        raise
+    reaper.release()
 
 
 def _looked_at(look: Callable[[bytes], bytes], line: bytes) -> bytes:

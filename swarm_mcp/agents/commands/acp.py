@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 
-from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Usage, Word, verb
+from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain
 
 CANNOT_RUN, NOT_FOUND = 126, 127
 
 
-@verb(Usage(Word("AGENT", "the agent's command", repeated=True, behind=True)), group=MORE_SETUP)
+@verb(
+    Usage(
+        Word("AGENT", "the agent's command", repeated=True, behind=True),
+        Option("--grace SECONDS", "time for the agent to end with the editor, and again after TERM (default: 10)"),
+    ),
+    group=MORE_SETUP,
+)
 def acp(args: Arguments) -> int:
     """acp: stand between an editor and an agent without hooks, and check its writes
 
@@ -32,7 +38,7 @@ def acp(args: Arguments) -> int:
     editor_in, editor_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
-        return Relay(Guard(), editor_in, editor_out).run(list(args.words))
+        return Relay(Guard(), editor_in, editor_out, args.seconds("--grace", 10.0)).run(list(args.words))
     except OSError as error:
         complain(f"{args.words[0]}: {error.strerror}")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN

@@ -15,6 +15,7 @@ from support.acp_editor import AcpEditor
 from support.fixtures import SWARM, Ground, wait_for
 from support.sessions import mistakes
 
+from swarm_hook_core.process import start_time
 from swarm_mcp.agents.acp.relay import DENIED
 
 pytestmark = pytest.mark.slow
@@ -33,7 +34,7 @@ def editor(ground: Ground) -> Iterator[Editor]:
     made: list[AcpEditor] = []
 
     def begin(name: str = "some-agent", argv: tuple[str, ...] = (), kind: type[AcpEditor] = AcpEditor) -> AcpEditor:
-        command = [*SWARM, "acp", "--", *(argv or (*AGENT, name, SESSION))]
+        command = [*SWARM, "acp", "--grace", "600", "--", *(argv or (*AGENT, name, SESSION))]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         process = subprocess.Popen(command, cwd=ground.repo, text=True, **pipes)  # type: ignore[call-overload]
         made.append(kind(process, ground.repo))
@@ -196,23 +197,36 @@ def test_a_broken_store_lets_all_pass(ground: Ground, editor: Editor) -> None:
 def test_an_agent_that_does_not_end_is_ended_with_all_that_it_has_started(ground: Ground) -> None:
     script = "trap '' TERM; sleep 600 & echo $!; wait; sleep 600"
     process = subprocess.Popen(
-        [*SWARM, "acp", "--", "sh", "-c", script], cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*SWARM, "acp", "--grace", "0.5", "--", "sh", "-c", script],
+        cwd=ground.repo,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     )
     assert process.stdin and process.stdout
     child = int(process.stdout.readline())
     process.stdin.close()
     try:
         assert process.wait(120) == 128 + signal.SIGKILL
-        assert wait_for(lambda: not Path(f"/proc/{child}").exists() or _is_over(child))
+        assert wait_for(lambda: is_over(child))
     finally:
         process.kill()
         process.stdout.close()
 
 
-def _is_over(pid: int) -> bool:
-    from swarm_hook_core.process import start_time
-
+def is_over(pid: int) -> bool:
     return start_time(pid) in ("", "-")
+
+
+def test_an_agent_ends_with_a_relay_that_is_killed(ground: Ground) -> None:
+    process = subprocess.Popen(
+        [*SWARM, "acp", "--", "sh", "-c", "echo $$; while :; do sleep 0.05; done"],
+        cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin and process.stdout
+    agent = int(process.stdout.readline())
+    process.kill()
+    assert wait_for(lambda: is_over(agent), 60)
+    process.communicate()
 
 
 def test_signals_reach_the_agent(ground: Ground, usual_signals: None) -> None:
