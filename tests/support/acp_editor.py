@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -90,11 +91,17 @@ class AcpEditor:
         return {"outcome": {"outcome": "selected", "optionId": choice}}
 
     def _on_terminal_create(
-        self, command: str, args: list[str] | None = None, cwd: str | None = None, **_given: object
+        self,
+        command: str,
+        args: list[str] | None = None,
+        cwd: str | None = None,
+        env: list[dict[str, str]] | None = None,
+        **_given: object,
     ) -> Message:
+        variables = {one["name"]: one["value"] for one in env or ()}
         process = subprocess.Popen(
             [command, *(args or [])], cwd=cwd or self._folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, shell=not args,
+            stderr=subprocess.STDOUT, text=True, shell=not args, env={**os.environ, **variables},
         )  # fmt: skip
         name = f"term_{len(self._terminals) + 1}"
         self._terminals[name] = process

@@ -205,7 +205,7 @@ class Relay:
             self._tell_agent(self._refusal(request, session_id, reason))
             return b""
         self._asked_by_agent[key] = request, call
-        return line
+        return _line(requests.marked(request)) if request["method"] == requests.TERMINAL else line
 
     def _refusal(self, request: Message, session_id: str, reason: str) -> bytes:
         """Return the answer to a request of the agent that is denied.

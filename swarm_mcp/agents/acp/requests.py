@@ -14,6 +14,7 @@ from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import RuntimeConfig
 
 WRITE, TERMINAL, PERMISSION = "fs/write_text_file", "terminal/create", "session/request_permission"
+SESSION_VARIABLE = "SWARM_ACP_SESSION_ID"
 WATCHED = (WRITE, TERMINAL, PERMISSION)
 LARGEST_COMPARED = 4 * 1024 * 1024  # bytes of a file that a diff's old text is looked for in
 
@@ -78,6 +79,16 @@ def call_of(request: dict[str, Any], folder: str) -> Made | None:
     if method == PERMISSION:
         return asked(_object(params.get("toolCall")), folder)
     return None
+
+
+def marked(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a terminal's request with a variable that names the session.
+
+    The editor starts the command: nothing else tells `swarm-mcp` there that it is an agent's.
+    """
+    params = request["params"]
+    env = [*(params.get("env") or []), {"name": SESSION_VARIABLE, "value": params["sessionId"]}]
+    return {**request, "params": {**params, "env": env}}
 
 
 def reject_option(request: dict[str, Any]) -> str:

@@ -23,9 +23,10 @@ def acp(args: Arguments) -> int:
     For agents that speak the Agent Client Protocol on their standard streams. An editor is given this command in place
     of the agent's (docs/clients.md). All messages pass unchanged, but a write of a file, a terminal's command, or a
     request for permission to do either that meets another session's lock or uncommitted work: the agent is refused it,
-    with the reason. An agent whose model cannot read the reason at once gets it before the next prompt. Each of the
-    agent's sessions is registered while it is open. An agent with a plugin of swarm is checked by that alone. A write
-    that the agent makes without asking is not refused.
+    with the reason. An agent whose model cannot read the reason at once gets it before the next prompt. A terminal's
+    command gets a variable, by which `swarm-mcp` knows its session there. Each of the agent's sessions is registered
+    while it is open. An agent with a plugin of swarm is checked by that alone. A write that the agent makes without
+    asking is not refused.
 
     Exit: the agent's own code, or 128 and the number of the signal that ended it; 126 the agent cannot be run; 127
     there is no such command.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -99,6 +100,17 @@ def test_a_command_that_writes_a_locked_file_is_refused(ground: Ground, editor: 
     wait = {"method": "terminal/wait_for_exit", "params": {"sessionId": SESSION, **made["result"]}}
     assert answers(agent, wait)[0]["result"]["exitCode"] == 0
     assert locked.read_text() == "one\n" and (ground.repo / "free.md").read_text() == "x\n"
+
+
+def test_a_command_in_a_terminal_of_the_editor_knows_its_session(ground: Ground, editor: Editor) -> None:
+    agent = editor()
+    command = f"cd {ground.repo} && {shlex.join(SWARM)} lock mine.md && {shlex.join(SWARM)} protect off > said 2>&1"
+    (made,) = answers(agent, terminal(command))
+    wait = {"method": "terminal/wait_for_exit", "params": {"sessionId": SESSION, **made["result"]}}
+    assert answers(agent, wait)[0]["result"]["exitCode"] == 1
+    assert "person" in (ground.repo / "said").read_text()
+    (lock,) = ground.sql("SELECT i.label FROM context c JOIN instances i ON i.id = c.instance_id WHERE type = 'lock'")
+    assert "origin:acp" in lock["label"]
 
 
 def test_a_permission_is_refused_and_the_reason_read_with_the_next_prompt(
