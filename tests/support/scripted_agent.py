@@ -14,6 +14,12 @@ def send(message):
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
+def load(messages):
+    for message in messages:
+        send(message)
+    return {}
+
+
 def play(prompt):
     answers = []
     for message in json.loads(prompt[-1]["text"]):
@@ -31,6 +37,7 @@ for line in sys.stdin:
         known = {
             "initialize": lambda params: {"protocolVersion": 1, "agentInfo": {"name": NAME}},
             "session/new": lambda params: {"sessionId": SESSION},
+            "session/load": lambda params: load(params["messages"]),
             "session/prompt": lambda params: play(params["prompt"]),
         }
         send({"id": request["id"], "result": known.get(request["method"], lambda params: {})(request["params"])})

@@ -72,9 +72,9 @@ class Relay:
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
                 preexec_fn=lambda: reaper.watch(os.getpid()),
             )  # fmt: skip
-            for name in PASSED_ON:
-                if hasattr(signal, name):
-                    signal.signal(getattr(signal, name), lambda number, _frame: self._signal(number))
+            for number in (getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
+                    signal.signal(number, lambda number, _frame: self._signal(number))
             over = threading.Event()
             back = threading.Thread(target=self._pass_to_editor, daemon=True)
             back.start()
@@ -194,12 +194,17 @@ class Relay:
 
     def _checked(self, line: bytes, request: Message, key: str) -> bytes:
         """Check a request of the agent that writes, or asks to. Return the line for the editor."""
-        session_id = requests.session_of(request)
-        made = requests.call_of(request, self._guard.folder_of(session_id))
+        session_id, call_id = requests.session_of(request), f"request {key}"
+        folder = self._guard.folder_of(session_id)
+        if request["method"] == PERMISSION:
+            asked = request["params"]["toolCall"]
+            call_id = str(asked["toolCallId"])
+            made = requests.asked(_told(self._tool_calls.get(call_id, {}), asked), folder)
+        else:
+            made = requests.call_of(request)
         if made is None:
             return line
-        asked = request["params"].get("toolCall")
-        call = Call(session_id, str(asked["toolCallId"]) if asked else f"request {key}", made)
+        call = Call(session_id, call_id, made)
         reason = self._guard.denial(*call)
         if reason:
             self._tell_agent(self._refusal(request, session_id, reason))
@@ -232,10 +237,10 @@ class Relay:
     def _follow(self, session_id: str, update: Message) -> None:
         """Follow a tool call that the agent makes by itself, perhaps unasked: note its writes, and its end."""
         call_id = update.get("toolCallId")
-        if not isinstance(call_id, str):
-            return
-        told = self._tool_calls.setdefault(call_id, {})
-        told.update({name: value for name, value in update.items() if value})
+        opening = [one for one in list(self._asked_by_editor.values()) if one["method"] in OPENING]
+        if not isinstance(call_id, str) or session_id in map(requests.session_of, opening):
+            return  # or a call of long ago: an agent that loads a session tells all of it again
+        told = self._tool_calls[call_id] = _told(self._tool_calls.get(call_id, {}), update)
         if told.get("status") in ("completed", "failed"):
             del self._tool_calls[call_id]
             call = self._begun.pop(call_id, None)
@@ -304,6 +309,11 @@ def _message(line: bytes) -> Message:
 def _key(message: Message) -> str:
     """Return the id of a request or an answer as a key: `1` and `"1"` are two ids. Empty for a notification."""
     return json.dumps(message["id"]) if message.get("id") is not None else ""
+
+
+def _told(before: Message, update: Message) -> Message:
+    """Return all that was told of a tool call: an update has the fields that have changed."""
+    return {**before, **{name: value for name, value in update.items() if value}}
 
 
 def _answer(request: Message, **said: object) -> bytes:

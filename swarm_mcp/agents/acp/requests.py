@@ -64,11 +64,8 @@ def session_of(request: dict[str, Any]) -> str:
     return _text(_object(request.get("params")).get("sessionId"))
 
 
-def call_of(request: dict[str, Any], folder: str) -> Made | None:
-    """Return the call that a request of the agent makes or asks for, None if it writes nothing that can be named.
-
-    folder  the session's, for relative paths
-    """
+def call_of(request: dict[str, Any]) -> Made | None:
+    """Return the call that a request of the agent has the editor make, None if it writes nothing."""
     params = _object(request.get("params"))
     method = request.get("method")
     if method == WRITE:
@@ -76,8 +73,6 @@ def call_of(request: dict[str, Any], folder: str) -> Made | None:
     if method == TERMINAL:
         words = [_text(params.get("command")), *_texts(params.get("args"))]
         return _command(TERMINAL, words, _text(params.get("cwd")))
-    if method == PERMISSION:
-        return asked(_object(params.get("toolCall")), folder)
     return None
 
 
@@ -106,7 +101,7 @@ def is_allowed(request: dict[str, Any], result: dict[str, Any]) -> bool:
 
 
 def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
-    """Return the call that a tool call of the agent makes, None if it names no write.
+    """Return the call that the agent makes by itself, None if it names no write. `folder`: of relative paths.
 
     Its diffs say more than its input, the places that it touches least.
     """

@@ -17,6 +17,7 @@ from support.fixtures import SWARM, Ground, wait_for
 from support.sessions import mistakes
 
 from swarm_hook_core.process import start_time
+from swarm_hook_core.state import state_dir
 from swarm_mcp.agents.acp.relay import DENIED
 
 pytestmark = pytest.mark.slow
@@ -139,6 +140,13 @@ def test_an_agent_that_reads_reasons_gets_them_at_once(editor: Editor, locked: P
     assert agent.asked == [] and len(agent.prompt("[]")["prompt"]) == 1
 
 
+def test_a_permission_for_a_call_that_was_told_before_needs_only_its_id(editor: Editor, locked: Path) -> None:
+    asking = permission(locked)
+    asking["params"]["toolCall"] = {"toolCallId": "call"}
+    (refused,) = answers(editor(), update(locked, "pending"), asking)
+    assert refused["result"]["outcome"]["optionId"] == "no"
+
+
 class Slow(AcpEditor):
     """An editor with a person who looks away while the file is locked by another."""
 
@@ -168,6 +176,17 @@ def test_a_write_without_a_question_is_noted_as_the_session_s(ground: Ground, ed
     answers(agent, update(file, "completed"))
     told = ground.swarm("blame", "mine.md", "--uncommitted").out
     assert "acp" in told and "two" in told, told
+
+
+def test_calls_that_are_told_again_as_a_session_is_loaded_are_over(ground: Ground, editor: Editor) -> None:
+    file, agent = ground.repo / "old.md", editor()
+    file.write_text("two\n")
+    calls = [update(file, "pending"), update(file, "completed"), update(file, "pending")]
+    agent.ask("session/load", sessionId=SESSION, cwd=str(ground.repo), mcpServers=[], messages=calls)
+    assert not list(Path(state_dir()).glob("traces/*/acp.*"))
+    assert len(ground.sql("SELECT id FROM instances")) == 1
+    answers(agent, update(file, "pending"))
+    assert list(Path(state_dir()).glob("traces/*/acp.*"))
 
 
 def test_its_session_is_registered_while_it_runs(ground: Ground, editor: Editor) -> None:

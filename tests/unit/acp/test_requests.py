@@ -12,8 +12,7 @@ from swarm_mcp.agents.acp.requests import CONFIG, Made
 
 
 def asked(tmp_path: Path, **tool_call) -> Made | None:
-    request = {"method": "session/request_permission", "params": {"sessionId": "s", "toolCall": tool_call}}
-    return requests.call_of(request, str(tmp_path))
+    return requests.asked(tool_call, str(tmp_path))
 
 
 def changes(made: Made | None) -> list[tuple[str, str]]:
@@ -23,7 +22,7 @@ def changes(made: Made | None) -> list[tuple[str, str]]:
 
 def test_a_file_that_the_editor_writes_is_replaced() -> None:
     given = {"sessionId": "s", "path": "/x/a.md", "content": "new"}
-    made = requests.call_of({"method": "fs/write_text_file", "params": given}, "/x")
+    made = requests.call_of({"method": "fs/write_text_file", "params": given})
     assert changes(made) == [("/x/a.md", REPLACE)] and made and made.input["content"] == "new"
 
 
@@ -35,7 +34,7 @@ def test_a_file_that_the_editor_writes_is_replaced() -> None:
     ],
 )
 def test_a_terminal_is_a_shell_command(given: dict, command: str) -> None:
-    made = requests.call_of({"method": "terminal/create", "params": {"sessionId": "s", **given}}, "/x")
+    made = requests.call_of({"method": "terminal/create", "params": {"sessionId": "s", **given}})
     assert made == Made("terminal/create", "Bash", {"command": command}, given.get("cwd", ""))
 
 
@@ -93,4 +92,4 @@ def test_a_call_that_names_no_write_is_none(tmp_path: Path, odd: dict) -> None:
 @pytest.mark.parametrize("params", [None, [], {}, {"path": 3}, {"command": None, "args": 4}])
 def test_odd_requests_are_no_calls(params: object) -> None:
     for method in requests.WATCHED:
-        assert requests.call_of({"method": method, "params": params}, "/") is None
+        assert requests.call_of({"method": method, "params": params}) is None
