@@ -1,7 +1,7 @@
 """The sessions of one agent behind the relay: registered while they are open, their calls checked before they are made.
 
-An agent with hooks of ours checks its calls itself, under the same session id: then nothing is done here.
-Each fault of ours is recorded, and the call goes ahead.
+Hooks of ours in the agent register a session under the same id. Then that one is the session here, too: some agents run
+hooks at a session's start, and none before their calls. Each fault of ours is recorded, and the call goes ahead.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.process import start_time
-from swarm_mcp.agents.acp.requests import CONFIG, Made
+from swarm_mcp.agents.acp.requests import CONFIG, Made, config
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.store import Store, driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.hooks import Verdict
 
@@ -37,6 +39,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}  # session id -> its folder
+        self._hooked: dict[str, RuntimeConfig] = {}  # session id -> the runtime that its hooks have registered it for
         self._expected: dict[str, tuple[Made, Denial]] = {}  # id of a call -> the call, and its denial
         self._lock = threading.Lock()
         self._driver = driver.load()
@@ -63,6 +66,7 @@ class Guard:
             if session_id in self._folders:
                 self._at("SessionEnd", session_id)
                 del self._folders[session_id]
+                self._hooked.pop(session_id, None)
 
     def end_all(self) -> None:
         """End all sessions."""
@@ -84,7 +88,7 @@ class Guard:
         """Return the reason why a call must not be made; an empty text if it may."""
         with self._lock, _recorded("pre_tool_use"):
             known, denial = self._expected.pop(call_id, (None, None))
-            call, core = self._call(session_id, call_id, made, "PreToolUse"), self._core()
+            call, core = self._call(session_id, call_id, made, "PreToolUse"), self._core(session_id)
             if denial is None or known != made:
                 verdict = self._verdict(core, call)
                 denial = verdict.denial if verdict is not None else None
@@ -97,7 +101,7 @@ class Guard:
     def expect(self, session_id: str, call_id: str, made: Made) -> None:
         """Check a call that the agent has begun, and may or may not ask for: its writes are noted if it may be made."""
         with self._lock, _recorded("pre_tool_use"):
-            core, call = self._core(), self._call(session_id, call_id, made, "PreToolUse")
+            core, call = self._core(session_id), self._call(session_id, call_id, made, "PreToolUse")
             verdict = self._verdict(core, call)
             if verdict is None or verdict.denial is None:
                 core.report(verdict, call)
@@ -108,40 +112,55 @@ class Guard:
         if call.session_id not in self._folders:
             self._folders[call.session_id] = call.cwd
             self._at("SessionStart", call.session_id, "resume")
-        return None if self._checks_itself(call.session_id) else core.check(call)
+        return core.check(call)
 
     def after(self, session_id: str, call_id: str, made: Made) -> None:
         """Note that a call is over, and compare the files that were watched during it."""
         with self._lock, _recorded("post_tool_use"):
             self._expected.pop(call_id, None)
-            if not self._checks_itself(session_id):
-                self._core().words_after(self._call(session_id, call_id, made, "PostToolUse"))
+            self._core(session_id).words_after(self._call(session_id, call_id, made, "PostToolUse"))
 
     def _call(self, session_id: str, call_id: str, made: Made, event: str) -> ToolCall:
         folder = os.path.join(self.folder_of(session_id), made.folder)
         return ToolCall(made.tool, made.input, session_id, folder, event, id=call_id, client_tool=made.name)
 
     def _at(self, name: str, session_id: str, source: str = "", prompt: str = "") -> None:
-        """Run the hook of an event of the session, unless hooks of its own do so."""
-        if self._checks_itself(session_id) and name != "SessionEnd":
+        """Run the hook of an event of the session. Hooks of its own run those that may have words for its model."""
+        runtime = self._config(session_id)
+        if runtime is not CONFIG and name != "Stop":
             return
         event = SessionEvent(session_id, self.folder_of(session_id), name, source=source, prompt=prompt)
-        registrar = _by_command() if chosen_command() else _InStore()
+        registrar = _ByCommand(runtime, chosen_command()) if chosen_command() else _InStore(runtime.runtime_name)
         body = {"SessionStart": session_events.begins, "SessionEnd": session_events.ends}
         try:
-            body.get(name, session_events.takes_turn)(self._core(registrar), event)
+            body.get(name, session_events.takes_turn)(self._core(session_id, registrar), event)
         finally:
             if isinstance(registrar, _InStore):
                 registrar.close()
 
-    def _checks_itself(self, session_id: str) -> bool:
-        """Return True if the agent runs hooks of ours: they have registered the session under its own name."""
-        with contextlib.suppress(SwarmError), Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
-            return any(row.runtime != CONFIG.runtime_name for row in store.instances.of_session_id(session_id))
-        return False  # the check itself says what is wrong with the store
+    def _core(self, session_id: str, registrar: Any = None) -> HookCore:
+        command = chosen_command() or coordinator_command()
+        return _Silent(self._config(session_id), command, self._driver, registrar)
 
-    def _core(self, registrar: Any = None) -> HookCore:
-        return _Silent(CONFIG, chosen_command() or coordinator_command(), self._driver, registrar)
+    def _config(self, session_id: str) -> RuntimeConfig:
+        """Return the runtime of the session: that of its own hooks, once these have registered it."""
+        if session_id in self._hooked:
+            return self._hooked[session_id]
+        runtime = ""
+        with contextlib.suppress(SwarmError), Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+            rows = store.instances.of_session_id(session_id)  # without a store the check itself says what is wrong
+            runtime = next((row.runtime for row in rows if row.runtime in NAMES), "")
+        if not runtime:
+            return CONFIG
+        if session_id in self._folders:
+            self._leave_to_hooks(session_id)
+        self._hooked[session_id] = config(runtime, hook_config(runtime).env_prefix)
+        return self._hooked[session_id]
+
+    def _leave_to_hooks(self, session_id: str) -> None:
+        """End the session's registration by this process: its hooks have registered it, too."""
+        with contextlib.closing(_InStore(CONFIG.runtime_name)) as registrar:
+            registrar.end(session_id, (0, ""), 0, BUSY_SECONDS)
 
 
 class _Silent(HookCore):
@@ -152,18 +171,19 @@ class _Silent(HookCore):
 
 
 class _InStore(StoreRegistrar):
-    """Registers sessions as open in this process: they end with it, however it ends."""
+    """Registers sessions of the runtime `name`. Those of CONFIG are open in this process, and end with it."""
 
-    def __init__(self) -> None:
-        super().__init__(CONFIG.runtime_name)
+    def __init__(self, name: str):
+        super().__init__(name)
+        self._client = _client_of(name)
 
     def register(self, session: dict[str, Any], seconds: float, patience: float, tell: bool = False) -> dict[str, Any]:
-        """Register or renew `session`."""
-        return super().register({**session, "client": _this_process()}, seconds, patience)
+        """Register or renew `session`. Its model is told nothing here."""
+        return super().register({**session, "client": self._client}, seconds, patience)
 
     def end(self, session_id: str, _client: tuple[int, str], seconds: float, patience: float) -> None:
         """End a session."""
-        super().end(session_id, _this_process(), seconds, patience)
+        super().end(session_id, self._client, seconds, patience)
 
 
 class _ByCommand(CommandRegistrar):
@@ -172,21 +192,20 @@ class _ByCommand(CommandRegistrar):
     def register(
         self, session: dict[str, Any], seconds: float, patience: float, tell: bool = False, leave_running: bool = False
     ) -> dict[str, Any]:
-        """Register or renew `session`."""
-        mine = {**session, "client": _this_process()}
+        """Register or renew `session`. Its model is told nothing here."""
+        mine = {**session, "client": _client_of(self.config.runtime_name)}
         found: dict[str, Any] = super().register(mine, seconds, patience, False, leave_running)
         return found
 
     def end(self, session_id: str, _client: tuple[int, str], seconds: float, patience: float) -> None:
         """End a session."""
-        super().end(session_id, _this_process(), seconds, patience)
+        super().end(session_id, _client_of(self.config.runtime_name), seconds, patience)
 
 
-def _by_command() -> CommandRegistrar:
-    return _ByCommand(CONFIG, chosen_command())
-
-
-def _this_process() -> tuple[int, str]:
+def _client_of(runtime: str) -> tuple[int, str]:
+    """Return this process, for sessions of CONFIG. Those of hooks have their own client."""
+    if runtime != CONFIG.runtime_name:
+        return 0, ""
     return os.getpid(), start_time(os.getpid())
 
 

@@ -49,14 +49,19 @@ def changes_in(tool_input: object) -> list[tuple[str, str]]:
     return [(path, how) for path, how in tool_input["files"]]
 
 
-CONFIG = RuntimeConfig(
-    runtime_name="acp",
-    env_prefix="ACP",
-    scratch_dir_name="swarm-acp",
-    write_tools={_WHOLE, _FILES},
-    replaces={_WHOLE},
-    extract_changes=changes_in,
-)
+def config(name: str, prefix: str) -> RuntimeConfig:
+    """Return the runtime of calls made here by a session of the runtime `name`."""
+    return RuntimeConfig(
+        runtime_name=name,
+        env_prefix=prefix,
+        scratch_dir_name=f"swarm-{name}",
+        write_tools={_WHOLE, _FILES},
+        replaces={_WHOLE},
+        extract_changes=changes_in,
+    )
+
+
+CONFIG = config("acp", "ACP")
 
 
 def session_of(request: dict[str, Any]) -> str:

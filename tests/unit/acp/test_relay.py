@@ -201,14 +201,17 @@ def test_its_session_is_registered_while_it_runs(ground: Ground, editor: Editor)
     assert ground.sql("SELECT id FROM instances") == [] and ground.sql("SELECT id FROM context") == []
 
 
-def test_a_session_that_hooks_have_registered_is_left_to_them(ground: Ground, editor: Editor, locked: Path) -> None:
-    ground.session(SESSION, "hooked", runtime="gemini")
+def test_a_session_that_hooks_have_registered_stays_the_only_one(ground: Ground, editor: Editor, locked: Path) -> None:
+    own, mine = "SELECT id FROM instances WHERE label LIKE '%origin:acp%'", ground.repo / "mine.md"
     agent = editor()
-    (made,) = answers(agent, write(locked))
-    assert made["result"] == {} and locked.read_text() == "two\n"
-    assert ground.sql("SELECT id FROM instances WHERE label LIKE '%origin:acp%'") == []
+    assert ground.sql(own)
+    ground.lock(ground.session(SESSION, "hooked", runtime="gemini"), "mine.md")
+    refused, made = answers(agent, write(locked), write(mine))
+    assert "swarm lock blocked" in refused["error"]["message"] and made["result"] == {}
+    assert locked.read_text() == "one\n" and mine.read_text() == "two\n" and ground.sql(own) == []
     agent.close()
-    assert ground.sql("SELECT id FROM instances WHERE label = 'hooked'")
+    with ground.store() as store:
+        assert store.instances.of_session("gemini", SESSION) is not None
 
 
 def test_lines_pass_unchanged(ground: Ground, editor: Editor) -> None:
