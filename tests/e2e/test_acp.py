@@ -11,6 +11,7 @@ from support.acp_editor import AcpEditor
 from .checks import assert_text, assert_untouched
 from .client import Call
 from .ground import Ground, Lacking, wait_for
+from .marketplace import Marketplace
 from .models import play
 from .more import OtherClient, ground_for, other_client
 
@@ -82,6 +83,27 @@ def test_a_lock_of_its_own_session_lets_it_write(agent: OtherClient) -> None:
     assert_text(agent, "notes.md", "line two\n")
     with_agent.close()
     assert wait_for(lambda: not ground.coordinator.locks(), 60), ground.coordinator.locks()
+
+
+def test_gemini_with_our_plugin_is_checked_as_one_session() -> None:
+    """It runs the plugin's hooks at a session's start, and none before its calls."""
+    try:
+        ground = ground_for("gemini")
+    except Lacking as lacking:
+        pytest.skip(str(lacking))
+    try:
+        agent = other_client("gemini", ground)
+        agent.prepare()
+        Marketplace(ground, "install").install("gemini")
+        ground.coordinator.peer_lock("notes.md")
+        with_agent = editor(ground, agent)
+        turn(with_agent, agent, "edit", *agent.change("notes.md", "line one", "line two"))
+        assert_untouched(agent, "notes.md")
+        (own,) = ground.coordinator.sessions()
+        assert "origin:gemini" in own["label"]
+        with_agent.close()
+    finally:
+        ground.close()
 
 
 def test_the_write_lands_where_the_store_is_broken(agent: OtherClient) -> None:

@@ -25,8 +25,7 @@ def acp(args: Arguments) -> int:
     request for permission to do either that meets another session's lock or uncommitted work: the agent is refused it,
     with the reason. An agent whose model cannot read the reason at once gets it before the next prompt. A terminal's
     command gets a variable, by which `swarm-mcp` knows its session there. Each of the agent's sessions is registered
-    while it is open. An agent with a plugin of swarm is checked by that alone. A write that the agent makes without
-    asking is not refused.
+    while it is open; hooks of swarm in the agent share it. A write that the agent makes without asking is not refused.
 
     Exit: the agent's own code, or 128 and the number of the signal that ended it; 126 the agent cannot be run; 127
     there is no such command.
