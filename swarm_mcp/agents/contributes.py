@@ -16,6 +16,7 @@ VERBS = {
     "roles": "swarm_mcp.agents.commands.roles",
     "loop": "swarm_mcp.agents.commands.loop",
     "work": "swarm_mcp.agents.commands.workers",
+    "acp": "swarm_mcp.agents.commands.acp",
 }
 PLACES = {"work": "hook"}
 NOUNS = {

@@ -19,7 +19,7 @@ TERMINAL = "terminal"  # the runtime and origin of a person's shell
 NO_AGENTS = (TERMINAL, HOLD, DETACHED, REMOTE)  # registered, but no agent's session, or none of this machine
 MAKER = "by"  # the word of a detached holder's label that names the session of the shell that made it
 # Runtimes whose shells do not name the client's session.
-_UNNAMED = ("gemini", "cline", "pi")
+_UNNAMED = ("gemini", "cline", "pi", "acp")
 
 
 def is_marked() -> bool:

@@ -200,7 +200,7 @@ def prepare(town: Ground, verb: str) -> None:
 
 # The examples of these are in tests of their own: in this file, (loop) where its model is, (top) at a terminal, (page) in
 # tests/unit/page, or (demo) in test_readme.
-ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page", "lsp")
+ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page", "lsp", "acp")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])

@@ -70,7 +70,7 @@ def test_flags_are_those_of_the_verb(scene: Ground):
 
 
 def test_every_verb_that_answers_offers_json():
-    silent = ("serve", "completion", "hook", "work", "top", "lsp")
+    silent = ("serve", "completion", "hook", "work", "top", "lsp", "acp")
     assert all("--json" in offered(verb, "--") for verb in VERBS if verb not in silent)
 
 

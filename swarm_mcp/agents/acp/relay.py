@@ -1,0 +1,337 @@
+"""A relay between an editor and an agent: their messages pass unchanged, but for writes that must not be made.
+
+Two threads pass the lines on, one in each direction. A request of the agent that writes is checked first; a denied one
+never reaches the editor, and the agent gets the reason in its place. A line that is not understood is passed on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+from swarm_hook_core import faults
+from swarm_mcp.agents.acp import requests
+from swarm_mcp.agents.acp.guard import Guard
+from swarm_mcp.agents.acp.requests import CONFIG, PERMISSION, Made
+from swarm_mcp.processes.reaper import Reaper
+
+DENIED = -32010  # a number of our own among those that are free for servers
+INITIALIZE, PROMPT, UPDATE = "initialize", "session/prompt", "session/update"
+OPENING = ("session/new", "session/load", "session/resume", "session/fork")
+CLOSING = ("session/close", "session/delete")
+WAIT, RELEASE = "terminal/wait_for_exit", "terminal/release"
+RENEW_SECONDS = 600.0
+LAST_WORDS_SECONDS = 5.0  # a process that the agent has left behind may keep its output open
+PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
+# The way in which an agent's model reads a reason during its turn, by the agent's own name: from an error, or from an
+# option that was not offered. Measured; other agents end the turn over either.
+READERS = {"@agentclientprotocol/claude-agent-acp": "error", "qwen-code": "error", "gemini-cli": "option"}
+
+Message = dict[str, Any]
+
+
+class Call(NamedTuple):
+    """A call of a session: its id, and the call as the guard takes it."""
+
+    session: str
+    id: str
+    made: Made
+
+
+class Relay:
+    """One agent behind the relay, and its sessions.
+
+    grace  seconds for the agent to end once the editor has closed its input, and again once it was told to
+    """
+
+    def __init__(self, guard: Guard, editor_in: BinaryIO, editor_out: BinaryIO, grace: float):
+        self._grace = grace
+        self._guard, self._editor_in, self._editor_out = guard, editor_in, editor_out
+        self._agent: subprocess.Popen[bytes]
+        self._to_agent, self._to_editor = threading.Lock(), threading.Lock()
+        self._reader = ""  # see READERS
+        self._unread: dict[str, list[str]] = {}  # session -> reasons that its model has not read
+        self._asked_by_editor: dict[str, Message] = {}  # id of a request -> the request, until its answer
+        self._asked_by_agent: dict[str, tuple[Message, Call]] = {}
+        self._waits: dict[str, str] = {}  # id of a request -> the terminal whose end it waits for
+        self._in_terminals: dict[str, Call] = {}
+        self._tool_calls: dict[str, Message] = {}  # id of a tool call that has not ended -> all that was told of it
+        self._begun: dict[str, Call] = {}  # as above -> the call
+
+    def run(self, argv: list[str]) -> int:
+        """Run the agent to its end. Return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
+        with _reaper() as reaper:
+            # A group of its own: agents are often started by a launcher, and all of it has to end with us.
+            self._agent = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+                preexec_fn=lambda: reaper.watch(os.getpid()),
+            )  # fmt: skip
+            for number in (getattr(signal, name) for name in PASSED_ON if hasattr(signal, name)):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
+                    signal.signal(number, lambda number, _frame: self._signal(number))
+            over = threading.Event()
+            back = threading.Thread(target=self._pass_to_editor, daemon=True)
+            back.start()
+            for body in (self._pass_to_agent, lambda: self._renew(over)):
+                threading.Thread(target=body, daemon=True).start()
+            try:
+                code = self._agent.wait()
+                back.join(LAST_WORDS_SECONDS)
+            finally:
+                over.set()
+                self._guard.end_all()
+        return 128 - code if code < 0 else code
+
+    def _signal(self, number: int) -> None:
+        """Send a signal to the agent, with all that it has started."""
+        with contextlib.suppress(OSError):  # it has just ended
+            os.killpg(self._agent.pid, number)
+
+    def _renew(self, over: threading.Event) -> None:
+        while not over.wait(RENEW_SECONDS):
+            self._guard.renew()
+
+    # ------------------------------------------------------------------------------------------- to the agent
+
+    def _pass_to_agent(self) -> None:
+        """Pass the editor's lines on to the agent; after the last one have the agent end."""
+        for line in self._editor_in:
+            if not self._tell_agent(_looked_at(self._from_editor, line)):
+                break
+        with contextlib.suppress(OSError), self._to_agent:
+            assert self._agent.stdin
+            self._agent.stdin.close()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                self._agent.wait(self._grace)
+                return
+            except subprocess.TimeoutExpired:
+                self._signal(number)
+
+    def _tell_agent(self, line: bytes) -> bool:
+        """Write a line to the agent. Return False if it does not read any more."""
+        assert self._agent.stdin
+        return _write(self._agent.stdin, self._to_agent, line)
+
+    def _from_editor(self, line: bytes) -> bytes:
+        """Look at a line of the editor: a request about a session, or an answer. Return the line for the agent."""
+        message = _message(line)
+        method, key = message.get("method"), _key(message)
+        session_id = requests.session_of(message)
+        if method in (INITIALIZE, *OPENING, PROMPT) and key:
+            self._asked_by_editor[key] = message
+            if method == PROMPT:
+                return self._with_unread(line, message, session_id)
+        elif method in CLOSING:
+            self._guard.end(session_id)
+        elif method is None and key in self._asked_by_agent:
+            return self._answered(line, *self._asked_by_agent.pop(key), message.get("result"))
+        elif method is None and key in self._waits:
+            self._terminal_ended(self._waits.pop(key))
+        return line
+
+    def _with_unread(self, line: bytes, prompt: Message, session_id: str) -> bytes:
+        """Begin a turn. Return the prompt, with the reasons before it that the model could not read in its turn."""
+        reasons = self._unread.pop(session_id, ())
+        self._guard.begin_turn(session_id, _words_of(prompt))
+        if not reasons:
+            return line
+        parts = [*map(_text, reasons), *prompt["params"]["prompt"]]
+        return _line({**prompt, "params": {**prompt["params"], "prompt": parts}})
+
+    def _answered(self, line: bytes, request: Message, call: Call, result: object) -> bytes:
+        """Look at the editor's answer to a request of the agent. Return the answer for the agent."""
+        known = result if isinstance(result, dict) else {}
+        if request["method"] == PERMISSION:
+            if requests.is_allowed(request, known):  # perhaps minutes later: the file may have been locked since
+                reason = self._guard.denial(*call)
+                return self._refusal(request, call.session, reason) if reason else line
+        elif isinstance(known.get("terminalId"), str):
+            self._in_terminals[known["terminalId"]] = call  # the command goes on there
+        else:
+            self._guard.after(*call)
+        return line
+
+    def _terminal_ended(self, terminal: str) -> None:
+        call = self._in_terminals.pop(terminal, None)
+        if call is not None:
+            self._guard.after(*call)
+
+    # ------------------------------------------------------------------------------------------- to the editor
+
+    def _pass_to_editor(self) -> None:
+        """Pass the agent's lines on to the editor, but for denied requests, which are answered here."""
+        assert self._agent.stdout
+        for line in self._agent.stdout:
+            if not self._tell_editor(_looked_at(self._from_agent, line)):
+                break  # the editor has gone, and with it the agent's input
+
+    def _tell_editor(self, line: bytes) -> bool:
+        """Write a line to the editor. Return False if it does not read any more."""
+        return _write(self._editor_out, self._to_editor, line)
+
+    def _from_agent(self, line: bytes) -> bytes:
+        """Look at a line of the agent. Return the line for the editor: none for a denied request, which is answered."""
+        message = _message(line)
+        method, key = message.get("method"), _key(message)
+        if method in requests.WATCHED and key:
+            return self._checked(line, message, key)
+        if method == WAIT and key:
+            self._waits[key] = str(message["params"].get("terminalId"))
+        elif method == RELEASE:
+            self._terminal_ended(str(message["params"].get("terminalId")))
+        elif method == UPDATE:
+            self._follow(requests.session_of(message), message["params"]["update"])
+        elif method is None and key in self._asked_by_editor:
+            self._opened(self._asked_by_editor.pop(key), message)
+        return line
+
+    def _checked(self, line: bytes, request: Message, key: str) -> bytes:
+        """Check a request of the agent that writes, or asks to. Return the line for the editor."""
+        session_id, call_id = requests.session_of(request), f"request {key}"
+        folder = self._guard.folder_of(session_id)
+        if request["method"] == PERMISSION:
+            asked = request["params"]["toolCall"]
+            call_id = str(asked["toolCallId"])
+            made = requests.asked(_told(self._tool_calls.get(call_id, {}), asked), folder)
+        else:
+            made = requests.call_of(request)
+        if made is None:
+            return line
+        call = Call(session_id, call_id, made)
+        reason = self._guard.denial(*call)
+        if reason:
+            self._tell_agent(self._refusal(request, session_id, reason))
+            return b""
+        self._asked_by_agent[key] = request, call
+        return _line(requests.marked(request)) if request["method"] == requests.TERMINAL else line
+
+    def _refusal(self, request: Message, session_id: str, reason: str) -> bytes:
+        """Return the answer to a request of the agent that is denied.
+
+        Where its model cannot read the reason, the person is shown it now, and the model with the next prompt.
+        """
+        option = requests.reject_option(request)
+        if not option or self._reader == "error":
+            return _answer(request, error={"code": DENIED, "message": reason})
+        if self._reader == "option":
+            option = reason
+        else:
+            self._unread.setdefault(session_id, []).append(reason)
+            self._show(session_id, reason)
+        return _answer(request, result={"outcome": {"outcome": "selected", "optionId": option}})
+
+    def _show(self, session_id: str, words: str) -> None:
+        """Show the person some words in the conversation."""
+        update = {"sessionUpdate": "agent_message_chunk", "content": _text(f"\n\n{words}\n\n")}
+        self._tell_editor(
+            _line({"jsonrpc": "2.0", "method": UPDATE, "params": {"sessionId": session_id, "update": update}})
+        )
+
+    def _follow(self, session_id: str, update: Message) -> None:
+        """Follow a tool call that the agent makes by itself, perhaps unasked: note its writes, and its end."""
+        call_id = update.get("toolCallId")
+        opening = [one for one in list(self._asked_by_editor.values()) if one["method"] in OPENING]
+        if not isinstance(call_id, str) or session_id in map(requests.session_of, opening):
+            return  # or a call of long ago: an agent that loads a session tells all of it again
+        told = self._tool_calls[call_id] = _told(self._tool_calls.get(call_id, {}), update)
+        if told.get("status") in ("completed", "failed"):
+            del self._tool_calls[call_id]
+            call = self._begun.pop(call_id, None)
+            if call is not None:
+                self._guard.after(*call)
+            return
+        made = requests.asked(told, self._guard.folder_of(session_id))
+        if made is not None and (call_id not in self._begun or self._begun[call_id].made != made):
+            self._begun[call_id] = Call(session_id, call_id, made)
+            self._guard.expect(*self._begun[call_id])
+
+    def _opened(self, request: Message, answer: Message) -> None:
+        """Register a session that the agent has opened, note the end of its turn, or the agent's name."""
+        session_id, result = requests.session_of(request), answer.get("result")
+        if request["method"] == PROMPT:
+            self._guard.end_turn(session_id)
+        elif not isinstance(result, dict):
+            return
+        elif request["method"] == INITIALIZE:
+            self._reader = READERS.get(str((result.get("agentInfo") or {}).get("name")), "")
+        else:
+            self._guard.begin(str(result.get("sessionId") or session_id), str(request["params"]["cwd"]))
+
+
+@contextlib.contextmanager
+def _reaper() -> Iterator[Reaper]:
+    """Yield a reaper, which ends the agent if this process is killed. Processes that the agent leaves behind go on."""
+    reaper = Reaper().start()
+    try:
+        yield reaper
+    except BaseException:
+        reaper.close()
+        raise
+    reaper.release()
+
+
+def _looked_at(look: Callable[[bytes], bytes], line: bytes) -> bytes:
+    """Return the answer of `look` to a line; the line as it is after a fault of ours."""
+    try:
+        return look(line)
+    except Exception as error:
+        faults.record(CONFIG.runtime_name, "relay", faults.describe(error))
+        return line
+
+
+def _write(stream: Any, lock: threading.Lock, line: bytes) -> bool:
+    """Write a line. Return False if it cannot be written any more."""
+    try:
+        with lock:
+            stream.write(line)
+            stream.flush()
+    except (OSError, ValueError):
+        return False  # the other side has gone; its process tells how
+    return True
+
+
+def _message(line: bytes) -> Message:
+    """Return the message in a line; an empty one for anything else."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}  # not of the protocol
+    return found if isinstance(found, dict) else {}
+
+
+def _key(message: Message) -> str:
+    """Return the id of a request or an answer as a key: `1` and `"1"` are two ids. Empty for a notification."""
+    return json.dumps(message["id"]) if message.get("id") is not None else ""
+
+
+def _told(before: Message, update: Message) -> Message:
+    """Return all that was told of a tool call: an update has the fields that have changed."""
+    return {**before, **{name: value for name, value in update.items() if value}}
+
+
+def _answer(request: Message, **said: object) -> bytes:
+    """Return the answer to a request of the agent, with a ``result`` or an ``error``."""
+    return _line({"jsonrpc": "2.0", "id": request["id"], **said})
+
+
+def _line(message: Message) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _text(words: str) -> Message:
+    """Return a block of content with a text."""
+    return {"type": "text", "text": words}
+
+
+def _words_of(prompt: Message) -> str:
+    """Return the text of a prompt."""
+    parts = prompt["params"].get("prompt")
+    texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return "\n".join(text for text in texts if isinstance(text, str))

@@ -1,0 +1,95 @@
+"""The agent's requests as calls of the hook core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_mcp.agents.acp import requests
+from swarm_mcp.agents.acp.requests import CONFIG, Made
+
+
+def asked(tmp_path: Path, **tool_call) -> Made | None:
+    return requests.asked(tool_call, str(tmp_path))
+
+
+def changes(made: Made | None) -> list[tuple[str, str]]:
+    assert made is not None
+    return CONFIG.changes_of(made.tool, made.input)
+
+
+def test_a_file_that_the_editor_writes_is_replaced() -> None:
+    given = {"sessionId": "s", "path": "/x/a.md", "content": "new"}
+    made = requests.call_of({"method": "fs/write_text_file", "params": given})
+    assert changes(made) == [("/x/a.md", REPLACE)] and made and made.input["content"] == "new"
+
+
+@pytest.mark.parametrize(
+    "given, command",
+    [
+        ({"command": "echo x > a"}, "echo x > a"),
+        ({"command": "sh", "args": ["-c", "echo 'x' > a"], "cwd": "/y"}, "sh -c 'echo '\"'\"'x'\"'\"' > a'"),
+    ],
+)
+def test_a_terminal_is_a_shell_command(given: dict, command: str) -> None:
+    made = requests.call_of({"method": "terminal/create", "params": {"sessionId": "s", **given}})
+    assert made == Made("terminal/create", "Bash", {"command": command}, given.get("cwd", ""))
+
+
+def test_a_diff_edits_a_file_if_its_old_text_is_a_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one\ntwo\n")
+
+    def how(old: str | None) -> str:
+        diff = {"type": "diff", "path": "a.md", "oldText": old, "newText": "new"}
+        ((_path, found),) = changes(asked(tmp_path, kind="edit", content=[diff]))
+        return found
+
+    assert how("one") == EDIT
+    assert how("one\ntwo\n") == REPLACE  # the whole file
+    assert how("another\n") == REPLACE  # a whole file, as it was once
+    assert how(None) == REPLACE
+
+
+def test_several_diffs_are_one_call(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("one\ntwo\n")
+    diffs = [{"type": "diff", "path": path, "oldText": "one", "newText": "1"} for path in ("a.md", "b.md")]
+    assert changes(asked(tmp_path, kind="edit", content=diffs)) == [("a.md", EDIT), ("b.md", EDIT)]
+
+
+@pytest.mark.parametrize("kind, how", [("edit", EDIT), ("delete", REMOVE), ("move", REMOVE)])
+def test_without_a_diff_the_places_and_the_input_name_the_files(tmp_path: Path, kind: str, how: str) -> None:
+    made = asked(tmp_path, kind=kind, locations=[{"path": "/x/a"}], rawInput={"file_path": "/x/b", "path": 3})
+    assert changes(made) == [("/x/a", how), ("/x/b", how)]
+
+
+@pytest.mark.parametrize(
+    "given, command",
+    [
+        ({"rawInput": {"command": "rm a"}, "title": "Remove a"}, "rm a"),
+        ({"rawInput": {"command": ["rm", "a b"], "cwd": "/y"}}, "rm 'a b'"),
+        ({"title": "rm a"}, "rm a"),
+    ],
+)
+def test_a_command_is_in_the_input_or_is_the_title(tmp_path: Path, given: dict, command: str) -> None:
+    made = asked(tmp_path, kind="execute", **given)
+    assert made and made.input == {"command": command}
+    assert made.folder == given.get("rawInput", {}).get("cwd", "")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {}, {"kind": "read", "locations": [{"path": "/x/a"}]}, {"kind": "edit"}, {"kind": "execute"},
+        {"kind": 3, "content": 4, "locations": "x", "rawInput": []}, {"kind": "edit", "content": [{"type": "diff"}]},
+    ],
+)  # fmt: skip
+def test_a_call_that_names_no_write_is_none(tmp_path: Path, odd: dict) -> None:
+    assert asked(tmp_path, **odd) is None
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"path": 3}, {"command": None, "args": 4}])
+def test_odd_requests_are_no_calls(params: object) -> None:
+    for method in requests.WATCHED:
+        assert requests.call_of({"method": method, "params": params}) is None
