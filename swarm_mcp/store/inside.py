@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlite_utils import Database
-
 from swarm_mcp.store import Store, schema
 
 MOST_NAMED = 3
@@ -31,8 +29,8 @@ class Inside(NamedTuple):
 
 def inside(store: Store) -> Inside:
     """Look at the file of an open store. Reads every page of it. Raises StoreUnavailable if it cannot be read."""
-    database = Database(store.database.connection, execute_plugins=False)
-    damage = [str(row["quick_check"]) for row in database.query(f"PRAGMA quick_check({MOST_NAMED})")]
+    connection = store.database.connection
+    damage = [str(row[0]) for row in connection.execute(f"PRAGMA quick_check({MOST_NAMED})")]
     if damage == ["ok"]:
         damage = []
-    return Inside(damage, schema.differences(database))
+    return Inside(damage, schema.differences(connection))

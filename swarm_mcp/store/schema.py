@@ -193,9 +193,7 @@ def create(connection: Any, driver: Any) -> None:
         if not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
             _fill(connection)
         elif not is_current(connection):  # another process may have been first
-            from sqlite_utils import Database
-
-            _build(Database(connection, execute_plugins=False))
+            _build(connection)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -220,7 +218,7 @@ def _set_journal(connection: Any, driver: Any) -> None:
 
 
 def _fill(connection: Any) -> None:
-    """Give an empty file the whole schema, without sqlite-utils: loading that takes ten times as long."""
+    """Give an empty file the whole schema: nothing in it has to be looked at."""
     for name, columns in all_tables().items():
         connection.execute(f"CREATE TABLE {name} ({columns})")
     for name, target in all_indexes().items():
@@ -251,34 +249,33 @@ def add_missing(connection: Any, error: str) -> bool:
     return True
 
 
-def _build(database: Any) -> None:
-    existing = set(database.table_names())
+def _build(connection: Any) -> None:
+    existing = _names(connection, "table")
     for name, columns in all_tables().items():
         if name in existing:
-            _add_columns(database[name], columns)
+            _add_columns(connection, name, columns)
         else:
-            database.execute(f"CREATE TABLE {name} ({columns})")
-    if "scope" not in database["kv"].columns_dict:
-        _key_by_scope(database)
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+    if "scope" not in _columns(connection, "kv"):
+        _key_by_scope(connection)
     for name in FORMER_INDEXES:
-        database.execute(f"DROP INDEX IF EXISTS {name}")
+        connection.execute(f"DROP INDEX IF EXISTS {name}")
     for name, target in all_indexes().items():
-        database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
-    _part_rivals(database)
+        connection.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
+    _part_rivals(connection)
     for name, target in UNIQUE_INDEXES.items():
-        database.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {name} ON {target}")
+        connection.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {name} ON {target}")
     for column in ("scope", "root", "file_root"):
-        database.execute(f"UPDATE instances SET {column} = directory WHERE {column} = ''")
-    database.execute("UPDATE tasks SET changed_at = updated_at * 1000 WHERE changed_at = 0")
-    database.execute(
+        connection.execute(f"UPDATE instances SET {column} = directory WHERE {column} = ''")
+    connection.execute("UPDATE tasks SET changed_at = updated_at * 1000 WHERE changed_at = 0")
+    connection.execute(
         "INSERT OR IGNORE INTO kv_scope_updates (scope, changed_at)"
         " SELECT scope, max(updated_at) * 1000 FROM kv GROUP BY scope"
     )
-    if not database["swarm_fence"].count:
-        database["swarm_fence"].insert({"last": 0})
-    database["swarm_schema"].delete_where()
-    database["swarm_schema"].insert({"version": OUR_VERSION})
-    database.execute("PRAGMA user_version = 1")
+    connection.execute("INSERT INTO swarm_fence (last) SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM swarm_fence)")
+    connection.execute("DELETE FROM swarm_schema")
+    connection.execute("INSERT INTO swarm_schema (version) VALUES (?)", (OUR_VERSION,))
+    connection.execute("PRAGMA user_version = 1")
 
 
 def all_tables() -> dict[str, str]:
@@ -295,64 +292,73 @@ def all_indexes() -> dict[str, str]:
     return {**INDEXES, **contributions.table("INDEXES")}
 
 
-def differences(database: Any) -> list[str]:
-    """Return what a store lacks of this release's schema, in words; `database` is sqlite-utils' view of it."""
+def differences(connection: Any) -> list[str]:
+    """Return the tables, columns and indexes of this release that a store lacks, in words."""
     wanted = _in_memory()
     _build(wanted)
     found = []
-    present = set(database.table_names())
-    for table in wanted.tables:
-        if table.name not in present:
-            found.append(f"there is no table {table.name}")
+    present, indexes = _names(connection, "table"), _names(connection, "index")
+    for table in sorted(_names(wanted, "table")):
+        if table not in present:
+            found.append(f"there is no table {table}")
             continue
-        columns, indexes = database[table.name].columns_dict, {index.name for index in database[table.name].indexes}
-        found += [f"{table.name} has no column {column}" for column in table.columns_dict if column not in columns]
-        missing = {index.name for index in table.indexes if index.origin == "c"} - indexes
+        columns = _columns(connection, table)
+        found += [f"{table} has no column {column}" for column in _columns(wanted, table) if column not in columns]
+        missing = {index for index, of in _names(wanted, "index").items() if of == table} - indexes.keys()
         found += [f"there is no index {index}" for index in sorted(missing)]
     return found
 
 
-def _in_memory() -> Any:
-    """Return an empty database, by sqlite-utils and the SQLite that serves the store."""
-    from sqlite_utils import Database
+def _names(connection: Any, kind: str) -> dict[str, str]:
+    """Return the tables or the indexes (`kind`) of a file, without SQLite's own: name -> the table."""
+    found = "SELECT name, tbl_name FROM sqlite_master WHERE type = ? AND name NOT GLOB 'sqlite_*'"
+    return dict(connection.execute(found, (kind,)))
 
+
+def _columns(connection: Any, table: str) -> dict[str, list[Any]]:
+    """Return a table's columns: name -> type, 1 if it is NOT NULL, default as SQL, place in the key or 0."""
+    return {name: rest for _, name, *rest in connection.execute(f"PRAGMA table_info({table})")}
+
+
+def _in_memory() -> Any:
+    """Return an empty database, by the SQLite that serves the store."""
     from swarm_mcp.store.driver import load
 
-    return Database(load().connect(":memory:", isolation_level=None), execute_plugins=False)
+    return load().connect(":memory:", isolation_level=None)
 
 
-def _add_columns(table: Any, columns: str) -> None:
+def _add_columns(connection: Any, table: str, columns: str) -> None:
     """Give a table of an older or foreign file the columns that it lacks, as far as SQLite can add them."""
     wanted = _in_memory()
     wanted.execute(f"CREATE TABLE wanted ({columns})")
-    present = table.columns_dict
-    for column in wanted["wanted"].columns:
-        default = column.default_value
-        can_be_added = not column.notnull or (default is not None and "unixepoch" not in default)
-        of_key = column.is_pk or (table.name, column.name) == ("kv", "scope")  # see `_key_by_scope`
-        if can_be_added and not of_key and column.name not in present:
-            rules = " NOT NULL" * column.notnull + (f" DEFAULT {default}" if default is not None else "")
-            table.db.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}{rules}")
+    present = _columns(connection, table)
+    for name, (kind, not_null, default, key) in _columns(wanted, "wanted").items():
+        can_be_added = not not_null or (default is not None and "unixepoch" not in default)
+        of_key = key or (table, name) == ("kv", "scope")  # see `_key_by_scope`
+        if can_be_added and not of_key and name not in present:
+            rules = " NOT NULL" * not_null + (f" DEFAULT {default}" if default is not None else "")
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {kind}{rules}")
 
 
-def _part_rivals(database: Any) -> None:
+def _part_rivals(connection: Any) -> None:
     """Files older than the unique indexes may have two locks on a file, or a task key twice: the first one has it."""
     rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
     same_file = "first.type = 'lock' AND first.file = context.file"
     same_key = "first.idempotency_key = tasks.idempotency_key"
-    if "context_lock_idx" not in {index.name for index in database["context"].indexes}:
-        database.execute(f"DELETE FROM context WHERE type = 'lock' AND {rival.format('context', same_file)}")
-    if "tasks_idempotency_key_idx" not in {index.name for index in database["tasks"].indexes}:
+    indexes = _names(connection, "index")
+    if "context_lock_idx" not in indexes:
+        connection.execute(f"DELETE FROM context WHERE type = 'lock' AND {rival.format('context', same_file)}")
+    if "tasks_idempotency_key_idx" not in indexes:
         duplicate = f"idempotency_key IS NOT NULL AND {rival.format('tasks', same_key)}"
-        database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
+        connection.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
 
 
-def _key_by_scope(database: Any) -> None:
+def _key_by_scope(connection: Any) -> None:
     """An old ``kv`` knew no scopes: its rows move to scope '', keeping value, owner and time."""
-    database.execute("ALTER TABLE kv RENAME TO kv_without_scope")
-    database.execute(f"CREATE TABLE kv ({TABLES['kv']})")
-    database.execute(
+    connection.execute("ALTER TABLE kv RENAME TO kv_without_scope")
+    connection.execute(f"CREATE TABLE kv ({TABLES['kv']})")
+    connection.execute(
         "INSERT INTO kv (scope, key, value, owner_identity, updated_at)"
         " SELECT '', key, value, owner_identity, updated_at FROM kv_without_scope"
     )
-    database["kv_without_scope"].drop()
+    connection.execute("DROP TABLE kv_without_scope")

@@ -300,7 +300,7 @@ def without_pysqlite3(tmp_path: Path) -> list[str]:
     ours = Path(schema.__file__).parents[2]
     for package in ("swarm_mcp", "swarm_hook_core"):
         (site / package).symlink_to(ours / package)
-    places = [Path(folder) for folder in FOLDERS if (Path(folder) / "sqlite_utils").is_dir()]
+    places = [Path(folder) for folder in FOLDERS if (Path(folder) / "platformdirs").is_dir()]
     for place in places:
         for entry in place.iterdir():
             if not entry.name.startswith("pysqlite3") and not (site / entry.name).exists():
