@@ -37,7 +37,12 @@ def test_a_part_is_added_by_the_installer_of_the_package(
         def read_text(self, name: str) -> str | None:
             return json.dumps({"url": clone.as_uri(), "dir_info": {}}) if is_from_a_folder else None
 
-    needs = ["jsonschema>=4", "jinja2>=3; extra == 'page'", "textual>=1; extra == 'top'", 'psycopg[binary]>=3; extra == "team"']
+    needs = [
+        "jsonschema>=4",
+        "jinja2>=3; extra == 'page'",
+        "textual>=1; extra == 'top'",
+        'psycopg[binary]>=3; extra == "team"',
+    ]
 
     def found(name: str) -> Found:
         """Only the page's packages are there, and ours."""

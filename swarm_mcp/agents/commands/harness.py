@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from swarm_hook_core.faults import describe
@@ -14,7 +13,6 @@ from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKER, Arguments, Option, Us
 from swarm_mcp.cli.output import complain, listing, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
-from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here
 
 TYPE_CHECKING = False

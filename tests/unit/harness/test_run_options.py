@@ -12,9 +12,9 @@ from support.outside_packages import command, installed_packages, package
 from support.requirement import requirement
 from support.serving import Server
 
-from swarm_mcp.agents.harness.registry import ADAPTERS
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.harness.registry import ADAPTERS
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import Refused
 

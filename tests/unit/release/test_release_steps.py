@@ -92,7 +92,8 @@ def test_a_release_from_its_first_step_to_the_tag(copy: Path):
     assert versions(copy) == {"4.5.6"}
     once = readme.read_text()
     assert re.fullmatch(
-        r"# swarm\n\n```sh\npipx install 'swarm-locks\[all\]' +# or: uv tool install 'swarm-locks\[all\]'; .*\n```\n", once
+        r"# swarm\n\n```sh\npipx install 'swarm-locks\[all\]' +# or: uv tool install 'swarm-locks\[all\]'; .*\n```\n",
+        once,
     )
     text = (copy / "CHANGELOG.md").read_text()
     assert re.fullmatch(
