@@ -26,10 +26,12 @@ PLUGINS = (
 MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
 NAMED_IN = ("docs/install.md",)  # pages that say how to install from the repository
 _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
-_FROM_ADDRESS = re.compile(r"^(?:pipx install git\+.*\n)?(?=pipx install \.)", re.MULTILINE)
-_FROM_CLONE = re.compile(r"^In a clone of this repository:\n\n```sh\npipx install \. .*$", re.MULTILINE)
+_FROM_GIT = r"^pipx install 'swarm-locks\[all\] @ git\+"
+_FROM_ADDRESS = re.compile(rf"(?:{_FROM_GIT}.*\n)?^(?=pipx install '\.\[all\]')", re.MULTILINE)
+_FROM_CLONE = re.compile(r"^In a clone of this repository:\n\n```sh\npipx install '\.\[all\]' .*$", re.MULTILINE)
 FROM_INDEX = (
-    "```sh\npipx install swarm-locks   # or: uv tool install swarm-locks; in a clone of this repository: pipx install ."
+    "```sh\npipx install 'swarm-locks[all]'   # or: uv tool install 'swarm-locks[all]'; in a clone: pipx install"
+    " '.[all]'"
 )
 _UNRELEASED = "## [Unreleased]\n"
 
@@ -67,7 +69,8 @@ def set_address(url: str) -> None:
         sys.exit(f"an address begins with https:// and names a repository: {url}")
     project = ROOT / "pyproject.toml"
     text = project.read_text(encoding="utf-8")
-    line = f"pipx install git+{url}  # or: uv tool install git+{url}\n"
+    source = f"'swarm-locks[all] @ git+{url}'"
+    line = f"pipx install {source}  # or: uv tool install {source}\n"
     for name in NAMED_IN:
         path = ROOT / name
         page = _FROM_ADDRESS.sub(line, path.read_text(encoding="utf-8"), count=1)
@@ -101,9 +104,7 @@ def in_the_way(tag: str = "") -> list[str]:
     if FROM_INDEX not in (ROOT / "README.md").read_text(encoding="utf-8"):
         found.append("the README installs from a clone: run `.ci/release.py version X.Y.Z`")
     pages = {name: (ROOT / name).read_text(encoding="utf-8") for name in NAMED_IN}
-    nameless = [
-        name for name, page in pages.items() if not re.search(r"^pipx install git\+https://", page, re.MULTILINE)
-    ]
+    nameless = [name for name, page in pages.items() if not re.search(f"{_FROM_GIT}https://", page, re.MULTILINE)]
     if nameless or "[project.urls]" not in (ROOT / "pyproject.toml").read_text(encoding="utf-8"):
         found.append("the repository's address is not named yet: run `.ci/release.py address URL`")
     return found

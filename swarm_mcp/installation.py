@@ -13,7 +13,8 @@ from swarm_mcp.folders import plugin_folder
 FIRST_LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "swarm_check")
 FIRST_LOOK_NOTE = "first-look"  # in the state folder
 NOTE_BYTES = 8192
-_PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "mcp", "pydantic_core")
+_PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "jsonschema")
+EXTRAS = ("page", "top", "lsp", "team")
 
 
 def interpreter() -> str:
@@ -85,17 +86,34 @@ def coordinator_command() -> list[str]:
 def extra_command(extra: str) -> str:
     """Return the command that adds the optional part `extra` of our package to this installation, by its installer.
 
-    Installers of tools leave a file of their own in the environment: uv, pipx. Any other one is pip's.
+    Installers of tools leave a file of their own in the environment: uv, pipx. Any other one is pip's. The release that
+    uv has fetched for a plugin has neither file nor pip: then uv installs one for the shell, which plugins prefer.
     """
     import shlex
+    from importlib.util import find_spec
 
     source, prefix = _installed_from(), Path(sys.prefix)
     needed = [shlex.quote(one) for one in _needed_by(extra)]
-    if (prefix / "uv-receipt.toml").is_file() and needed:
-        return f"uv tool install --with {' --with '.join(needed)} {shlex.quote(source)}"
     if (prefix / "pipx_metadata.json").is_file() and needed:
         return f"pipx inject {shlex.quote(_pipx_name(prefix))} {' '.join(needed)}"
+    if (prefix / "uv-receipt.toml").is_file() or not find_spec("pip"):
+        parts = [one for one in EXTRAS if one == extra or _is_there(one)]  # uv drops extras that it is not told again
+        return f"uv tool install {shlex.quote(source + '[' + ','.join(parts) + ']')}"
     return f"{shlex.quote(sys.executable)} -m pip install {shlex.quote(f'{source}[{extra}]')}"
+
+
+def _is_there(extra: str) -> bool:
+    """Return True if all packages of an optional part are installed."""
+    import re
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    needed = _needed_by(extra)
+    try:
+        for one in needed:
+            distribution(re.split(r"[^\w.-]", one)[0])
+    except PackageNotFoundError:  # one of them is missing
+        return False
+    return bool(needed)
 
 
 def _needed_by(extra: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 VERBS = {
     "task": "swarm_mcp.agents.commands.task",
     "dispatch": "swarm_mcp.agents.commands.dispatch",
+    "poll": "swarm_mcp.agents.commands.poll",
     "cancel": "swarm_mcp.agents.commands.workers",
     "pause": "swarm_mcp.agents.commands.workers",
     "resume": "swarm_mcp.agents.commands.workers",
@@ -22,8 +23,8 @@ PLACES = {"work": "hook"}
 NOUNS = {
     "task": {"show": "task"},
     "worker": {
-        "dispatch": "dispatch", "run": "run", "runs": "runs", "logs": "logs", "cancel": "cancel", "pause": "pause",
-        "resume": "resume", "merge": "merge", "harness": "harness", "roles": "roles", "loop": "loop",
+        "dispatch": "dispatch", "poll": "poll", "run": "run", "runs": "runs", "logs": "logs", "cancel": "cancel",
+        "pause": "pause", "resume": "resume", "merge": "merge", "harness": "harness", "roles": "roles", "loop": "loop",
     },
 }  # fmt: skip
 OTHER_WORDS = {

@@ -44,8 +44,9 @@ MOST_NAMED = 100  # sessions of one scope
 AGAIN = f"install it again: pipx install --force {DISTRIBUTION}"
 # library -> names taken from it, with their module
 _NEEDED = {
-    "sqlite-utils": ("sqlite_utils", "Database"),
     "platformdirs": ("platformdirs", "user_data_path"),
+    "sqlite-utils": ("sqlite_utils", "Database"),
+    "jsonschema": ("jsonschema", "Draft202012Validator"),
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from support.requirement import requirement
 
 from .checks import assert_text, assert_untouched
 from .client import Client
+from .coordinator import PATIENCE
 from .ground import wait_for
 from .models import Step, play
 
@@ -85,6 +87,32 @@ def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     assert client.ground.run(["git", "status", "--porcelain"]).stdout.split() == ["??", "new.md"]
     # The same once more is the same task.
     assert lead.dispatch("work", "--idempotency-key", "one")["status"] == "already_terminal"
+
+
+def test_a_standing_worker_does_the_tasks_as_they_come_until_it_is_ended(lead: Lead) -> None:
+    client, coordinator = lead.client, lead.coordinator
+    client.models.script("first", client.create("first.md", "made\n"), Step(text="It is made."))
+    client.models.script("second", client.create("second.md", "made too\n"), Step(text="So is this."))
+    words = ["worker", "poll", "--as", lead.id, "--harness", client.harness, "--type", "implement", "--json"]
+    worker = subprocess.Popen(
+        [str(coordinator.executable), *words], cwd=coordinator.checkout, env=coordinator.env,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        for script, words_of_it in (("first", "It is made."), ("second", "So is this.")):
+            request = ["request-task", "implement", play(script), "--as", lead.id]
+            task = coordinator.json(*request)["id"]
+            assert wait_for(lambda task=task: lead.task(task)["status"] == "done", PATIENCE), lead.task(task)
+            assert words_of_it in coordinator.json("task", task)["task"]["result"]
+        worker.terminate()
+        out, _ = worker.communicate(timeout=PATIENCE)
+    finally:
+        worker.kill()
+        worker.communicate()
+    assert worker.returncode == 0 and json.loads(out) == {"counts": {"done": 2}, "stopped": None}
+    assert_text(client, "first.md", "made\n")
+    assert_text(client, "second.md", "made too\n")
+    assert wait_for(lambda: client.ground.own_processes() == [], 60)
 
 
 def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:

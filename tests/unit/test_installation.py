@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import shlex
 import sys
@@ -16,10 +17,11 @@ PYTHON = shlex.quote(sys.executable)
 PIPX = {"main_package": {"package": "swarm-locks", "suffix": "_next"}}
 # The file that the installer left in the environment -> the command, for an installation from {source}.
 INSTALLERS = {
-    "uv": ("uv-receipt.toml", "", "uv tool install --with 'textual>=1' {source}"),
+    "uv": ("uv-receipt.toml", "", "uv tool install {parts}"),
     "pipx": ("pipx_metadata.json", json.dumps(PIPX), "pipx inject swarm-locks_next 'textual>=1'"),
     "an older pipx": ("pipx_metadata.json", "[]", "pipx inject swarm-locks 'textual>=1'"),
     "pip": ("pyvenv.cfg", "", f"{PYTHON} -m pip install {{extra}}"),
+    "a plugin's uv": ("no pip", "", "uv tool install {parts}"),
 }
 
 
@@ -35,14 +37,28 @@ def test_a_part_is_added_by_the_installer_of_the_package(
         def read_text(self, name: str) -> str | None:
             return json.dumps({"url": clone.as_uri(), "dir_info": {}}) if is_from_a_folder else None
 
-    needs = ["jinja2>=3", "textual>=1; extra == 'top'", 'psycopg[binary]>=3; extra == "team"']
-    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Found())
+    needs = [
+        "jsonschema>=4",
+        "jinja2>=3; extra == 'page'",
+        "textual>=1; extra == 'top'",
+        'psycopg[binary]>=3; extra == "team"',
+    ]
+
+    def found(name: str) -> Found:
+        """Only the page's packages are there, and ours."""
+        if name in ("textual", "psycopg"):
+            raise importlib.metadata.PackageNotFoundError
+        return Found()
+
+    monkeypatch.setattr("importlib.metadata.distribution", found)
     monkeypatch.setattr("importlib.metadata.requires", lambda name: needs)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     sign, text, command = INSTALLERS[installer]
     (tmp_path / sign).write_text(text)
+    if sign == "no pip":
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     source = str(clone) if is_from_a_folder else "swarm-locks"
-    expected = command.format(source=shlex.quote(source), extra=shlex.quote(f"{source}[top]"))
+    expected = command.format(extra=shlex.quote(f"{source}[top]"), parts=shlex.quote(f"{source}[page,top]"))
     assert installation.extra_command("top") == expected
 
 

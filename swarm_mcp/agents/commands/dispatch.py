@@ -145,7 +145,7 @@ def dispatch(args: Arguments) -> int:
 
     example: swarm-mcp worker dispatch "Renumber the migrations" --file db/schema.sql --completion-wait 600
     """
-    request = _request(args)
+    request = request_of(args)
     with Store() as store:
         requester = dispatching_session(store, args)
         if request.mode == YOLO and is_unattended(store, requester) and not is_on("SWARM_ALLOW_YOLO"):
@@ -172,7 +172,8 @@ def dispatch(args: Arguments) -> int:
     return 0
 
 
-def _request(args: Arguments) -> DispatchRequest:
+def request_of(args: Arguments) -> DispatchRequest:
+    """Return the request in a command line."""
     return DispatchRequest(
         title=" ".join(args.words),
         message=args.value("--message"),

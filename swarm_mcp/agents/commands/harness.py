@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from swarm_hook_core.faults import describe
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.checks import command_of, environment_test, version_of
+from swarm_mcp.agents.harness.checks import environment_test, program_of, version_of
 from swarm_mcp.agents.harness.slash_commands import slash_commands
 from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
-from swarm_mcp.errors import Refused
 from swarm_mcp.folders import clean, here
 
 TYPE_CHECKING = False
@@ -73,7 +71,7 @@ def _adapters(chosen: str = "") -> list[HarnessAdapter]:
 
 def _list(args: Arguments, _chosen: str) -> int:
     adapters = _adapters()
-    programs = {adapter.name: _program(adapter) for adapter in adapters}
+    programs = {adapter.name: program_of(adapter) for adapter in adapters}
     installed = [adapter for adapter in adapters if programs[adapter.name]]
     with ThreadPoolExecutor() as pool:  # some take a second or two to print their version
         versions = dict(zip([adapter.name for adapter in installed], pool.map(version_of, installed)))
@@ -87,6 +85,7 @@ def _list(args: Arguments, _chosen: str) -> int:
             "program": program or None,
             "version": versions.get(adapter.name),
             "capabilities": adapter.capabilities._asdict(),
+            "use_when": adapter.use_when,
             "doc": adapter.doc,
             "instructions": adapter.instructions,
         })  # fmt: skip
@@ -107,24 +106,13 @@ def _list(args: Arguments, _chosen: str) -> int:
     return 0
 
 
-def _program(adapter: HarnessAdapter) -> str:
-    """The absolute path of the harness's program; empty if there is none."""
-    try:
-        words = command_of(adapter)
-    except Refused:  # it has no command
-        return ""
-    if not words or not adapter.program:
-        return ""
-    return shutil.which(words[0]) or ""
-
-
 def _doctor(args: Arguments, chosen: str) -> int:
     config: dict[str, Any] = {"cwd": clean(args.value("--directory") or here())}
     if args.value("--command"):
         config["command"] = args.value("--command")
     adapters = _adapters(chosen)
     if not chosen:
-        adapters = [adapter for adapter in adapters if _program(adapter) or not adapter.program]
+        adapters = [adapter for adapter in adapters if program_of(adapter) or not adapter.program]
     reports = []
     with Progress(args.json) as progress:
         for adapter in adapters:

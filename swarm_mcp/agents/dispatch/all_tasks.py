@@ -84,15 +84,16 @@ class AllTasks:
             self.warnings.append(
                 f"{slots.VARIABLE} lets {of_machine} workers run at a time on this machine, not {most}"
             )
-        self._tasks = {task.id: task for task in _to_be_done(store, requester, parent)}
+        self._tasks = {task.id: task for task in to_be_done(store, requester, parent)}
         self._dispatches: dict[str, Dispatch] = {}
         self._limits: dict[str, float] = {}  # cost limits of running workers
         self._lost: dict[str, int] = {}
         self._faults: dict[str, str] = {}  # of tasks without a possible worker
         self._told: dict[str, str] = {}
-        self._ended = {task_id: _ended_runs(store, task) for task_id, task in self._tasks.items()}
+        self._ended = {task_id: ended_runs(store, task) for task_id, task in self._tasks.items()}
         self._at_work: dict[str, Run | None] = {}  # None: its supervisor is on its way
         self._next_look = 0.0
+        self._spent = 0.0  # on tasks that are remembered no more
         self.stopped = ""  # why no more workers are started, empty while they are
 
     @property
@@ -153,7 +154,7 @@ class AllTasks:
             if answer is not None:
                 del self._dispatches[task_id]
                 # A worker that has come up, and was killed before that was seen, is one that has gone.
-                had_none = len(_ended_runs(store, self._tasks[task_id])) == len(self._ended[task_id])
+                had_none = len(ended_runs(store, self._tasks[task_id])) == len(self._ended[task_id])
                 if answer["status"] == "spawn_failed" and had_none:
                     self._faults[task_id] = answer["error"]
         live = {run.task_id: run for run in store.runs.live() if run.task_id in self._tasks}
@@ -172,7 +173,7 @@ class AllTasks:
     def _note_end(self, store: Store, task: Task) -> None:
         """A worker has gone."""
         self._limits.pop(task.id, None)
-        self._ended[task.id] = _ended_runs(store, task)
+        self._ended[task.id] = ended_runs(store, task)
         if task.status not in TERMINAL:
             self._lost[task.id] = lost = self._lost.get(task.id, 0) + 1
             last = next(iter(self._ended[task.id]), None)
@@ -225,11 +226,11 @@ class AllTasks:
         """
         if not self._budget:
             return 0.0
-        costs = [_cost(runs) for runs in self._ended.values()]
+        costs = [cost_of(runs) for runs in self._ended.values()]
         if None in costs:
             self.stopped = "the cost of a worker is unknown, so the limit cannot be kept"
             return None
-        left = self._budget - sum(cost for cost in costs if cost is not None) - sum(self._limits.values())
+        left = self._budget - self._spent - sum(cost for cost in costs if cost is not None) - sum(self._limits.values())
         if left >= LEAST_SHARE:
             # Rounded to a millionth: the limit is handed to a program as text, and must equal its later comparison.
             return round(left / min(ready, self.most - len(self._at_work)), 6)
@@ -246,7 +247,7 @@ class AllTasks:
             tries = int((runs[0].result or {}).get("attempts") or 1)
         else:
             tries = 0
-        return TaskEnd(task, len(runs), tries, took, _cost(runs), self._why(store, task))
+        return TaskEnd(task, len(runs), tries, took, cost_of(runs), self._why(store, task))
 
     def _why(self, store: Store, task: Task) -> str:
         """Why a task is not done, as far as its result does not say."""
@@ -277,11 +278,12 @@ def _as_it_is(store: Store, task: Task) -> Task:
     return task
 
 
-def _ended_runs(store: Store, task: Task) -> list[Run]:
+def ended_runs(store: Store, task: Task) -> list[Run]:
+    """Return the runs of a task that are over."""
     return [run for run in store.runs.of_task(task.scope, task.id) if run.state == ENDED]
 
 
-def _cost(runs: list[Run]) -> float | None:
+def cost_of(runs: list[Run]) -> float | None:
     """Return the cost of all runs; None if a supervised one did not report it. A killed run counts nothing."""
     seen_through = [run for run in runs if (run.result or {}).get("exit_code") is not None]
     if any(run.cost_usd is None for run in seen_through):
@@ -289,7 +291,7 @@ def _cost(runs: list[Run]) -> float | None:
     return sum(run.cost_usd or 0.0 for run in runs)
 
 
-def _to_be_done(store: Store, requester: Session, parent: str) -> list[Task]:
+def to_be_done(store: Store, requester: Session, parent: str) -> list[Task]:
     """Return the open tasks that are unassigned, or assigned to workers of ours, in the order of their creation."""
     workers = {run.instance_id for run in store.runs.live(requester.scope)}
     found = []

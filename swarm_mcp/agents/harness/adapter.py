@@ -28,6 +28,7 @@ class Launch(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+SETTINGS = ("Modes:", "Settings:", "Where SWARM_KERNEL")  # beginnings of lines after those about the choice
 INFO, WARN, ERROR = "info", "warn", "error"  # levels of a check
 
 
@@ -102,6 +103,14 @@ class HarnessAdapter(ABC):
     tells_stderr = False
     is_opaque = False
     session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+    @property
+    def use_when(self) -> str:
+        """The sentences of `doc` for a model that chooses: from "Use when" to the settings, on one line."""
+        lines = self.doc.splitlines()
+        first = next((place for place, line in enumerate(lines) if line.startswith("Use when")), len(lines))
+        last = next((place for place in range(first, len(lines)) if lines[place].startswith(SETTINGS)), len(lines))
+        return " ".join(lines[first:last])
 
     @abstractmethod
     def launch(self, query: Query, folder: Path) -> Launch:

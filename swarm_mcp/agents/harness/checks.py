@@ -69,6 +69,17 @@ def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]
     return [_folder(config), *_command(adapter, config), *_addresses(adapter, config)]
 
 
+def program_of(adapter: HarnessAdapter) -> str:
+    """Return the absolute path of the harness's program; empty if there is none."""
+    try:
+        words = command_of(adapter)
+    except Refused:  # it has no command
+        return ""
+    if not words or not adapter.program:
+        return ""
+    return shutil.which(words[0]) or ""
+
+
 def command_of(adapter: HarnessAdapter, config: Mapping[str, object] = {}) -> tuple[str, ...]:
     """Return the words that start the harness: the configuration's, else ``SWARM_HARNESS_<NAME>``, else its program.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.dispatch.request import DispatchRequest
 
 # The package `dispatch` is loaded by the first call: it would be a quarter of the work for the list of tools.
+LIST = "list"  # in place of a harness's name
 DEFAULT_TYPE, DEFAULT_ROLE = "implement", "implementer"
 
 PLACEMENT = {
@@ -56,6 +57,9 @@ PLACEMENT = {
 async def _dispatch(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
     from swarm_mcp.agents.dispatch.dispatch import Dispatch
 
+    if arguments.get("harness", "").strip() == LIST:
+        await call.run(lambda now: now.member())
+        return _harnesses()
     request = _request(arguments)
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
     while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
@@ -103,6 +107,23 @@ def _resume(call: Call, arguments: dict[str, Any]) -> Answer:
     return Answer(control.resume(call.store, call.member(), arguments["task_id"]))
 
 
+def _harnesses() -> Answer:
+    """Return the harnesses with the advice for a choice between them."""
+    from swarm_mcp.agents.harness.checks import program_of
+    from swarm_mcp.agents.harness.registry import chosen_name, get_all
+
+    rows = [
+        {
+            "name": adapter.name,
+            "label": adapter.label,
+            "installed": not adapter.program or bool(program_of(adapter)),
+            "use_when": adapter.use_when,
+        }
+        for adapter in get_all()
+    ]
+    return Answer({"status": "harnesses", "harnesses": rows, "default": chosen_name()})
+
+
 TOOLS = (
     Tool(
         "dispatch",
@@ -132,7 +153,7 @@ TOOLS = (
             ),
             "harness": text(
                 "The agent to start, such as `claude` or `codex`; live sessions are not asked then. Default: a live"
-                " worker, else this session's own kind."
+                " worker, else this session's own kind. `list` starts nothing: it answers when to use each."
             ),
             "model": text("Model of a started worker, as its harness names it."),
             "mode": text(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.cli.arguments import JSON, SCREENS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, say
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.installation import extra_command
 from swarm_mcp.sessions.acting import onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 
@@ -27,7 +26,7 @@ def page(args: Arguments) -> int:
 
     Prints the address of a page on this machine, opens it if there is a browser, and serves it until Ctrl-C. The page
     only reads, and updates by itself. Its address contains a random token, so that other users cannot open it. With
-    --json the address is a line {"url", "port"}.
+    --json the address is a line {"url", "port"}. It needs the packages of the extra `page`; exit 1 without them.
 
     example: swarm-mcp page --no-open
     """
@@ -36,8 +35,7 @@ def page(args: Arguments) -> int:
     except ModuleNotFoundError as error:
         if error.name not in NEEDED:
             raise
-        install = f"{sys.executable} -m pip install {error.name}"
-        raise SwarmError(f"the page needs the missing package {error.name}: {install}") from None
+        raise SwarmError(f"it needs the missing package {error.name}: {extra_command('page')}") from None
 
     with Store(read_only=True) as store:
         me, viewer = surrounding_session(store), onlooker_identity(store)

@@ -198,9 +198,9 @@ def prepare(town: Ground, verb: str) -> None:
         (town.folder / "bin" / "codex").chmod(0o755)
 
 
-# The examples of these are in tests of their own: in this file, (loop) where its model is, (top) at a terminal, (page) in
+# The examples of these are in tests of their own: in this file, (loop) where its model is, (poll) in tests/unit/dispatch, (top) at a terminal, (page) in
 # tests/unit/page, or (demo) in test_readme.
-ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "top", "page", "lsp", "acp")
+ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "poll", "top", "page", "lsp", "acp")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
@@ -303,7 +303,7 @@ def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
         (["Status"], "did you mean status?"), (["release", "a"], "did you mean unlock?"), (["recover"], "did you mean restore?"),
         (["list"], "did you mean locks?"), (["mute"], "did you mean protect off --for 1h?"), (["annotate"], "did you mean blame?"),
         (["silence"], "did you mean protect off --for 1h?"), (["freeze"], "did you mean lock?"), (["tui"], "did you mean top?"), (["disable"], "did you mean protect off?"), (["inbox"], "did you mean msg list?"),
-        (["msg", "snd"], "did you mean send?"), (["worker", "x"], "choose from dispatch, run"),
+        (["msg", "snd"], "did you mean send?"), (["worker", "x"], "choose from dispatch, poll, run"),
         (["request_task"], "did you mean task request?"), (["relase"], "did you mean unlock?"), (["help", "lokc"], "did you mean lock?"),
         (["locks", "--jsn"], "did you mean --json?"), (["lock", "f", "--notes=x"], "did you mean --note?"),
         (["kv", "lst"], "did you mean list?"), (["completion", "bsh"], "did you mean bash?"),

@@ -14,6 +14,7 @@ from support.serving import Server
 
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
+from swarm_mcp.agents.harness.registry import ADAPTERS
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.errors import Refused
 
@@ -151,6 +152,11 @@ def test_the_tool_takes_the_same(ground: Ground, monkeypatch: pytest.MonkeyPatch
         assert "is no skill" in json.dumps(server.call("dispatch", given))
         given = {"title": "Do it", "harness": "process", "mcp_servers": {"odd": {}}}
         assert "neither a command nor an address" in json.dumps(server.call("dispatch", given))
+        answer = server.call("dispatch", {"title": "Do it", "harness": "list"})["structuredContent"]
+        assert answer["status"] == "harnesses" and answer["default"] == "claude"
+        advice = {one["name"]: one["use_when"] for one in answer["harnesses"]}
+        assert set(ADAPTERS) <= set(advice) and all("Do not use when" in words for words in advice.values())
+        assert next(one for one in answer["harnesses"] if one["name"] == "loop")["installed"] is True
         assert ground.sql("SELECT * FROM tasks") == []
         given = {"title": "Do it", "harness": "process", "output_schema": {"type": "object"}}
         assert "cannot be given a schema" in json.dumps(server.call("dispatch", given))

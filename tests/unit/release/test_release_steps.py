@@ -35,7 +35,7 @@ def copy(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("docs/install.md",):  # as before the first release
-        (tmp_path / name).write_text("```sh\npipx install .  # in a clone\n```\n")
+        (tmp_path / name).write_text("```sh\npipx install '.[all]'  # in a clone\n```\n")
     project = tmp_path / "pyproject.toml"
     project.write_text(re.sub(r"^\[project\.urls\]\n(\w.*\n)*\n", "", project.read_text(), flags=re.MULTILINE))
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## [Unreleased]\n{CHANGES}")
@@ -86,13 +86,14 @@ def test_a_release_from_its_first_step_to_the_tag(copy: Path):
     assert code == 1 and "Unreleased" in told and "address" in told
     readme = copy / "README.md"
     readme.write_text(
-        "# swarm\n\nIn a clone of this repository:\n\n```sh\npipx install .   # or: uv tool install .\n```\n"
+        "# swarm\n\nIn a clone of this repository:\n\n```sh\npipx install '.[all]'   # or: uv tool install '.[all]'\n```\n"
     )
     assert step(copy, "version", "4.5.6")[0] == 0
     assert versions(copy) == {"4.5.6"}
     once = readme.read_text()
     assert re.fullmatch(
-        r"# swarm\n\n```sh\npipx install swarm-locks +# or: uv tool install swarm-locks; .*\n```\n", once
+        r"# swarm\n\n```sh\npipx install 'swarm-locks\[all\]' +# or: uv tool install 'swarm-locks\[all\]'; .*\n```\n",
+        once,
     )
     text = (copy / "CHANGELOG.md").read_text()
     assert re.fullmatch(
@@ -104,14 +105,14 @@ def test_a_release_from_its_first_step_to_the_tag(copy: Path):
     assert readme.read_text() == once, "a second release finds the line"
     code, told = step(copy, "check", "v4.5.6")
     assert code == 1 and "v4.5.6 is not that of version 4.5.7" in told
-    readme.write_text(once.replace("pipx install swarm-locks", "pipx install elsewhere"))
+    readme.write_text(once.replace("pipx install 'swarm-locks", "pipx install 'elsewhere"))
     assert "the README installs from a clone" in step(copy, "check")[1]
 
 
 def test_the_readme_has_the_place_for_the_line_of_the_index(copy: Path):
     """As it stands it installs from a clone, or from the index after the first release."""
     step(copy, "version", "4.5.6")
-    assert "\n```sh\npipx install swarm-locks " in (copy / "README.md").read_text()
+    assert "\n```sh\npipx install 'swarm-locks[all]' " in (copy / "README.md").read_text()
 
 
 def test_a_tag_of_another_version_is_in_the_way(copy: Path):
@@ -126,8 +127,9 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
         assert step(copy, "address", url)[0] == 0
         url = url.removesuffix("/").removesuffix(".git")
         for name in ("docs/install.md",):
-            line = f"pipx install git+{url}  # or: uv tool install git+{url}\n"
-            assert (copy / name).read_text() == f"```sh\n{line}pipx install .  # in a clone\n```\n"
+            source = f"'swarm-locks[all] @ git+{url}'"
+            line = f"pipx install {source}  # or: uv tool install {source}\n"
+            assert (copy / name).read_text() == f"```sh\n{line}pipx install '.[all]'  # in a clone\n```\n"
         project = reader().loads((copy / "pyproject.toml").read_text())["project"]
         assert set(project["urls"].values()) == {url}
         assert project["optional-dependencies"] and project["scripts"]
@@ -139,7 +141,8 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
 
 def test_the_pages_have_a_place_for_the_address_and_no_line_that_cannot_be_typed():
     install, readme = ((ROOT / name).read_text() for name in ("docs/install.md", "README.md"))
-    assert re.search(r"^(pipx install git\+https://\S+ .*\n)?pipx install \.", install, re.MULTILINE)
+    line = r"^(pipx install 'swarm-locks\[all\] @ git\+https://\S+ .*\n)?pipx install '\.\[all\]'"
+    assert re.search(line, install, re.MULTILINE)
     assert "git+REPOSITORY" not in install + readme
 
 

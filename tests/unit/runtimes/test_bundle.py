@@ -444,7 +444,7 @@ def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):
                           capture_output=True, text=True, timeout=120)  # fmt: skip
     assert done.returncode == 0, done.stderr
     (site,) = place.glob("lib/python*/site-packages")
-    dependencies = [folder for folder in FOLDERS if (Path(folder) / "sqlite_utils").is_dir()]
+    dependencies = [folder for folder in FOLDERS if (Path(folder) / "platformdirs").is_dir()]
     (site / "dependencies.pth").write_text("\n".join(dependencies) + "\n")
 
     def installed(*argv: str) -> subprocess.CompletedProcess:

@@ -403,7 +403,7 @@ def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypat
 
 # -- broken libraries -------------------------------------------------------------------------------
 
-LIBRARIES = ("platformdirs", "sqlite_utils", "pysqlite3")
+LIBRARIES = ("platformdirs", "sqlite_utils", "jsonschema", "pysqlite3")
 
 
 @pytest.mark.parametrize("kind", ["missing", "broken", "something else"])
@@ -428,7 +428,7 @@ def test_without_its_libraries_it_still_says_what_is_wrong(kind: str, ground: Gr
     assert "internal error" not in done.stdout and "Traceback" not in done.stdout
     libraries = found["libraries"]
     assert libraries["status"] == "fail" and "again" in libraries["mend"], libraries
-    assert all(name in libraries["message"] for name in ("sqlite-utils", "platformdirs"))
+    assert all(name in libraries["message"] for name in ("sqlite-utils", "jsonschema", "platformdirs"))
     assert found["binary"]["status"] == "ok"
     assert found["database"]["status"] == "ok", "an existing store needs none of them"
     assert found["claude-code enforcement"]["status"] == "ok", "nor does a new one"
