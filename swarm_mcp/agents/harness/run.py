@@ -35,6 +35,7 @@ from swarm_mcp.agents.harness.requirements import left_out, require_possible
 from swarm_mcp.agents.harness.resumption import Resumption, decide
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import servers_for
+from swarm_mcp.agents.harness.typed_events import AnyEvent
 from swarm_mcp.errors import SwarmError
 
 NOTHING = Ending(None)
@@ -104,8 +105,8 @@ class Run:
         """Pid and start time of the running child, else None."""
         return self._child
 
-    def on_event(self, listener: Callable[[Event], object]) -> Run:
-        """Call `listener` with every event, in the run's own thread."""
+    def on_event(self, listener: Callable[[AnyEvent], object]) -> Run:
+        """Call `listener` with every event (``typed_events``), in the run's own thread."""
         self._sink.on_event(listener)
         return self
 
