@@ -10,11 +10,12 @@ From Python, a run is::
 `docs/dev/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
 ``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
 
-``query``                        the request of a run; the same from JSON or a command line
+``query``, ``query_types``       the request of a run; the same from JSON, a command line, or a Python caller
 ``adapter``, ``registry``        the interface of an adapter; adapters by name: one folder each, except for any command
                                  (``process_adapter``) and the embedded loop (``swarm_mcp.agents.loop.adapter``)
 ``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
+``session``                      a conversation: a run for each prompt
 ``child``, ``keeper``, ``reaper``, ``leftover_processes``                     the child's process, and its end
 ``events``, ``typed_events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``   events, their order, and
                                  their receivers
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.query import query_of as query_of
     from swarm_mcp.agents.harness.record import events_in as events_in
     from swarm_mcp.agents.harness.run import Run as Run
+    from swarm_mcp.agents.harness.session import Session as Session
     from swarm_mcp.agents.harness.transcript import to_transcript as to_transcript
     from swarm_mcp.agents.harness.typed_events import AnyEvent as AnyEvent
     from swarm_mcp.agents.harness.typed_events import Compaction as Compaction
@@ -72,9 +74,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyEvent", "AuthError", "Capabilities", "Check", "Compaction", "Cost", "Custom", "Error", "Event",
     "EventStream", "HarnessAdapter", "HarnessError", "Launch", "Line", "LockDenied", "McpServer", "Membership",
-    "Message", "NotInstalled", "Price", "Query", "Refused", "Result", "Retry", "Run", "RunResult", "SessionStarted",
-    "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage", "events", "events_in", "priced", "query_of",
-    "registry", "to_envelope", "to_transcript", "typed",
+    "Message", "NotInstalled", "Price", "Query", "Refused", "Result", "Retry", "Run", "RunResult", "Session",
+    "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage", "events", "events_in",
+    "priced", "query_of", "registry", "to_envelope", "to_transcript", "typed",
 ]  # fmt: skip
 
 _HOMES = {
@@ -89,6 +91,7 @@ _HOMES = {
     "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
     "swarm_mcp.agents.harness.record": ("events_in",),
     "swarm_mcp.agents.harness.run": ("Run",),
+    "swarm_mcp.agents.harness.session": ("Session",),
     "swarm_mcp.agents.harness.transcript": ("to_transcript",),
     "swarm_mcp.agents.harness.typed_events": (
         "AnyEvent",

@@ -48,7 +48,8 @@ def _text(field: str, value: object) -> str:
     raise _wrong(field, "text", value)
 
 
-def _path(field: str, value: object) -> str:
+def path_of(field: str, value: object) -> str:
+    """Return the text of a path. Raises Refused, naming the field, for anything else."""
     try:
         if isinstance(value, os.PathLike):
             return os.fsdecode(value)
@@ -61,7 +62,7 @@ def _as_text(field: str, value: object) -> str:
     """Read a text; a path or a number stands for one, too."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
-    return _path(field, value)
+    return path_of(field, value)
 
 
 def _flag(field: str, value: object) -> bool:
@@ -145,13 +146,13 @@ def _kind(value: object) -> str:
 
 
 _OF_A_SERVER: dict[str, Callable[[str, object], Any]] = {
-    "type": _text, "command": _path, "args": _listed(_as_text), "env": _variables, "cwd": _path, "url": _text,
+    "type": _text, "command": path_of, "args": _listed(_as_text), "env": _variables, "cwd": path_of, "url": _text,
     "headers": _variables,
 }  # fmt: skip
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(Query._fields, _text),
-    **dict.fromkeys(("cwd", "log_file"), _path),
-    **dict.fromkeys(("additional_directories", "skills"), _listed(_path)),
+    **dict.fromkeys(("cwd", "log_file"), path_of),
+    **dict.fromkeys(("additional_directories", "skills"), _listed(path_of)),
     **dict.fromkeys(("additional_args", "command"), _listed(_as_text)),
     **dict.fromkeys(("timeout_seconds", "grace_seconds", "max_cost_usd"), _number),
     **dict.fromkeys(("max_turns", "iteration"), _whole),

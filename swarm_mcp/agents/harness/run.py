@@ -10,9 +10,9 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm_hook_core import faults
 from swarm_mcp.agents.harness import events, outcome, registry
@@ -29,14 +29,17 @@ from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
 from swarm_mcp.agents.harness.plugin import skill_folders
 from swarm_mcp.agents.harness.private_folder import private_folder
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.query_types import checked, normalized
+from swarm_mcp.agents.harness.query_types import checked, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.requirements import left_out, require_possible
-from swarm_mcp.agents.harness.resumption import Resumption, decide
+from swarm_mcp.agents.harness.resumption import Resumption, decide, session_given
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import servers_for
 from swarm_mcp.agents.harness.typed_events import AnyEvent
 from swarm_mcp.errors import SwarmError
+
+if TYPE_CHECKING:
+    from swarm_mcp.agents.harness.query_options import PathLike
 
 NOTHING = Ending(None)
 
@@ -45,10 +48,11 @@ class Run:
     """One run of a harness, given as its adapter or by name. `run_id` names the run, `record` is the path of its record
     (of the last attempt's).
 
-    `membership` is the run's place in the swarm (``membership.Membership``), or None; `previous` the
-    ``session_params`` of an earlier result, to continue its session if possible.
+    `membership` is the run's place in the swarm (``membership.Membership``), or None; `previous` an earlier result, its
+    ``session_params``, or the harness's own session id, to continue that session if possible. ``Session`` does so for
+    every prompt.
 
-    Raises Refused for a field of the query with a meaningless type.
+    Raises Refused for an argument, or a field of the query, with a meaningless type.
 
     ``with run:`` (and ``async with run:``) starts it, and ends a running one at the end of the block. ``await run`` is
     `result`, and blocks nothing else of the event loop.
@@ -59,19 +63,19 @@ class Run:
         adapter: HarnessAdapter | str,
         query: Query,
         *,
-        record_folder: str = "",
+        record_folder: PathLike = "",
         membership: Any = None,
-        previous: dict[str, Any] | None = None,
+        previous: Mapping[str, Any] | RunResult | str | None = None,
     ):
-        if isinstance(adapter, str):
-            adapter = registry.get(adapter)
+        adapter = registry.adapter_of(adapter)
         query = normalized(query)
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
         self._adapter = adapter
         self._query = query._replace(run_id=self.run_id, instance_id=instance_id)
-        self._membership, self._previous = membership, previous
-        self._folder = record_folder
+        self._membership = membership
+        self._previous = session_given(adapter, previous)
+        self._folder = path_of("record_folder", record_folder)
         self._sink = EventSink()
         self._record = self._sink.record = self._new_record()
         self._ledger = Ledger(adapter.name)
@@ -166,7 +170,7 @@ class Run:
 
     async def __aexit__(self, *_exception: object) -> None:
         self.abort("its caller has left")
-        await self._ended()
+        await self.ended()
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._awaited().__await__()
@@ -174,6 +178,14 @@ class Run:
     def abort(self, reason: str = "") -> None:
         """End the run. May be called from any thread or signal handler, and again; has no effect once it is over."""
         self._stop.give(outcome.ABORTED, reason or "it was cancelled")
+
+    async def ended(self) -> None:
+        """Wait for the end of a started run, without blocking the event loop."""
+        import asyncio
+
+        over = asyncio.Event()
+        self._when_over(waker(over))
+        await over.wait()
 
     # -------------------------------------------------------------- those who wait
 
@@ -187,18 +199,11 @@ class Run:
     async def _awaited(self) -> RunResult:
         try:
             self.start()
-            await self._ended()
+            await self.ended()
         except BaseException:  # cancelled: nothing may go on behind the caller
             self.abort("interrupted")
             raise
         return self._checked(self._result)
-
-    async def _ended(self) -> None:
-        import asyncio
-
-        over = asyncio.Event()
-        self._when_over(waker(over))
-        await over.wait()
 
     def _checked(self, result: RunResult | None) -> RunResult:
         assert result is not None  # its end has been waited for
@@ -300,6 +305,11 @@ class Run:
             bind(child.pid, child.started)
 
     # -------------------------------------------------------------------- parts
+
+    def _continue(self, previous: Any, is_fork: bool) -> None:
+        """Continue that session, in a copy if `is_fork`, in place of the one given before. Only before the start."""
+        self._previous = session_given(self._adapter, previous)
+        self._query = self._query._replace(fork_session=is_fork)
 
     def _new_record(self) -> Record:
         return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)

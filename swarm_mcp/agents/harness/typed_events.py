@@ -1,7 +1,7 @@
 """The events of a run as classes, for ``match``: an ``Event`` whose data are attributes.
 
-``run.events()``, ``run.on_event`` and ``events_in`` give them. The attributes are read from `data`, which stays as the
-table in ``events`` has it: a text is empty, a number None, where the harness told none.
+``run.events()``, ``run.on_event`` and ``events_in`` give them. The attributes are read from `data`, in the form of the
+table in ``events``. An unknown text is empty, an unknown number None.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SessionStarted(Event):
 
 
 class Message(Event):
-    """Something that was said, whole. `parent` is the call that made the sub-agent who said it, empty for the agent."""
+    """A whole message. `parent` is the call that made the sub-agent, empty for the agent itself."""
 
     __slots__ = ()
     __match_args__ = ("role", "content")
@@ -154,7 +154,7 @@ class Retry(Event):
 
 
 class LockDenied(Event):
-    """A write to a file that another session has locked was refused."""
+    """A write was refused, because of the lock of a peer."""
 
     __slots__ = ()
     __match_args__ = ("message",)
@@ -186,7 +186,7 @@ class Result(Event):
 
 
 class Line(Event):
-    """A line of the child's output as it was written; `is_stderr` tells of which stream."""
+    """A line of the child's output as it was written; `is_stderr` names its stream."""
 
     __slots__ = ()
     __match_args__ = ("content",)
@@ -207,7 +207,7 @@ class Custom(Event):
 
     @property
     def name(self) -> str:
-        """Return the event's own name, which begins with the harness's."""
+        """Return the event's own name. It begins with the harness's name."""
         return _text(self.data.get("name")) or self.kind
 
 
