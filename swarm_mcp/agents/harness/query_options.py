@@ -25,7 +25,7 @@ class Options(TypedDict, total=False):
     env: Mapping[str, Word]
     resume_session_id: str
     fork_session: bool
-    output_schema: dict[str, Any] | None
+    output_schema: dict[str, Any] | type | None
     mcp_servers: Mapping[str, Server]
     client_tools: Iterable[Callable[..., Any]]
     skills: Iterable[PathLike]

@@ -29,14 +29,14 @@ from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
 from swarm_mcp.agents.harness.plugin import skill_folders
 from swarm_mcp.agents.harness.private_folder import private_folder
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.query_types import checked, normalized, path_of
+from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.requirements import left_out, require_possible
 from swarm_mcp.agents.harness.resumption import Resumption, decide, session_given
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import servers_for
 from swarm_mcp.agents.harness.typed_events import AnyEvent
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.errors import Refused, SwarmError
 
 if TYPE_CHECKING:
     from swarm_mcp.agents.harness.query_options import PathLike
@@ -73,6 +73,8 @@ class Run:
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
         self._adapter = adapter
         self._query = query._replace(run_id=self.run_id, instance_id=instance_id)
+        if membership is not None and not hasattr(membership, "join"):
+            raise Refused(f"membership wants a Membership, not {type(membership).__name__}")
         self._membership = membership
         self._previous = session_given(adapter, previous)
         self._folder = path_of("record_folder", record_folder)
@@ -111,17 +113,17 @@ class Run:
 
     def on_event(self, listener: Callable[[AnyEvent], object]) -> Run:
         """Call `listener` with every event (``typed_events``), in the run's own thread."""
-        self._sink.on_event(listener)
+        self._sink.on_event(function_of("on_event", listener))
         return self
 
     def on_log(self, listener: Callable[[str, str], object]) -> Run:
         """Call `listener` with ``("stdout" | "stderr", line)``, scrubbed."""
-        self._sink.on_log(listener)
+        self._sink.on_log(function_of("on_log", listener))
         return self
 
     def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> Run:
         """Call `listener` with a child's metadata before it is started."""
-        self._sink.on_meta(listener)
+        self._sink.on_meta(function_of("on_meta", listener))
         return self
 
     def start(self) -> Run:

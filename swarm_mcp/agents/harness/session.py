@@ -128,7 +128,7 @@ class Session:
         wrong = next((name for name in given if name not in Query._fields or name in _OWN), None)
         if wrong:
             raise Refused(f"{wrong!r} is no option of a session (docs/dev/python.md)")
-        return Query(prompt, self._cwd, **given)  # type: ignore[arg-type]
+        return Query(prompt, self._cwd, **given)
 
     def _settle(self) -> None:
         """Take in the result of the last prompt, if it is over."""
