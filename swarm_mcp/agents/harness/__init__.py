@@ -20,7 +20,8 @@ From Python, a run is::
 ``events``, ``typed_events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``   events, their order, and
                                  their receivers
 ``outcome``, ``conclusion``, ``errors``, ``resumption``                       the end of a run, its costs, its session
-``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     a child's equipment, and its instructions
+``servers``, ``plugin``, ``client_tools``, ``permissions``, ``prompting``, ``environment``   a child's equipment, and
+                                 its instructions
 ``membership``                   its place in the swarm: its session and its row
 """
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.outcome import Price as Price
     from swarm_mcp.agents.harness.outcome import RunResult as RunResult
     from swarm_mcp.agents.harness.outcome import priced as priced
+    from swarm_mcp.agents.harness.permissions import PermissionRequest as PermissionRequest
     from swarm_mcp.agents.harness.query import McpServer as McpServer
     from swarm_mcp.agents.harness.query import Query as Query
     from swarm_mcp.agents.harness.query import query_of as query_of
@@ -74,9 +76,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyEvent", "AuthError", "Capabilities", "Check", "Compaction", "Cost", "Custom", "Error", "Event",
     "EventStream", "HarnessAdapter", "HarnessError", "Launch", "Line", "LockDenied", "McpServer", "Membership",
-    "Message", "NotInstalled", "Price", "Query", "Refused", "Result", "Retry", "Run", "RunResult", "Session",
-    "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage", "events", "events_in",
-    "priced", "query_of", "registry", "to_envelope", "to_transcript", "typed",
+    "Message", "NotInstalled", "PermissionRequest", "Price", "Query", "Refused", "Result", "Retry", "Run",
+    "RunResult", "Session", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage",
+    "events", "events_in", "priced", "query_of", "registry", "to_envelope", "to_transcript", "typed",
 ]  # fmt: skip
 
 _HOMES = {
@@ -88,6 +90,7 @@ _HOMES = {
     "swarm_mcp.agents.harness.events": ("Event",),
     "swarm_mcp.agents.harness.membership": ("Membership",),
     "swarm_mcp.agents.harness.outcome": ("Cost", "Price", "RunResult", "priced"),
+    "swarm_mcp.agents.harness.permissions": ("PermissionRequest",),
     "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
     "swarm_mcp.agents.harness.record": ("events_in",),
     "swarm_mcp.agents.harness.run": ("Run",),

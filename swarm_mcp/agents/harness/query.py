@@ -94,6 +94,9 @@ class _QueryFields(NamedTuple):
     api_url: str = ""
     api_key: str = ""
     log_file: str = ""
+    images: tuple[str, ...] = ()
+    stream_text: bool = False
+    on_permission: Callable[..., Any] | None = None
 
 
 class Query(_QueryFields):
@@ -117,6 +120,11 @@ class Query(_QueryFields):
     api_url, api_key   the child's way back to its starter, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
                        key is a secret
     log_file           one more file for the record's lines
+    images             paths of pictures that belong to the prompt
+    stream_text        pieces of the answer come as ``TextDelta`` events, as they are written
+    on_permission      answers a client's questions in mode edit, in a thread of its own: called with a
+                       ``PermissionRequest``, True allows; False, a text (the reason) or an exception refuses. May be
+                       async. Without it everything that a client would ask is refused
     """
 
     __slots__ = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypedDict
 
+from swarm_mcp.agents.harness.permissions import PermissionRequest
 from swarm_mcp.agents.harness.query import McpServer
 
 PathLike = str | os.PathLike[str]
@@ -46,3 +47,6 @@ class Options(TypedDict, total=False):
     api_url: str
     api_key: str
     log_file: PathLike
+    images: Iterable[PathLike]
+    stream_text: bool
+    on_permission: Callable[[PermissionRequest], bool | str | None | Awaitable[bool | str | None]] | None

@@ -38,6 +38,9 @@ def checked(query: Query) -> Query:
         raise Refused(f"a worker cannot be started in {query.cwd}: there is no such folder")
     if query.log_file and not os.path.isdir(os.path.dirname(os.path.abspath(query.log_file))):
         raise Refused(f"log_file of the query is {query.log_file}: there is no such folder")
+    missing = next((path for path in query.images if not os.path.isfile(os.path.join(query.cwd, path))), None)
+    if missing is not None:
+        raise Refused(f"images of the query name {missing}: there is no such file")
     if query.client_tools:
         from swarm_mcp.agents.harness.client_tools import tool_of
 
@@ -107,6 +110,12 @@ def function_of(field: str, value: object) -> Callable[..., Any]:
     raise _wrong(field, "a function", value)
 
 
+def _maybe_function(field: str, value: object) -> Callable[..., Any] | None:
+    if value is None:
+        return None
+    return function_of(field, value)
+
+
 def _schema(field: str, value: object) -> dict[str, Any] | None:
     if isinstance(value, type):
         from swarm_mcp.agents.harness.structured import is_model, schema_for
@@ -170,10 +179,11 @@ _OF_A_SERVER: dict[str, Callable[[str, object], Any]] = {
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(Query._fields, _text),
     **dict.fromkeys(("cwd", "log_file"), path_of),
-    **dict.fromkeys(("additional_directories", "skills"), _listed(path_of)),
+    **dict.fromkeys(("additional_directories", "skills", "images"), _listed(path_of)),
     **dict.fromkeys(("additional_args", "command"), _listed(_as_text)),
     **dict.fromkeys(("timeout_seconds", "grace_seconds", "max_cost_usd"), _number),
     **dict.fromkeys(("max_turns", "iteration"), _whole),
-    "fork_session": _flag, "output_schema": _schema, "client_tools": _listed(function_of), "env": _variables,
+    "fork_session": _flag, "stream_text": _flag, "on_permission": _maybe_function,
+    "output_schema": _schema, "client_tools": _listed(function_of), "env": _variables,
     "mcp_servers": _servers,
 }  # fmt: skip

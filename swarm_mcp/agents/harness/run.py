@@ -26,6 +26,7 @@ from swarm_mcp.agents.harness.event_stream import EventStream, waker
 from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
+from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.plugin import skill_folders
 from swarm_mcp.agents.harness.private_folder import private_folder
 from swarm_mcp.agents.harness.query import Query
@@ -242,8 +243,8 @@ class Run:
         try:
             self._changes = ChangeWatch(self._query.cwd)
             self.on_event(self._changes.note)
-            with joined(self._membership), private_folder() as folder, self._tools() as tools:
-                return self._attempt_twice_at_most(self._equipped(tools), folder)
+            with joined(self._membership), private_folder() as folder, self._tools() as tools, self._asked() as asked:
+                return self._attempt_twice_at_most(self._equipped(tools, asked), folder)
         except (SwarmError, OSError) as error:
             if isinstance(error, Unsupported):
                 code = outcome.UNSUPPORTED
@@ -321,12 +322,19 @@ class Run:
             return contextlib.nullcontext()
         return ToolServer(self._query.client_tools)
 
-    def _equipped(self, tools: Any) -> Query:
+    def _asked(self) -> Any:
+        if self._query.on_permission is None:
+            return contextlib.nullcontext()
+        return PermissionServer(self._query.on_permission)
+
+    def _equipped(self, tools: Any, asked: Any) -> Query:
         """The query with all servers and skills that the child gets."""
         query = self._query
         servers = servers_for(query)
         if tools is not None:
             servers = with_tools(servers, tools)
+        if asked is not None:
+            servers[SERVER] = asked.server
         return query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd))
 
     def _admit(self, event: Event) -> None:
