@@ -494,3 +494,10 @@ def test_only_the_agents_own_text_is_a_piece() -> None:
     others = [{**line, "parent_tool_use_id": "t"}, {**line, "event": {"type": "message_stop"}},
               {**line, "event": {"delta": {"type": "input_json_delta", "partial_json": "{"}}}]  # fmt: skip
     assert [CLAUDE.parse(json.dumps(other), {}) for other in others] == [[], [], []]
+
+
+def test_a_person_or_a_function_of_the_caller_may_take_long(plugin: Path, tmp_path: Path) -> None:
+    """Measured: the client gives up on a call over HTTP after 60 s, unless its server has a limit of its own."""
+    names = (SERVER, "client_tools", "other")
+    made = Start(tmp_path, mcp_servers={name: McpServer(url="http://127.0.0.1:1/") for name in names})
+    assert [made.servers[name].get("timeout", 0) > 3_600_000 for name in names] == [True, True, False]

@@ -361,3 +361,9 @@ def test_a_run_that_asks_or_streams_goes_through_the_app_server(
     assert SERVER not in values.get("mcp_servers", {})
     assert "tok-1234567890" not in Path(found.argv[-1]).read_text()
     assert settings["permissions"] == "http://127.0.0.1:1/" and found.env[TOKEN] == "Bearer tok-1234567890"
+
+
+def test_a_function_of_the_caller_may_take_long(tmp_path: Path) -> None:
+    servers = {name: McpServer(url="http://127.0.0.1:1/") for name in ("client_tools", "other")}
+    tables = said_in(launched(tmp_path, mcp_servers=servers).argv)["mcp_servers"]
+    assert [tables[name].get("tool_timeout_sec", 0) > 3600 for name in servers] == [True, False]

@@ -46,6 +46,8 @@ PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
 # No update in the middle of a run, nor in twenty at once.
 CALM = {"DISABLE_AUTOUPDATER": "1"}
+# The client gives up on a call over HTTP after a minute. A person, or a function of the caller, may take longer.
+LONGEST_CALL_MS = 24 * 3600 * 1000
 LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLEN)
 
 
@@ -180,7 +182,8 @@ def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
-        return {"type": "http", "url": server.url, "headers": references}
+        patience = {"timeout": LONGEST_CALL_MS} if name in (CLIENT_TOOLS, SERVER) else {}
+        return {"type": "http", "url": server.url, "headers": references, **patience}
     words = words_of(server)
     return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
 
