@@ -270,11 +270,11 @@ def cut_off(state: dict[str, Any]) -> list[Event]:
 
 
 def _piece(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    """A piece of an answer; the whole comes as a line of its own. Other parts of the stream are of no interest."""
+    """A piece of an answer; the whole comes as a line of its own."""
     delta = found["event"].get("delta") or {}
     if delta.get("type") == "text_delta" and not _parent(found):
         return [custom("claude.text_delta", {"delta": delta["text"]})]
-    return []
+    return _unknown(found, state)
 
 
 def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:

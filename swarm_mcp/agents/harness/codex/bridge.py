@@ -45,7 +45,7 @@ class Bridge:
         for line in self._child.stdout:
             try:
                 message = json.loads(line)
-            except ValueError:  # no message
+            except (ValueError, RecursionError):  # no message
                 continue
             self._take(message)
             if self._exit_code is not None:
@@ -134,7 +134,7 @@ class Bridge:
             with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(asked) as answer:
                 told = json.load(answer)["result"]["content"][0]["text"]
             return bool(json.loads(told).get("behavior") == "allow")
-        except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
             print(f"the permission could not be asked for: {error}", file=sys.stderr)
             return False
 
