@@ -79,6 +79,8 @@ class Dialect:
 class Responses(Dialect):
     """OpenAI. A call is `{"name", "arguments"[, "namespace"]}` or, free form, `{"name", "input"}`."""
 
+    in_pieces = False  # a text is streamed in two pieces, else it comes whole
+
     def position(self, body: dict[str, Any]) -> Position:
         return _position(
             [
@@ -135,6 +137,12 @@ class Responses(Dialect):
         ]
         for index, item in enumerate(items):
             events.append({"type": "response.output_item.added", "output_index": index, "item": item})
+            if self.in_pieces and item["type"] == "message":
+                events[-1]["item"] = {**item, "content": []}
+                place = {"item_id": item["id"], "output_index": index, "content_index": 0}
+                events += [
+                    {"type": "response.output_text.delta", **place, "delta": piece} for piece in (text[:4], text[4:])
+                ]
             events.append({"type": "response.output_item.done", "output_index": index, "item": item})
         events.append({"type": "response.completed", "response": response})
         return response, events

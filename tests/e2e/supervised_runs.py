@@ -25,6 +25,8 @@ from .models import play
 
 LIMIT = 60.0  # seconds for one run on a machine that is busy
 SECRET = "tok-4f9d2c77aa31e05b66"
+# A picture of one dot.
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def denials_shown(told: list[Any], folder: object) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import json
 import re
@@ -18,11 +19,13 @@ from support.requirement import requirement
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.claude.launch import launch
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
+from swarm_mcp.harness import PermissionRequest, TextDelta
 
 from .clients import ClaudeCode
 from .ground import own_ground
 from .models import Gate, Step
 from .supervised_runs import (
+    DOT,
     LIMIT,
     SECRET,
     Supervised,
@@ -261,3 +264,32 @@ def test_every_flag_is_one_of_the_client(claude: ClaudeCode, tmp_path: Path) -> 
         done = run(*argv, "--no-such-flag")
         assert done.returncode == 1 and done.stderr == "error: unknown option '--no-such-flag'\n", done.stderr
     assert unlisted <= {"--max-turns", "--system-prompt-file", "--append-system-prompt-file"}
+
+
+def test_a_permission_is_asked_and_text_comes_in_pieces(claude: ClaudeCode) -> None:
+    """A command that no rule allows: it runs, or is refused with the words of the caller; without one it is refused."""
+    asked: list[PermissionRequest] = []
+
+    async def decide(request: PermissionRequest) -> bool | str:
+        asked.append(request)
+        return "yes.md" in request.args["command"] or "not on a Friday"
+
+    commands = ['python3 -c \'open("yes.md", "w")\'', 'python3 -c \'open("no.md", "w")\'']
+    made = start(claude, "ask", *map(claude.shell, commands), on_permission=decide,
+                 stream_text=True)  # fmt: skip
+    result = made.well()
+    assert [(one.tool_name, one.args["command"]) for one in asked] == [("Bash", command) for command in commands]
+    assert porcelain(claude.ground) == ["?? yes.md"]
+    first, second = made.ends("Bash")
+    assert not first["is_error"] and second["is_error"] and "not on a Friday" in second["result"]
+    pieces = [event.text for event in made.events if isinstance(event, TextDelta)]
+    assert "".join(pieces) == result.output == "The script ask is over."
+    made = start(claude, "alone", claude.shell(commands[1]))
+    made.well()
+    assert made.ends("Bash")[0]["is_error"] and porcelain(claude.ground) == ["?? yes.md"]
+
+
+def test_an_image_reaches_the_model(claude: ClaudeCode) -> None:
+    (claude.ground.checkout / "dot.png").write_bytes(base64.b64decode(DOT))
+    start(claude, "look", images=("dot.png",)).well()
+    assert DOT in json.dumps(claude.exchanges("look")[-1].body["messages"])

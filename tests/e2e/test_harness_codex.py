@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import uuid
@@ -17,12 +18,14 @@ from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import McpServer
+from swarm_mcp.harness import PermissionRequest, TextDelta
 
 from .checks import assert_untouched
 from .clients import Codex
+from .dialects import Responses
 from .ground import own_ground
 from .models import Gate, Step, play
-from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing, denials_shown
+from .supervised_runs import DOT, Supervised, as_own_environment, assert_abort_leaves_nothing, denials_shown
 
 SECRET = f"battery-{uuid.uuid4()}"
 codex = registry.get("codex")
@@ -209,3 +212,47 @@ def test_this_codex_counts_trust_as_we_do(agent: Codex) -> None:
     names = {entry["name"] for entry in codex.listed_models()}
     assert set(codex.models.values()) <= names
     assert json.dumps(codex.listed_models()[0])
+
+
+def test_an_approval_is_asked_and_text_comes_in_pieces(agent: Codex, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that wants out of the sandbox: it runs, or is refused; the same thread is resumed by `codex exec`."""
+    monkeypatch.setattr(Responses, "in_pieces", True)
+    asked: list[PermissionRequest] = []
+
+    def decide(request: PermissionRequest) -> bool:
+        asked.append(request)
+        return "yes.md" in request.args["command"]
+
+    def outside(name: str) -> dict[str, Any]:
+        call = agent.shell(f"touch {agent.ground.root}/{name}; sleep 0.2")
+        more = {"sandbox_permissions": "require_escalated", "justification": "it lies outside"}
+        return {**call, "arguments": {**call["arguments"], **more}}
+
+    steps = [agent.create("new.md", "new\n"), outside("yes.md"), outside("no.md")]
+    made, result = ran(agent, "ask", *steps, on_permission=decide, stream_text=True)
+    assert [one.tool_name for one in asked] == ["Bash", "Bash"]
+    assert (agent.ground.root / "yes.md").exists() and not (agent.ground.root / "no.md").exists()
+    assert (agent.ground.checkout / "new.md").read_text() == "new\n"
+    pieces = [event.text for event in made.events if isinstance(event, TextDelta)]
+    assert len(pieces) > 1 and "".join(pieces) == result.output == "The script ask is over."
+    assert [end["is_error"] for end in made.ends("Bash")] == [False, True]
+    assert result.cost.output_tokens and made.ends("apply_patch")
+    _, again = ran(agent, "again", previous=result)
+    assert again.session_id == result.session_id
+    _, third = ran(agent, "third", previous=again, stream_text=True)
+    assert third.session_id == result.session_id and third.cost.output_tokens == again.cost.output_tokens
+    assert "The script ask is over." in json.dumps(agent.exchanges("third")[-1].body)
+
+
+def test_locks_hold_behind_the_app_server(agent: Codex) -> None:
+    agent.ground.coordinator.peer_lock("notes.md")
+    made, _ = ran(agent, "held", agent.replace("notes.md", "line one", "line two"), on_permission=lambda _: True)
+    assert_untouched(agent, "notes.md")
+    assert len(made.told("lock_denied")) == 1
+
+
+def test_an_image_reaches_the_model(agent: Codex) -> None:
+    (agent.ground.checkout / "dot.png").write_bytes(base64.b64decode(DOT))
+    for more in ({}, {"stream_text": True}):
+        ran(agent, f"look{len(more)}", images=["dot.png"], **more)
+        assert "data:image/png;base64," in json.dumps(agent.exchanges(f"look{len(more)}")[-1].body["input"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.requirement import requirement
+
+from swarm_mcp.harness import Session
 
 from .client import Call, Client
 from .clients import CLIENTS, SERVER_START
@@ -93,3 +96,30 @@ def test_run_prints_the_answer_and_leaves_a_record(agent: Client) -> None:
     result = json.loads(ground.run(again, seconds=LIMIT).stdout)
     assert result["session_id"] == row["session_id"] and not result["clear_session"]
     assert result["output"] == "The script again is over."
+
+
+def test_a_conversation_and_its_fork(agent: Client) -> None:
+    """Each prompt knows the ones before, also after a start of a new process's `Session`; a fork has an id of its own."""
+
+    async def main() -> None:
+        async with Session(agent.harness, cwd=agent.ground.checkout, **options) as session:
+            first = await session.ask(play("one"))
+            second = await session.ask(play("two"))
+            assert second.session_id == first.session_id == session.session_id
+            async with session.fork() as other:
+                third = await other.ask(play("three"))
+            assert third.session_id not in (None, first.session_id)
+            async with Session(agent.harness, cwd=agent.ground.checkout, previous=session.previous, **options) as later:
+                fourth = await later.ask(play("four"))
+            assert fourth.session_id == first.session_id and not fourth.clear_session
+        assert [result.output for result in session.results] == ["The script one is over.", "The script two is over."]
+        tokens = [result.cost.output_tokens for result in session.results]
+        assert all(tokens) and session.cost.output_tokens == sum(filter(None, tokens))
+
+    options = {"model": agent.model} if agent.model else {}
+    for name in ("one", "two", "three", "four"):
+        agent.models.script(name)
+    asyncio.run(main())
+    for name, before in {"two": ["one"], "three": ["one", "two"], "four": ["one", "two"]}.items():
+        asked = json.dumps(agent.exchanges(name)[-1].body)
+        assert [other for other in ("one", "two", "three") if f"The script {other} is over." in asked] == before

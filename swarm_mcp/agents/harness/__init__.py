@@ -10,15 +10,18 @@ From Python, a run is::
 `docs/dev/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
 ``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
 
-``query``                        the request of a run; the same from JSON or a command line
+``query``, ``query_types``       the request of a run; the same from JSON, a command line, or a Python caller
 ``adapter``, ``registry``        the interface of an adapter; adapters by name: one folder each, except for any command
                                  (``process_adapter``) and the embedded loop (``swarm_mcp.agents.loop.adapter``)
 ``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
+``session``                      a conversation: a run for each prompt
 ``child``, ``keeper``, ``reaper``, ``leftover_processes``                     the child's process, and its end
-``events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``       events, their order, and their receivers
+``events``, ``typed_events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``   events, their order, and
+                                 their receivers
 ``outcome``, ``conclusion``, ``errors``, ``resumption``                       the end of a run, its costs, its session
-``servers``, ``plugin``, ``client_tools``, ``prompting``, ``environment``     a child's equipment, and its instructions
+``servers``, ``plugin``, ``client_tools``, ``permissions``, ``prompting``, ``environment``   a child's equipment, and
+                                 its instructions
 ``membership``                   its place in the swarm: its session and its row
 """
 
@@ -45,18 +48,37 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.outcome import Price as Price
     from swarm_mcp.agents.harness.outcome import RunResult as RunResult
     from swarm_mcp.agents.harness.outcome import priced as priced
+    from swarm_mcp.agents.harness.permissions import PermissionRequest as PermissionRequest
     from swarm_mcp.agents.harness.query import McpServer as McpServer
     from swarm_mcp.agents.harness.query import Query as Query
     from swarm_mcp.agents.harness.query import query_of as query_of
     from swarm_mcp.agents.harness.record import events_in as events_in
     from swarm_mcp.agents.harness.run import Run as Run
+    from swarm_mcp.agents.harness.session import Session as Session
     from swarm_mcp.agents.harness.transcript import to_transcript as to_transcript
+    from swarm_mcp.agents.harness.typed_events import AnyEvent as AnyEvent
+    from swarm_mcp.agents.harness.typed_events import Compaction as Compaction
+    from swarm_mcp.agents.harness.typed_events import Custom as Custom
+    from swarm_mcp.agents.harness.typed_events import Error as Error
+    from swarm_mcp.agents.harness.typed_events import Line as Line
+    from swarm_mcp.agents.harness.typed_events import LockDenied as LockDenied
+    from swarm_mcp.agents.harness.typed_events import Message as Message
+    from swarm_mcp.agents.harness.typed_events import Result as Result
+    from swarm_mcp.agents.harness.typed_events import Retry as Retry
+    from swarm_mcp.agents.harness.typed_events import SessionStarted as SessionStarted
+    from swarm_mcp.agents.harness.typed_events import TextDelta as TextDelta
+    from swarm_mcp.agents.harness.typed_events import ToolEnd as ToolEnd
+    from swarm_mcp.agents.harness.typed_events import ToolStart as ToolStart
+    from swarm_mcp.agents.harness.typed_events import Usage as Usage
+    from swarm_mcp.agents.harness.typed_events import typed as typed
     from swarm_mcp.errors import Refused as Refused
 
 __all__ = [
-    "AuthError", "Capabilities", "Check", "Cost", "Event", "EventStream", "HarnessAdapter", "HarnessError", "Launch",
-    "McpServer", "Membership", "NotInstalled", "Price", "Query", "Refused", "Run", "RunResult", "Unsupported",
-    "events", "events_in", "priced", "query_of", "registry", "to_envelope", "to_transcript",
+    "AnyEvent", "AuthError", "Capabilities", "Check", "Compaction", "Cost", "Custom", "Error", "Event",
+    "EventStream", "HarnessAdapter", "HarnessError", "Launch", "Line", "LockDenied", "McpServer", "Membership",
+    "Message", "NotInstalled", "PermissionRequest", "Price", "Query", "Refused", "Result", "Retry", "Run",
+    "RunResult", "Session", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage",
+    "events", "events_in", "priced", "query_of", "registry", "to_envelope", "to_transcript", "typed",
 ]  # fmt: skip
 
 _HOMES = {
@@ -68,10 +90,29 @@ _HOMES = {
     "swarm_mcp.agents.harness.events": ("Event",),
     "swarm_mcp.agents.harness.membership": ("Membership",),
     "swarm_mcp.agents.harness.outcome": ("Cost", "Price", "RunResult", "priced"),
+    "swarm_mcp.agents.harness.permissions": ("PermissionRequest",),
     "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
     "swarm_mcp.agents.harness.record": ("events_in",),
     "swarm_mcp.agents.harness.run": ("Run",),
+    "swarm_mcp.agents.harness.session": ("Session",),
     "swarm_mcp.agents.harness.transcript": ("to_transcript",),
+    "swarm_mcp.agents.harness.typed_events": (
+        "AnyEvent",
+        "Compaction",
+        "Custom",
+        "Error",
+        "Line",
+        "LockDenied",
+        "Message",
+        "Result",
+        "Retry",
+        "SessionStarted",
+        "TextDelta",
+        "ToolEnd",
+        "ToolStart",
+        "Usage",
+        "typed",
+    ),  # fmt: skip
 }
 
 

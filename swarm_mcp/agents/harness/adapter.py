@@ -76,6 +76,8 @@ class Capabilities(NamedTuple):
     max_cost: bool = False  # stops at a cost, or reports the cost so far in its context_usage events
     max_turns: bool = False  # the same of its turns
     read_only_servers: bool = False  # has the servers of the query in mode read-only, too
+    permissions: bool = False  # asks ``on_permission``
+    images: bool = False
 
 
 class HarnessAdapter(ABC):

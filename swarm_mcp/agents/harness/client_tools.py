@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import inspect
 import json
@@ -79,6 +80,10 @@ def schema_of(kind: Any) -> dict[str, Any]:
     """Return the JSON schema of an annotation; an empty one (anything) where it says nothing that JSON could."""
     if kind in _PLAIN:
         return {"type": _PLAIN[kind]}
+    if dataclasses.is_dataclass(kind):
+        hints = get_type_hints(kind)
+        fields = {one.name: schema_of(hints[one.name]) for one in dataclasses.fields(kind) if one.init}
+        return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Literal:
         return {"enum": list(inner)}

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.typed_events import AnyEvent
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,12 +21,12 @@ class EventStream:
     """
 
     def __init__(self) -> None:
-        self._events: deque[Event] = deque()
+        self._events: deque[AnyEvent] = deque()
         self._is_over = False
         self._changed = threading.Condition()
         self._sleepers: list[Callable[[], object]] = []
 
-    def put(self, event: Event) -> None:
+    def put(self, event: AnyEvent) -> None:
         """Add an event, from any thread."""
         with self._changed:
             self._events.append(event)
@@ -41,7 +41,7 @@ class EventStream:
     def __iter__(self) -> EventStream:
         return self
 
-    def __next__(self) -> Event:
+    def __next__(self) -> AnyEvent:
         with self._changed:
             while not self._events:
                 if self._is_over:
@@ -52,7 +52,7 @@ class EventStream:
     def __aiter__(self) -> EventStream:
         return self
 
-    async def __anext__(self) -> Event:
+    async def __anext__(self) -> AnyEvent:
         import asyncio  # a quarter of a supervisor's start-up time, and a supervisor never needs it
 
         while True:

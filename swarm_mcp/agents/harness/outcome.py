@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate_limited"
 CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT = "context_overflow", "process_crashed", "aborted", "timeout"
 TOOL_LOOP, SESSION_NOT_FOUND, SESSION_IN_USE = "tool_loop", "session_not_found", "session_in_use"
@@ -151,6 +152,12 @@ class RunResult(NamedTuple):
             failure_reason=self.error_message,
         )
         return shown
+
+    def structured(self, kind: type[T]) -> T:
+        """Return the answer by schema as a dataclass or pydantic model. Raises Refused where it is none."""
+        from swarm_mcp.agents.harness.structured import structured
+
+        return structured(kind, self.result_json)
 
     def _error_family(self) -> str:
         return "transient" if self.error_category in TRANSIENT else "permanent"

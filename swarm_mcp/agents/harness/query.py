@@ -10,7 +10,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typing_extensions import Unpack
+
+    from swarm_mcp.agents.harness.query_options import Options, PathLike, Word
 
 READ_ONLY, EDIT, YOLO = "read-only", "edit", "yolo"
 MODES = (READ_ONLY, EDIT, YOLO)
@@ -18,7 +25,16 @@ EFFORTS = ("", "low", "medium", "high", "max")
 GRACE_SECONDS = 15.0
 
 
-class McpServer(NamedTuple):
+class _ServerFields(NamedTuple):
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = {}
+
+
+class McpServer(_ServerFields):
     """An MCP server that the child is to have: a command, or an address.
 
     command, args, env, cwd   of a server that speaks on its standard streams
@@ -26,12 +42,13 @@ class McpServer(NamedTuple):
     Values of `env` and `headers` are secrets: they reach the child by its environment, never in argv.
     """
 
-    command: str = ""
-    args: tuple[str, ...] = ()
-    env: Mapping[str, str] = {}
-    cwd: str = ""
-    url: str = ""
-    headers: Mapping[str, str] = {}
+    __slots__ = ()
+    if TYPE_CHECKING:  # a caller may give more types than a run has in the end (``query_types``)
+
+        def __new__(
+            cls, command: PathLike = "", args: Iterable[Word] = (), env: Mapping[str, Word] = {}, cwd: PathLike = "",
+            url: str = "", headers: Mapping[str, Word] = {},
+        ) -> McpServer: ...  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Return the server as configuration files have it."""
@@ -44,29 +61,7 @@ class McpServer(NamedTuple):
         return {"command": self.command, "args": list(self.args), "env": dict(self.env), **place}
 
 
-class Query(NamedTuple):
-    """One run. Empty values count as not given.
-
-    prompt             the agent's instructions; sent to the child's standard input if that can take it
-    cwd                absolute folder to work in
-    mode               ``read-only``: may write no file; ``edit`` (default): files of its folder; ``yolo``: also
-                       anything that the harness's own checks would forbid. Locks hold in all three
-    model, effort      in the harness's names; a short name is expanded by the adapter
-    system_prompt      instead of the harness's own, if it can; `append_system_prompt`: behind it
-    resume_session_id  continue that session; with `fork_session` in a copy
-    output_schema      JSON schema of the answer
-    mcp_servers        name -> server, beside those of the user; `client_tools`: Python functions to be served
-    skills             absolute folders, each with a SKILL.md, to be found without a file in `cwd`
-    additional_args    appended to argv as they stand; `env`: added to the child's environment
-    command            argv of the harness ``process``; of others, words that start it instead of its own name
-    timeout_seconds    0 without one; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 without a limit
-    instance_id, scope, label, role, task_id, requester_id, run_id   the child's identity in the swarm
-    iteration          the round of a surrounding loop, 0 without one; the child has it as ``SWARM_ITERATION``
-    api_url, api_key   the child's way back to its starter, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
-                       key is a secret
-    log_file           one more file for the record's lines
-    """
-
+class _QueryFields(NamedTuple):
     prompt: str
     cwd: str
     mode: str = EDIT
@@ -99,6 +94,43 @@ class Query(NamedTuple):
     api_url: str = ""
     api_key: str = ""
     log_file: str = ""
+    images: tuple[str, ...] = ()
+    stream_text: bool = False
+    on_permission: Callable[..., Any] | None = None
+
+
+class Query(_QueryFields):
+    """One run. Empty values count as not given.
+
+    prompt             the agent's instructions; sent to the child's standard input if that can take it
+    cwd                absolute folder to work in
+    mode               ``read-only``: may write no file; ``edit`` (default): files of its folder; ``yolo``: also
+                       anything that the harness's own checks would forbid. Locks hold in all three
+    model, effort      in the harness's names; a short name is expanded by the adapter
+    system_prompt      instead of the harness's own, if it can; `append_system_prompt`: behind it
+    resume_session_id  continue that session; with `fork_session` in a copy
+    output_schema      JSON schema of the answer, or a dataclass or pydantic model (``RunResult.structured``)
+    mcp_servers        name -> server, beside those of the user; `client_tools`: Python functions to be served
+    skills             absolute folders, each with a SKILL.md, to be found without a file in `cwd`
+    additional_args    appended to argv as they stand; `env`: added to the child's environment
+    command            argv of the harness ``process``; of others, words that start it instead of its own name
+    timeout_seconds    0 without one; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 without a limit
+    instance_id, scope, label, role, task_id, requester_id, run_id   the child's identity in the swarm
+    iteration          the round of a surrounding loop, 0 without one; the child has it as ``SWARM_ITERATION``
+    api_url, api_key   the child's way back to its starter, as ``SWARM_API_URL`` and ``SWARM_API_KEY``; the
+                       key is a secret
+    log_file           one more file for the record's lines
+    images             paths of pictures that belong to the prompt
+    stream_text        pieces of the answer come as ``TextDelta`` events, as they are written
+    on_permission      answers a client's questions in mode edit, in a thread of its own: called with a
+                       ``PermissionRequest``, True allows; False, a text (the reason) or an exception refuses. May be
+                       async. Without it everything that a client would ask is refused
+    """
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        def __new__(cls, prompt: str, cwd: PathLike, **options: Unpack[Options]) -> Query: ...
 
 
 def server_of(entry: object) -> McpServer | None:

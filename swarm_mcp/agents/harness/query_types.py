@@ -6,6 +6,7 @@ form of ``.mcp.json`` for an ``McpServer``.
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +36,16 @@ def checked(query: Query) -> Query:
         raise Refused(f"unknown effort {query.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
     if not os.path.isdir(query.cwd):
         raise Refused(f"a worker cannot be started in {query.cwd}: there is no such folder")
+    if query.log_file and not os.path.isdir(os.path.dirname(os.path.abspath(query.log_file))):
+        raise Refused(f"log_file of the query is {query.log_file}: there is no such folder")
+    missing = next((path for path in query.images if not os.path.isfile(os.path.join(query.cwd, path))), None)
+    if missing is not None:
+        raise Refused(f"images of the query name {missing}: there is no such file")
+    if query.client_tools:
+        from swarm_mcp.agents.harness.client_tools import tool_of
+
+        for function in query.client_tools:
+            tool_of(function)
     if query.timeout_seconds < 0 or query.grace_seconds < 0:
         raise Refused("a timeout cannot be negative")
     if query.max_cost_usd < 0 or query.max_turns < 0:
@@ -48,7 +59,8 @@ def _text(field: str, value: object) -> str:
     raise _wrong(field, "text", value)
 
 
-def _path(field: str, value: object) -> str:
+def path_of(field: str, value: object) -> str:
+    """Return the text of a path. Raises Refused, naming the field, for anything else."""
     try:
         if isinstance(value, os.PathLike):
             return os.fsdecode(value)
@@ -61,7 +73,7 @@ def _as_text(field: str, value: object) -> str:
     """Read a text; a path or a number stands for one, too."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return str(value)
-    return _path(field, value)
+    return path_of(field, value)
 
 
 def _flag(field: str, value: object) -> bool:
@@ -91,16 +103,32 @@ def _listed(read: Callable[[str, object], Any]) -> Callable[[str, object], tuple
     return listed
 
 
-def _function(field: str, value: object) -> Callable[..., Any]:
+def function_of(field: str, value: object) -> Callable[..., Any]:
+    """Return a function. Raises Refused, naming the field, for anything else."""
     if callable(value):
         return value
     raise _wrong(field, "a function", value)
 
 
+def _maybe_function(field: str, value: object) -> Callable[..., Any] | None:
+    if value is None:
+        return None
+    return function_of(field, value)
+
+
 def _schema(field: str, value: object) -> dict[str, Any] | None:
-    if value is None or isinstance(value, dict):
-        return value
-    raise _wrong(field, "a JSON schema as a dict", value)
+    if isinstance(value, type):
+        from swarm_mcp.agents.harness.structured import is_model, schema_for
+
+        if is_model(value):
+            return schema_for(value)
+    if value is not None and not isinstance(value, dict):
+        raise _wrong(field, "a JSON schema as a dict, a dataclass or a pydantic model", value)
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Refused(f"{field} wants a JSON schema: {error}") from None
+    return value
 
 
 def _variables(field: str, value: object) -> dict[str, str]:
@@ -132,7 +160,7 @@ def _server(field: str, value: object) -> McpServer:
 
 
 def _wrong(field: str, wanted: str, value: object) -> Refused:
-    return Refused(f"{field} of the query wants {wanted}, not {_kind(value)}")
+    return Refused(f"{field} wants {wanted}, not {_kind(value)}")
 
 
 def _kind(value: object) -> str:
@@ -145,16 +173,17 @@ def _kind(value: object) -> str:
 
 
 _OF_A_SERVER: dict[str, Callable[[str, object], Any]] = {
-    "type": _text, "command": _path, "args": _listed(_as_text), "env": _variables, "cwd": _path, "url": _text,
+    "type": _text, "command": path_of, "args": _listed(_as_text), "env": _variables, "cwd": path_of, "url": _text,
     "headers": _variables,
 }  # fmt: skip
 _READERS: dict[str, Callable[[str, Any], Any]] = {
     **dict.fromkeys(Query._fields, _text),
-    **dict.fromkeys(("cwd", "log_file"), _path),
-    **dict.fromkeys(("additional_directories", "skills"), _listed(_path)),
+    **dict.fromkeys(("cwd", "log_file"), path_of),
+    **dict.fromkeys(("additional_directories", "skills", "images"), _listed(path_of)),
     **dict.fromkeys(("additional_args", "command"), _listed(_as_text)),
     **dict.fromkeys(("timeout_seconds", "grace_seconds", "max_cost_usd"), _number),
     **dict.fromkeys(("max_turns", "iteration"), _whole),
-    "fork_session": _flag, "output_schema": _schema, "client_tools": _listed(_function), "env": _variables,
+    "fork_session": _flag, "stream_text": _flag, "on_permission": _maybe_function,
+    "output_schema": _schema, "client_tools": _listed(function_of), "env": _variables,
     "mcp_servers": _servers,
 }  # fmt: skip

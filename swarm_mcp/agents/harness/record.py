@@ -18,6 +18,7 @@ from swarm_hook_core.state import make_private, state_dir, write_all
 from swarm_mcp.agents.harness.events import RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.harness.scrub import Scrubber
+from swarm_mcp.agents.harness.typed_events import AnyEvent, typed
 
 METADATA, STDERR = "metadata", "stderr"
 LARGEST_RECORD = 256 * 1024 * 1024  # bytes; beyond, raw lines are left out
@@ -129,7 +130,7 @@ PIECE = 1 << 16
 LONGEST_LINE = 32 << 20
 
 
-def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Iterator[Event]:
+def events_in(record: str, is_live: Callable[[], bool] = lambda: False) -> Iterator[AnyEvent]:
     """Yield the events of the run that `record` belongs to, oldest first; other lines are passed over.
 
     Each attempt of a run has a file of its own in one folder, and all of them are read. While `is_live` says that the
@@ -163,7 +164,7 @@ def files_of(record: str) -> list[str]:
     return [os.path.join(folder, name) for name in found]
 
 
-def event_of(line: dict[str, Any]) -> Event | None:
+def event_of(line: dict[str, Any]) -> AnyEvent | None:
     """Return the event in a line of a record; None for metadata and anything else."""
     kind, at = line.get("type"), line.get("timestamp")
     if not isinstance(kind, str) or kind == METADATA:
@@ -173,10 +174,10 @@ def event_of(line: dict[str, Any]) -> Event | None:
         at = float(at)
     else:
         at = 0.0
-    return Event(RAW_STDERR if kind == STDERR else kind, data, at)
+    return typed(Event(RAW_STDERR if kind == STDERR else kind, data, at))
 
 
-def _events(file: BinaryIO, record: str, is_live: Callable[[], bool]) -> Iterator[Event]:
+def _events(file: BinaryIO, record: str, is_live: Callable[[], bool]) -> Iterator[AnyEvent]:
     rest = b""
     while True:
         growing = is_live() and files_of(record)[-1:] == [file.name]
@@ -192,7 +193,7 @@ def _events(file: BinaryIO, record: str, is_live: Callable[[], bool]) -> Iterato
             time.sleep(PAUSE_SECONDS)
 
 
-def _parsed(lines: list[bytes]) -> Iterator[Event]:
+def _parsed(lines: list[bytes]) -> Iterator[AnyEvent]:
     for line in lines:
         event = event_of(parse_object(line))
         if event:
@@ -208,11 +209,11 @@ class EventSink:
     def __init__(self) -> None:
         self.scrubber = Scrubber()
         self.record: Record | None = None
-        self._events: list[Callable[[Event], object]] = []
+        self._events: list[Callable[[AnyEvent], object]] = []
         self._logs: list[Callable[[str, str], object]] = []
         self._metas: list[Callable[[dict[str, Any]], object]] = []
 
-    def on_event(self, listener: Callable[[Event], object]) -> None:
+    def on_event(self, listener: Callable[[AnyEvent], object]) -> None:
         """Call `listener` with every event."""
         self._events.append(listener)
 
@@ -260,7 +261,7 @@ class EventSink:
     def _pass_on(self, event: Event) -> None:
         if self.record:
             self.record.event(event)
-        _call(self._events, event)
+        _call(self._events, typed(event))
 
 
 def _call(listeners: list[Any], *words: object) -> None:

@@ -65,6 +65,15 @@ def get(name: str) -> HarnessAdapter:
     return _made[wanted]
 
 
+def adapter_of(harness: object) -> HarnessAdapter:
+    """Return the adapter that a caller gave, itself or by its name. Raises Refused for a wrong type, too."""
+    if isinstance(harness, str):
+        return get(harness)
+    if isinstance(harness, HarnessAdapter):
+        return harness
+    raise Refused(f"a run wants a harness by its name, or an adapter, not {type(harness).__name__}")
+
+
 def get_all(broken: Callable[[str, Exception], object] | None = None) -> list[HarnessAdapter]:
     """Return all adapters that can be loaded; `broken` is called with the name of each other and why."""
     found = []

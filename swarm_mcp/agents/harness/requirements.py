@@ -26,6 +26,8 @@ def require_possible(adapter: HarnessAdapter, query: Query) -> None:
         (query.output_schema is not None, "output_schema", "a schema for its answer"),
         (bool(query.client_tools), "client_tools", "client tools"),
         (bool(query.mcp_servers), "mcp", "MCP servers"),
+        (query.on_permission is not None, "permissions", "on_permission: it asks for none"),
+        (bool(query.images), "images", "images"),
         (query.fork_session and adapter.capabilities.resume, "fork", "a copy of a session: that one would go on"),
     )
     missing = [words for wanted, flag, words in asked if wanted and not getattr(adapter.capabilities, flag)]
@@ -42,6 +44,7 @@ def left_out(adapter: HarnessAdapter, query: Query) -> list[str]:
         (query.system_prompt, can.system_prompt, "that the system prompt takes the place of its own"),
         (query.append_system_prompt, can.append_system_prompt, "the system prompt"),
         (query.additional_directories, can.directories, "additional directories"),
+        (query.stream_text, can.streaming_tokens, "that its text is to come in pieces"),
         (query.skills, can.native_skills or can.append_system_prompt, "skills"),
         (
             query.mcp_servers and query.mode == READ_ONLY,

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core import faults
 from swarm_mcp.agents.harness.adapter import HarnessAdapter
-from swarm_mcp.agents.harness.outcome import Cost, cost_of
+from swarm_mcp.agents.harness.outcome import Cost, RunResult, cost_of
 from swarm_mcp.agents.harness.query import Query, parse_json
 from swarm_mcp.agents.harness.record import RUNTIME
+from swarm_mcp.errors import Refused
 
 LONGEST_ID = 200
 
@@ -59,6 +60,24 @@ def deserialize(found: object) -> ResumableSession | None:
     if not harness or not 0 < len(session_id) <= LONGEST_ID or "\0" in session_id + cwd:
         return None
     return ResumableSession(harness, session_id, cwd, cost_of(found.get("cost")))
+
+
+def session_given(adapter: HarnessAdapter, previous: object) -> ResumableSession | None:
+    """Return the session that a caller means: by a result, its ``session_params``, or the harness's own id.
+
+    None without one, and for an invalid object. Raises Refused for a wrong type.
+    """
+    if isinstance(previous, RunResult):
+        previous = previous.session_params
+    if previous is None or isinstance(previous, (Mapping, bytes, ResumableSession)):
+        return deserialize(previous)
+    if not isinstance(previous, str):
+        raise Refused(
+            f"previous wants a result, its session_params, or the id of a session, not {type(previous).__name__}"
+        )
+    if fits(adapter, previous):
+        return ResumableSession(adapter.name, previous)
+    return deserialize(previous)
 
 
 def display_id(found: object) -> str | None:

@@ -10,9 +10,9 @@ import threading
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from swarm_hook_core import faults
 from swarm_mcp.agents.harness import events, outcome, registry
@@ -26,16 +26,21 @@ from swarm_mcp.agents.harness.event_stream import EventStream, waker
 from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
+from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.plugin import skill_folders
 from swarm_mcp.agents.harness.private_folder import private_folder
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.query_types import checked, normalized
+from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.requirements import left_out, require_possible
-from swarm_mcp.agents.harness.resumption import Resumption, decide
+from swarm_mcp.agents.harness.resumption import Resumption, decide, session_given
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import servers_for
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.agents.harness.typed_events import AnyEvent
+from swarm_mcp.errors import Refused, SwarmError
+
+if TYPE_CHECKING:
+    from swarm_mcp.agents.harness.query_options import PathLike
 
 NOTHING = Ending(None)
 
@@ -44,10 +49,11 @@ class Run:
     """One run of a harness, given as its adapter or by name. `run_id` names the run, `record` is the path of its record
     (of the last attempt's).
 
-    `membership` is the run's place in the swarm (``membership.Membership``), or None; `previous` the
-    ``session_params`` of an earlier result, to continue its session if possible.
+    `membership` is the run's place in the swarm (``membership.Membership``), or None; `previous` an earlier result, its
+    ``session_params``, or the harness's own session id, to continue that session if possible. ``Session`` does so for
+    every prompt.
 
-    Raises Refused for a field of the query with a meaningless type.
+    Raises Refused for an argument, or a field of the query, with a meaningless type.
 
     ``with run:`` (and ``async with run:``) starts it, and ends a running one at the end of the block. ``await run`` is
     `result`, and blocks nothing else of the event loop.
@@ -58,19 +64,21 @@ class Run:
         adapter: HarnessAdapter | str,
         query: Query,
         *,
-        record_folder: str = "",
+        record_folder: PathLike = "",
         membership: Any = None,
-        previous: dict[str, Any] | None = None,
+        previous: Mapping[str, Any] | RunResult | str | None = None,
     ):
-        if isinstance(adapter, str):
-            adapter = registry.get(adapter)
+        adapter = registry.adapter_of(adapter)
         query = normalized(query)
         self.run_id = query.run_id or getattr(membership, "run_id", "") or str(uuid.uuid4())
         instance_id = query.instance_id or getattr(membership, "instance_id", "")
         self._adapter = adapter
         self._query = query._replace(run_id=self.run_id, instance_id=instance_id)
-        self._membership, self._previous = membership, previous
-        self._folder = record_folder
+        if membership is not None and not hasattr(membership, "join"):
+            raise Refused(f"membership wants a Membership, not {type(membership).__name__}")
+        self._membership = membership
+        self._previous = session_given(adapter, previous)
+        self._folder = path_of("record_folder", record_folder)
         self._sink = EventSink()
         self._record = self._sink.record = self._new_record()
         self._ledger = Ledger(adapter.name)
@@ -104,19 +112,19 @@ class Run:
         """Pid and start time of the running child, else None."""
         return self._child
 
-    def on_event(self, listener: Callable[[Event], object]) -> Run:
-        """Call `listener` with every event, in the run's own thread."""
-        self._sink.on_event(listener)
+    def on_event(self, listener: Callable[[AnyEvent], object]) -> Run:
+        """Call `listener` with every event (``typed_events``), in the run's own thread."""
+        self._sink.on_event(function_of("on_event", listener))
         return self
 
     def on_log(self, listener: Callable[[str, str], object]) -> Run:
         """Call `listener` with ``("stdout" | "stderr", line)``, scrubbed."""
-        self._sink.on_log(listener)
+        self._sink.on_log(function_of("on_log", listener))
         return self
 
     def on_meta(self, listener: Callable[[dict[str, Any]], object]) -> Run:
         """Call `listener` with a child's metadata before it is started."""
-        self._sink.on_meta(listener)
+        self._sink.on_meta(function_of("on_meta", listener))
         return self
 
     def start(self) -> Run:
@@ -165,7 +173,7 @@ class Run:
 
     async def __aexit__(self, *_exception: object) -> None:
         self.abort("its caller has left")
-        await self._ended()
+        await self.ended()
 
     def __await__(self) -> Generator[Any, None, RunResult]:
         return self._awaited().__await__()
@@ -173,6 +181,14 @@ class Run:
     def abort(self, reason: str = "") -> None:
         """End the run. May be called from any thread or signal handler, and again; has no effect once it is over."""
         self._stop.give(outcome.ABORTED, reason or "it was cancelled")
+
+    async def ended(self) -> None:
+        """Wait for the end of a started run, without blocking the event loop."""
+        import asyncio
+
+        over = asyncio.Event()
+        self._when_over(waker(over))
+        await over.wait()
 
     # -------------------------------------------------------------- those who wait
 
@@ -186,18 +202,11 @@ class Run:
     async def _awaited(self) -> RunResult:
         try:
             self.start()
-            await self._ended()
+            await self.ended()
         except BaseException:  # cancelled: nothing may go on behind the caller
             self.abort("interrupted")
             raise
         return self._checked(self._result)
-
-    async def _ended(self) -> None:
-        import asyncio
-
-        over = asyncio.Event()
-        self._when_over(waker(over))
-        await over.wait()
 
     def _checked(self, result: RunResult | None) -> RunResult:
         assert result is not None  # its end has been waited for
@@ -234,8 +243,8 @@ class Run:
         try:
             self._changes = ChangeWatch(self._query.cwd)
             self.on_event(self._changes.note)
-            with joined(self._membership), private_folder() as folder, self._tools() as tools:
-                return self._attempt_twice_at_most(self._equipped(tools), folder)
+            with joined(self._membership), private_folder() as folder, self._tools() as tools, self._asked() as asked:
+                return self._attempt_twice_at_most(self._equipped(tools, asked), folder)
         except (SwarmError, OSError) as error:
             if isinstance(error, Unsupported):
                 code = outcome.UNSUPPORTED
@@ -300,6 +309,11 @@ class Run:
 
     # -------------------------------------------------------------------- parts
 
+    def _continue(self, previous: Any, is_fork: bool) -> None:
+        """Continue that session, in a copy if `is_fork`, in place of the one given before. Only before the start."""
+        self._previous = session_given(self._adapter, previous)
+        self._query = self._query._replace(fork_session=is_fork)
+
     def _new_record(self) -> Record:
         return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)
 
@@ -308,12 +322,19 @@ class Run:
             return contextlib.nullcontext()
         return ToolServer(self._query.client_tools)
 
-    def _equipped(self, tools: Any) -> Query:
+    def _asked(self) -> Any:
+        if self._query.on_permission is None:
+            return contextlib.nullcontext()
+        return PermissionServer(self._query.on_permission)
+
+    def _equipped(self, tools: Any, asked: Any) -> Query:
         """The query with all servers and skills that the child gets."""
         query = self._query
         servers = servers_for(query)
         if tools is not None:
             servers = with_tools(servers, tools)
+        if asked is not None:
+            servers[SERVER] = asked.server
         return query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd))
 
     def _admit(self, event: Event) -> None:

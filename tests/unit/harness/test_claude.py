@@ -12,7 +12,9 @@ from support.recordings import Recordings, data_of, ended
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness.checks import status_of
+from swarm_mcp.agents.harness.events import custom
 from swarm_mcp.agents.harness.outcome import cost_of, priced
+from swarm_mcp.agents.harness.permissions import SERVER
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.errors import Refused
 
@@ -235,7 +237,7 @@ class Start:
 
     def __init__(self, tmp_path: Path, **query: object):
         self.folder = tmp_path / "private"
-        self.folder.mkdir(mode=0o700)
+        self.folder.mkdir(mode=0o700, parents=True)
         self.cwd = tmp_path / "checkout"
         self.cwd.mkdir(exist_ok=True)
         self.launch = CLAUDE.launch(Query("do it", str(self.cwd), **query), self.folder)  # type: ignore[arg-type]
@@ -459,3 +461,44 @@ def test_settings_that_matter(home: Path, tmp_path: Path, monkeypatch: pytest.Mo
 def test_words() -> None:
     assert CLAUDE.format_command("swarm-mcp") == "/swarm-mcp"
     assert CLAUDE.cumulative == {"cost"}
+
+
+def test_questions_pieces_and_images(plugin: Path, tmp_path: Path) -> None:
+    asked = {"mcp_servers": {SERVER: McpServer(url="http://127.0.0.1:1/")}, "on_permission": print}
+    made = Start(tmp_path / "a", stream_text=True, **asked)
+    assert made.after("--permission-prompt-tool") == f"mcp__{SERVER}__ask" and SERVER in made.servers
+    assert SERVER not in made.after("--allowedTools"), "the model may not ask itself"
+    assert "--include-partial-messages" in made.argv and made.launch.stdin == "do it"
+    for mode in (READ_ONLY, YOLO):
+        assert "--permission-prompt-tool" not in Start(tmp_path / mode, mode=mode, **asked).argv
+    checkout = tmp_path / "b" / "checkout"
+    checkout.mkdir(parents=True)
+    (checkout / "dot.png").write_bytes(b"dot")
+    made = Start(tmp_path / "b", images=("dot.png",))
+    assert made.after("--input-format") == "stream-json"
+    text, image = json.loads(made.launch.stdin)["message"]["content"]
+    assert (
+        text["text"] == "do it" and image["source"]["media_type"] == "image/png" and image["source"]["data"] == "ZG90"
+    )
+    (checkout / "a.txt").touch()
+    with pytest.raises(Refused, match="a.txt is no picture"):
+        CLAUDE.launch(Query("x", str(checkout), images=("a.txt",)), made.folder)
+
+
+def test_only_the_agents_own_text_is_a_piece() -> None:
+    line = {
+        "type": "stream_event",
+        "event": {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "a"}},
+    }
+    assert CLAUDE.parse(json.dumps(line), {}) == [custom("claude.text_delta", {"delta": "a"})]
+    others = [{**line, "parent_tool_use_id": "t"}, {**line, "event": {"type": "message_stop"}},
+              {**line, "event": {"delta": {"type": "input_json_delta", "partial_json": "{"}}}]  # fmt: skip
+    for other in others:
+        assert CLAUDE.parse(json.dumps(other), {}) == [custom("claude.stream_event", other)]
+
+
+def test_a_person_or_a_function_of_the_caller_may_take_long(plugin: Path, tmp_path: Path) -> None:
+    """Measured: the client gives up on a call over HTTP after 60 s, unless its server has a limit of its own."""
+    names = (SERVER, "client_tools", "other")
+    made = Start(tmp_path, mcp_servers={name: McpServer(url="http://127.0.0.1:1/") for name in names})
+    assert [made.servers[name].get("timeout", 0) > 3_600_000 for name in names] == [True, True, False]

@@ -17,7 +17,9 @@ from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.agents.harness.codex import skills as skills_of_codex
+from swarm_mcp.agents.harness.codex.bridge import TOKEN
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, server_overrides
+from swarm_mcp.agents.harness.permissions import SERVER
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.errors import Refused
 from swarm_mcp.installation import plugin_source
@@ -326,3 +328,42 @@ def test_hooks_that_would_not_run_are_a_warning(tmp_path: Path, monkeypatch: pyt
     program.write_text(f"#!{sys.executable} -S\n")
     found = {check.code: check for check in codex.checks({"cwd": str(tmp_path), "command": [str(program)]})}
     assert found["codex_hooks_unknown"].level == "warn"
+
+
+def test_images(tmp_path: Path) -> None:
+    argv = launched(tmp_path, images=("a.png", "/b.png")).argv
+    assert [word for before, word in zip(argv, argv[1:]) if before == "-i"] == [str(tmp_path / "a.png"), "/b.png"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "policy", "sandbox"),
+    [({"on_permission": print}, "on-request", "workspace-write"), ({"stream_text": True}, "never", "workspace-write"),
+     ({"on_permission": print, "stream_text": True, "mode": "read-only"}, "never", "read-only")],
+)  # fmt: skip
+def test_a_run_that_asks_or_streams_goes_through_the_app_server(
+    wanted: dict, policy: str, sandbox: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token of the questions is in no file and in no argv, and the model has not that server."""
+    program = tmp_path / "empty" / "codex"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    asked = {SERVER: McpServer(url="http://127.0.0.1:1/", headers={"Authorization": "Bearer tok-1234567890"})}
+    found = launched(tmp_path, mcp_servers=asked, additional_directories=("/more",), resume_session_id=SESSION,
+                     fork_session=True, model="m", output_schema={"type": "object"}, **wanted)  # fmt: skip
+    settings = json.loads(Path(found.argv[-1]).read_text())
+    argv = settings["argv"]
+    assert argv[:2] == ["codex", "app-server"] and found.stdin == "hello"
+    assert (settings["method"], settings["params"]["threadId"]) == ("thread/fork", SESSION)
+    assert (settings["params"]["sandbox"], settings["params"]["model"]) == (sandbox, "m")
+    assert settings["turn"]["outputSchema"] == {"type": "object"}
+    values = said_in(tuple(argv))
+    assert values["approval_policy"] == policy and values["sandbox_workspace_write"]["writable_roots"] == ["/more"]
+    assert SERVER not in values.get("mcp_servers", {})
+    assert "tok-1234567890" not in Path(found.argv[-1]).read_text()
+    assert settings["permissions"] == "http://127.0.0.1:1/" and found.env[TOKEN] == "Bearer tok-1234567890"
+
+
+def test_a_function_of_the_caller_may_take_long(tmp_path: Path) -> None:
+    servers = {name: McpServer(url="http://127.0.0.1:1/") for name in ("client_tools", "other")}
+    tables = said_in(launched(tmp_path, mcp_servers=servers).argv)["mcp_servers"]
+    assert [tables[name].get("tool_timeout_sec", 0) > 3600 for name in servers] == [True, False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -180,7 +181,8 @@ WRONG = {
     "env": ({"A": None}, {"A": True}, {7: "x"}, [("A", "b")]), "fork_session": ("yes",),
     "additional_directories": ("/tmp", [None]), "additional_args": ("--x", 7, [["--x"]]), "skills": ({"a": 1},),
     "timeout_seconds": ("5", True, float("nan"), float("inf"), None), "grace_seconds": (float("nan"),),
-    "max_turns": (1.5, "3", 10**30), "max_cost_usd": (float("nan"),), "output_schema": ("{}", []),
+    "max_turns": (1.5, "3", 10**30), "max_cost_usd": (float("nan"),), "output_schema": ("{}", [], int, {"a": {1}}, {1: object()}),
+    "log_file": (7, "/no-such-folder/log"),
     "client_tools": ((7,), "x"), "mcp_servers": ({"s": 7}, {"s": {}}, {"s": {"command": 7}}, {"s": {"type": "ws"}},
     {"s": {"command": "x", "env": {"A": None}}}, {"s": {"command": "x", "args": "y"}}, ["x"]),
 }  # fmt: skip
@@ -195,6 +197,26 @@ def test_a_field_of_a_wrong_type_is_refused_by_its_name(field: str, value: objec
     with pytest.raises(Refused, match=field):
         checked(query)
     assert len(recorded_faults()) == before
+
+
+@pytest.mark.parametrize("name", ["previous", "membership", "record_folder"])
+def test_a_wrong_argument_of_a_run_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=f"{name} wants"):
+        Run(Scripted(GOOD), Query("x", tmp_path), **{name: 7})
+
+
+def test_a_listener_that_is_no_function_is_refused(tmp_path: Path) -> None:
+    run = Run(Scripted(GOOD), Query("x", tmp_path))
+    for name in ("on_event", "on_log", "on_meta"):
+        with pytest.raises(Refused, match=f"{name} wants a function, not int"):
+            getattr(run, name)(7)
+
+
+def test_a_function_that_cannot_be_a_tool_is_refused_before_the_start(tmp_path: Path) -> None:
+    run = Run(Scripted(GOOD), Query("x", tmp_path, client_tools=[lambda: 1]))
+    with pytest.raises(Refused, match="cannot be the name of a tool"):
+        run.start()
+    assert not os.path.exists(run.record)
 
 
 def test_no_query_at_all_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def ground(tmp_path: Path, model: Model) -> Ground:
 
 
 def test_the_page_has_a_program_for_each_use() -> None:
-    assert set(PROGRAMS) == {"shop", "server", "schema", "price", "lines", "several"}
+    assert set(PROGRAMS) == {"shop", "server", "schema", "talk"}
     assert all(len(text.splitlines()) <= 25 for text in PROGRAMS.values())
     named = [name for name in harness.__all__ if f"`{name}" in PAGE.read_text() or name in "".join(PROGRAMS.values())]
     assert {"Run", "Query", "McpServer", "HarnessError", "Price", "priced", "events_in", "to_envelope"} <= set(named)
@@ -91,17 +91,6 @@ def test_an_answer_by_a_schema(ground: Ground, model: Model) -> None:
     assert done.returncode == 1 and "schema" in done.stderr
 
 
-def test_prices(ground: Ground) -> None:
-    # 100 tokens and 3 written to a cache at $0.5, 7 read from one at $0.05, 20 at $2 for a million.
-    dollars = (103 * 0.5 + 7 * 0.05 + 20 * 2) / 1e6
-    assert ground.printed("price", "loop") == f"100 tokens in, 20 out: ${dollars:.6f}\n"
-
-
-def test_lines_of_json(ground: Ground) -> None:
-    assert ground.printed("lines") == "done True\n"
-    assert '"half way"' in (ground.folder / "events.jsonl").read_text()
-
-
-def test_several_at_once(ground: Ground, model: Model) -> None:
+def test_a_conversation(ground: Ground, model: Model) -> None:
     model.script = [Say("It is fine.")]
-    assert ground.printed("several", "loop") == "It is fine.\nIt is fine.\n"
+    assert ground.printed("talk", "loop") == "It is fine.\nIt is fine.\nIt is fine.\n200\n"

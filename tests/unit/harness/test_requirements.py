@@ -27,11 +27,12 @@ pytestmark = pytest.mark.slow
 PROTECTING = {
     "read_only": {"mode": "read-only"}, "max_cost": {"max_cost_usd": 0.1}, "max_turns": {"max_turns": 2},
     "output_schema": {"output_schema": {"type": "object"}}, "client_tools": {"client_tools": (print,)},
-    "mcp": {"mcp_servers": {"more": McpServer("true")}}, "fork": {"fork_session": True},
+    "mcp": {"mcp_servers": {"more": McpServer("true")}}, "fork": {"fork_session": True}, "permissions": {"on_permission": print}, "images": {"images": ("a.png",)},
 }  # fmt: skip
 SHAPING = {
     "model": {"model": "m"}, "effort": {"effort": "low"}, "system_prompt": {"system_prompt": "Be."},
     "append_system_prompt": {"append_system_prompt": "Be."}, "directories": {"additional_directories": ("/x",)},
+    "streaming_tokens": {"stream_text": True},
 }  # fmt: skip
 
 
@@ -55,14 +56,14 @@ def test_what_is_refused_and_what_is_said_is_what_the_flags_say(name: str, tmp_p
 @requirement("A-61", "D-01", "D-24")
 def test_what_each_harness_cannot_do() -> None:
     cannot = {
-        "claude": "streaming_tokens read_only_servers",
-        "codex": "native_skills streaming_tokens cost max_cost max_turns",
-        "pi": "output_schema directories read_only_servers",
-        "gemini": "fork output_schema cost effort max_cost read_only_servers",
-        "opencode": "output_schema streaming_tokens effort read_only_servers",
+        "claude": "read_only_servers",
+        "codex": "native_skills cost max_cost max_turns",
+        "pi": "output_schema directories read_only_servers permissions images",
+        "gemini": "fork output_schema cost effort max_cost read_only_servers permissions images",
+        "opencode": "output_schema streaming_tokens effort read_only_servers permissions images",
         "hs": "fork system_prompt mcp client_tools output_schema streaming_tokens cost directories max_cost"
-        " read_only_servers",
-        "loop": "streaming_tokens directories",
+        " read_only_servers permissions images",
+        "loop": "streaming_tokens directories permissions images",
         "process": " ".join(Capabilities._fields),
     }
     found = {

@@ -69,15 +69,15 @@ class Claude(HarnessAdapter):
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
         client_tools=True, native_skills=True, output_schema=True, cost=True, locks=True, model=True, effort=True,
-        directories=True, max_cost=True, max_turns=True,
+        directories=True, max_cost=True, max_turns=True, streaming_tokens=True, permissions=True, images=True,
     )  # fmt: skip
     # total_cost_usd goes on counting over resumed and forked sessions; tokens are counted per run.
     cumulative = frozenset({"cost"})
     doc = """\
 Runs Claude Code without a terminal, with the swarm's hooks and tools, whatever the user's own settings have.
 Use when the work is programming in a checkout, or anything that Claude Code does well by itself.
-Do not use when somebody must be asked in the middle: whatever would need a permission is refused, and the agent
-goes on without it. Do not use when commands must run confined: it has no sandbox of its own here.
+Do not use when a person must be asked in the middle: a call that needs a permission is refused (from Python,
+on_permission decides), and the agent goes on. Do not use when commands must run confined: it has no sandbox here.
 Modes: edit (default) writes files of its folder and uses the swarm's tools and the servers of the query; commands
 run as far as the user's own permission rules and the client's list of harmless commands allow. read-only has no tool
 that writes or runs commands, and no servers but the swarm's. yolo (dangerous) asks for nothing; locks still hold.

@@ -16,7 +16,9 @@ The effects of flags were measured on 2.1.330:
 
 from __future__ import annotations
 
+import base64
 import json
+import mimetypes
 import os
 import re
 from pathlib import Path
@@ -24,6 +26,7 @@ from pathlib import Path
 from swarm_hook_core.environment import first_set
 from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness.adapter import Launch
+from swarm_mcp.agents.harness.permissions import SERVER, TOOL
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, SWITCH, HiddenValues, project_servers, words_of
@@ -39,9 +42,12 @@ READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "
 # The plugin's own server. The client leaves it out while ours is the same.
 PLUGIN_SERVER = "plugin_swarm_swarm"
 CLIENT_TOOLS = "client_tools"
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
 # No update in the middle of a run, nor in twenty at once.
 CALM = {"DISABLE_AUTOUPDATER": "1"}
+# The client gives up on a call over HTTP after a minute. A person, or a function of the caller, may take longer.
+LONGEST_CALL_MS = 24 * 3600 * 1000
 LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLEN)
 
 
@@ -69,7 +75,24 @@ def launch(query: Query, folder: Path, model: str) -> Launch:
     if query.max_turns > 0:
         argv += ["--max-turns", str(query.max_turns)]
     env.update({name: value for name, value in CALM.items() if not (query.env.get(name) or os.environ.get(name))})
+    if query.stream_text:
+        argv.append("--include-partial-messages")
+    if query.images:
+        argv += ["--input-format", "stream-json"]
+        return Launch((*argv, *query.additional_args), env, _with_images(query))
     return Launch((*argv, *query.additional_args), env, query.prompt)
+
+
+def _with_images(query: Query) -> str:
+    """Return the prompt and its images as a line for ``--input-format stream-json``. Raises Refused."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": query.prompt}]
+    for path in query.images:
+        kind = mimetypes.guess_type(path)[0]
+        if kind not in PICTURES:
+            raise Refused(f"{path} is no picture that Claude Code takes: {', '.join(PICTURES)}")
+        data = base64.b64encode(Path(query.cwd, path).read_bytes()).decode()
+        parts.append({"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}})
+    return json.dumps({"type": "user", "message": {"role": "user", "content": parts}}) + "\n"
 
 
 def _permissions(query: Query) -> list[str]:
@@ -84,10 +107,15 @@ def _permissions(query: Query) -> list[str]:
         ]  # fmt: skip
     # The project's servers are commands that a checkout brings along: the user's own rules decide on them.
     foreign = project_servers(query.cwd, query.env)
-    given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server]
+    given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server and name != SERVER]
     allowed = [_all_of(name) for name in dict.fromkeys([OURS, PLUGIN_SERVER, *given])]
     more = first_set(ALLOW)
-    return ["--permission-mode", "acceptEdits", "--allowedTools", ",".join([*allowed, *([more] if more else [])])]
+    if query.on_permission:
+        asked = ["--permission-prompt-tool", f"mcp__{SERVER}__{TOOL}"]
+    else:
+        asked = []
+    return ["--permission-mode", "acceptEdits", *asked, "--allowedTools",
+            ",".join([*allowed, *([more] if more else [])])]  # fmt: skip
 
 
 def _all_of(server: str) -> str:
@@ -154,7 +182,8 @@ def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]
     values = hidden.names_for(name, server.headers if server.url else server.env)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
-        return {"type": "http", "url": server.url, "headers": references}
+        patience = {"timeout": LONGEST_CALL_MS} if name in (CLIENT_TOOLS, SERVER) else {}
+        return {"type": "http", "url": server.url, "headers": references, **patience}
     words = words_of(server)
     return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
 

@@ -269,6 +269,14 @@ def cut_off(state: dict[str, Any]) -> list[Event]:
     return []
 
 
+def _piece(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
+    """A piece of an answer; the whole comes as a line of its own."""
+    delta = found["event"].get("delta") or {}
+    if delta.get("type") == "text_delta" and not _parent(found):
+        return [custom("claude.text_delta", {"delta": delta["text"]})]
+    return _unknown(found, state)
+
+
 def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     """The events of a ``result`` line."""
     failed = bool(found.get("is_error")) or found.get("subtype") not in (None, "success")
@@ -372,4 +380,5 @@ _PARSERS = {
     "user": _user,
     "result": _run_ended,
     "rate_limit_event": _rate_limit,
+    "stream_event": _piece,
 }

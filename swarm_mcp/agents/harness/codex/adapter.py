@@ -7,11 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from swarm_hook_core.state import write_private
 from swarm_mcp import runtimes
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.adapter import (
@@ -25,13 +27,14 @@ from swarm_mcp.agents.harness.adapter import (
     Launch,
 )
 from swarm_mcp.agents.harness.checks import command_of
-from swarm_mcp.agents.harness.codex import overrides, rollout, stream
+from swarm_mcp.agents.harness.codex import bridge, overrides, rollout, stream
 from swarm_mcp.agents.harness.codex import skills as codex_skills
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
+from swarm_mcp.agents.harness.permissions import SERVER
 from swarm_mcp.agents.harness.plugin import plugin_folder
-from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
+from swarm_mcp.agents.harness.query import EDIT, READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
@@ -114,14 +117,14 @@ class Codex(HarnessAdapter):
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
         client_tools=True, output_schema=True, locks=True, model=True, effort=True, directories=True,
-        read_only_servers=True,
+        read_only_servers=True, streaming_tokens=True, permissions=True, images=True,
     )  # fmt: skip
     doc = """\
 Runs OpenAI's Codex without a terminal (codex exec), with our hooks, our MCP server and our skills for that run alone:
 nothing is written to its settings, nor to the folder it works in.
 Use when a task is to be done by one of OpenAI's models, or under a sandbox of the operating system.
-Do not use when the agent must ask somebody (nobody is there, so what needs approval fails), or when the cost has to
-be exact: it is worked out from a table of list prices, and is not known for a model that is not in it.
+Do not use when a person must be asked (a call that needs approval fails; from Python, on_permission decides), or when
+the cost has to be exact: it is worked out from a table of list prices, and is not known for a model that is not in it.
 Settings: model (CODEX_DEFAULT_MODEL; default: its own), effort (low, medium, high, max; default: its own), mode
 (read-only, edit, yolo; default edit: it writes below its folder, below additional_directories, and in the folder for
 temporary files), system_prompt (takes the place of its own instructions), append_system_prompt (told at the session's
@@ -142,11 +145,15 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         skills = codex_skills.user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
         prompt = codex_skills.with_skill(query.prompt, query.skills, skills)
         servers = server_overrides(
-            query.mcp_servers,
+            {name: server for name, server in query.mcp_servers.items() if name != SERVER},
             approved=query.mode != READ_ONLY,
             taken=configured_servers(*settings_files(codex_home, query.cwd)),
         )
-        settings = [override("approval_policy", "never"), override("features.hooks", True)]
+        is_asked = query.on_permission is not None and query.mode == EDIT
+        settings = [
+            override("approval_policy", "on-request" if is_asked else "never"),
+            override("features.hooks", True),
+        ]
         if query.effort:
             settings.append(override("model_reasoning_effort", effort(query.effort, model)))
         if query.system_prompt:
@@ -161,7 +168,12 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         else:
             told = {}
         settings += [*servers.overrides, *self._hooks(words, query.env)]
+        env = {**servers.env, **told, "RUST_LOG": LOG}
+        if (is_asked or query.stream_text) and shutil.which(words[0], path=query.env.get("PATH") or None):
+            bridged, secrets = _bridge(query, folder, [*words, "app-server"], settings, model)
+            return Launch(bridged, {**env, **secrets}, prompt.text, (), prompt.notes)
         argv = [*words, "exec", "--json", "--skip-git-repo-check", "-s", _SANDBOX.get(query.mode, "workspace-write")]
+        argv += [part for image in query.images for part in ("-i", os.path.join(query.cwd, image))]
         argv += ["-C", query.cwd, *(part for extra in query.additional_directories for part in ("--add-dir", extra))]
         argv += ["-m", model] if model else []
         argv += [part for setting in settings for part in ("-c", setting)]
@@ -173,7 +185,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         # Folder and sandbox options count for a resumed session only before this word.
         if query.resume_session_id:
             argv += ["fork" if query.fork_session else "resume", query.resume_session_id]
-        return Launch((*argv, "-"), {**servers.env, **told, "RUST_LOG": LOG}, prompt.text, (), prompt.notes)
+        return Launch((*argv, "-"), env, prompt.text, (), prompt.notes)
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
         return stream.parse(line, state)
@@ -273,6 +285,33 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             program = None
         trust = overrides.trust_for(program or "", hooks)
         return (overrides.WITHOUT_THE_USERS_COPY, *overrides.hook_overrides(hooks, trust))
+
+
+def _bridge(
+    query: Query, folder: Path, words: list[str], settings: list[str], model: str
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the start of a run behind the app-server, which asks and streams: argv, and variables with secrets."""
+    if query.additional_directories:
+        settings = [*settings, override("sandbox_workspace_write.writable_roots", query.additional_directories)]
+    words = [*words, *(part for setting in settings for part in ("-c", setting)), *query.additional_args]
+    params: dict[str, Any] = {"cwd": query.cwd, "sandbox": _SANDBOX.get(query.mode, "workspace-write")}
+    if model:
+        params["model"] = model
+    method = "thread/start"
+    if query.resume_session_id:
+        method = "thread/fork" if query.fork_session else "thread/resume"
+        params["threadId"] = query.resume_session_id
+    images = [{"type": "localImage", "path": os.path.join(query.cwd, image)} for image in query.images]
+    turn: dict[str, Any] = {"input": images}
+    if query.output_schema is not None:
+        turn["outputSchema"] = query.output_schema
+    found, asked = {"argv": words, "method": method, "params": params, "turn": turn}, query.mcp_servers.get(SERVER)
+    secrets = {}
+    if asked:
+        found["permissions"], secrets = asked.url, {bridge.TOKEN: asked.headers["Authorization"]}
+    path = folder / "bridge.json"
+    write_private(str(path), json.dumps(found))
+    return (sys.executable, "-I", "-S", bridge.__file__, str(path)), secrets
 
 
 def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:

@@ -100,7 +100,9 @@ def _escaped(character: str) -> str:
 # The environment that Codex gives a server by itself is next to nothing; the shell only puts names right.
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BEARER = re.compile(r"Bearer +(\S.*)", re.IGNORECASE)
-ALWAYS_APPROVED = ("swarm", "client_tools")
+CLIENT_TOOLS = "client_tools"
+ALWAYS_APPROVED = ("swarm", CLIENT_TOOLS)
+LONGEST_CALL_SECONDS = 24 * 3600  # of a function of the caller; Codex would give up after a minute
 START_SECONDS = 30  # swarm's server is up within one; a user's own may be fetched first
 
 
@@ -133,6 +135,8 @@ def server_overrides(servers: Mapping[str, McpServer], approved: bool, taken: Ma
         else:
             table = _local(server, given, name, hidden)
         table.update(enabled=True, required=False, startup_timeout_sec=START_SECONDS)
+        if given == CLIENT_TOOLS:
+            table["tool_timeout_sec"] = LONGEST_CALL_SECONDS
         if approved or given in ALWAYS_APPROVED:
             table["default_tools_approval_mode"] = "approve"
         tables[name] = table

@@ -159,6 +159,8 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
     if kind == "error":
         return _complaint(_text(native.get("message")), state)
     item = native.get("item")
+    if kind == "item.delta" and isinstance(item, dict):
+        return [events.custom("codex.text_delta", {"delta": _text(item.get("delta"))})]
     if kind in ("item.started", "item.updated", "item.completed") and isinstance(item, dict):
         return _item(item, kind, state)
     return [events.custom(f"codex.{kind}", native)]

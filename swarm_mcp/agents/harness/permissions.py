@@ -1,0 +1,81 @@
+"""Questions of a client, if it may do something, as calls of a Python function of the caller.
+
+A harness asks over MCP: a server of the run's own, ``SERVER``, with the one tool ``TOOL``. Only the harness calls it;
+the model may not. Without such a function everything that a client would ask is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from swarm_hook_core import faults
+from swarm_mcp.agents.harness.client_tools import ToolServer
+from swarm_mcp.agents.harness.query import McpServer
+
+SERVER, TOOL = "swarm_permissions", "ask"
+REFUSED = "refused by the program that started this run"
+
+
+class PermissionRequest(NamedTuple):
+    """A client's question: may this tool be called with these arguments? `reason` is its own words, often empty."""
+
+    tool_name: str
+    args: dict[str, Any]
+    reason: str = ""
+
+
+Decision = bool | str | None
+
+
+class PermissionServer:
+    """The questions of one run, answered by `decide` in a thread for each. ``with`` it, `server` is its address."""
+
+    def __init__(self, decide: Callable[[PermissionRequest], Any]):
+        self._decide = decide
+        self._tools = ToolServer((self._tool(),))
+
+    def __enter__(self) -> PermissionServer:
+        self._tools.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._tools.stop()
+
+    @property
+    def server(self) -> McpServer:
+        """Return how a child reaches it."""
+        return self._tools.server
+
+    def _tool(self) -> Callable[..., str]:
+        def ask(tool_name: str, input: dict[str, Any], tool_use_id: str = "", reason: str = "") -> str:
+            """Ask the program that started this run if a tool may be called. For the client alone."""
+            refused = decided(self._decide, PermissionRequest(tool_name, input, reason))
+            if refused is None:
+                return json.dumps({"behavior": "allow", "updatedInput": input})
+            return json.dumps({"behavior": "deny", "message": refused})
+
+        return ask
+
+
+def decided(decide: Callable[[PermissionRequest], Any], request: PermissionRequest) -> str | None:
+    """Return why a request is refused, None for an allowed one. Only True allows; an exception refuses."""
+    try:
+        answer = decide(request)
+        if inspect.isawaitable(answer):
+            import asyncio
+
+            async def waited() -> Any:
+                return await answer
+
+            answer = asyncio.run(waited())
+    except Exception as error:
+        import logging
+
+        logging.getLogger("swarm_mcp.agents.harness").error("on_permission of a run has raised", exc_info=True)
+        return f"{REFUSED}: {faults.describe(error)}"
+    if answer is True:
+        return None
+    return answer if isinstance(answer, str) and answer.strip() else REFUSED

@@ -1,0 +1,184 @@
+"""A client's questions: only True allows, over MCP as Claude Code asks, and behind Codex's app-server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from support.harness_fixtures import Scripted
+
+from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.codex import bridge, stream
+from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, PermissionServer, decided
+from swarm_mcp.doctor.faults import recorded_faults
+from swarm_mcp.harness import PermissionRequest, Query, Refused, Run, Unsupported
+
+pytestmark = pytest.mark.slow
+ASKED = PermissionRequest("Bash", {"command": "ls"})
+
+
+async def later(answer: object) -> object:
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [(True, None), (False, REFUSED), (None, REFUSED), ("not now", "not now"), ("", REFUSED), (1, REFUSED),
+     (later(True), None), (later("no"), "no")],
+)  # fmt: skip
+def test_only_true_allows(answer: object, told: str | None) -> None:
+    assert decided(lambda _: answer, ASKED) == told
+
+
+def test_an_exception_refuses_and_is_no_fault_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(_: PermissionRequest) -> bool:
+        raise ZeroDivisionError("the caller's")
+
+    told = decided(broken, ASKED)
+    assert told is not None and told.startswith(REFUSED) and "ZeroDivisionError" in told
+    assert recorded_faults() == [] and "the caller's" in caplog.text
+
+
+def asked_over(server: PermissionServer, **arguments: object) -> dict:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": arguments}}
+    request = urllib.request.Request(server.server.url, json.dumps(call).encode(),
+                                     {**server.server.headers, "Content-Type": "application/json"})  # fmt: skip
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request) as answer:
+        return json.loads(json.load(answer)["result"]["content"][0]["text"])
+
+
+def test_the_server_answers_as_claude_code_wants_it() -> None:
+    with PermissionServer(lambda request: request.tool_name == "Bash" or "only Bash") as server:
+        found = asked_over(server, tool_name="Bash", input={"command": "ls"}, tool_use_id="t")
+        assert found == {"behavior": "allow", "updatedInput": {"command": "ls"}}
+        assert asked_over(server, tool_name="Web", input={}) == {"behavior": "deny", "message": "only Bash"}
+
+
+class Asking(Scripted):
+    capabilities = Capabilities(permissions=True, images=True)
+
+
+def test_a_run_has_the_server_only_with_someone_to_ask(tmp_path: Path) -> None:
+    adapter = Asking("tell('result', 'done')")
+    Run(adapter, Query("x", tmp_path, on_permission=lambda _: True)).result()
+    Run(adapter, Query("x", tmp_path)).result()
+    assert [SERVER in query.mcp_servers for query in adapter.launched] == [True, False]
+
+
+@pytest.mark.parametrize("given", [{"on_permission": print}, {"images": ["a.png"]}])
+def test_a_harness_that_cannot_is_not_started(given: dict, tmp_path: Path) -> None:
+    (tmp_path / "a.png").touch()
+    with pytest.raises(Unsupported):
+        Run(Scripted("tell('result', 'done')"), Query("x", tmp_path, **given)).result()
+
+
+@pytest.mark.parametrize(
+    "given", [{"on_permission": 7}, {"images": ["no-such.png"]}, {"images": "a.png"}, {"stream_text": 1}]
+)
+def test_wrong_values_are_refused_by_name(given: dict, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=next(iter(given))):
+        Run(Asking("tell('result', 'done')"), Query("x", tmp_path, **given)).start()
+
+
+# ------------------------------------------------------------------ behind Codex's app-server
+
+SERVER_PROGRAM = """
+import json, sys
+def tell(**message): print(json.dumps(message), flush=True)
+for line in sys.stdin:
+    asked = json.loads(line)
+    method, params = asked.get("method"), asked.get("params")
+    if method == "initialize":
+        print("no message")
+        tell(id=asked["id"], result={})
+    elif method in ("thread/start", "thread/resume"):
+        if params.get("threadId") == "lost":
+            tell(id=asked["id"], error={"message": "no rollout found for thread id lost"})
+        else:
+            tell(id=asked["id"], result={"thread": {"id": "t-1"}})
+    elif method == "turn/start":
+        text = params["input"][0]["text"]
+        tell(id=asked["id"], result={"turn": {}})
+        tell(method="turn/started", params={"threadId": "t-1"})
+        tell(method="item/agentMessage/delta", params={"threadId": "other", "itemId": "x", "delta": "not ours"})
+        tell(method="item/agentMessage/delta", params={"threadId": "t-1", "itemId": "m", "delta": "hel"})
+        tell(method="item/started", params={"threadId": "t-1", "item": {"type": "fileChange", "id": "p", "status": "inProgress",
+             "changes": [{"path": "a", "kind": {"type": "add"}, "diff": ""}]}})
+        tell(id=70, method="item/fileChange/requestApproval", params={"threadId": "t-1", "itemId": "p", "reason": "why"})
+    elif asked.get("id") == 70:
+        tell(id=71, method="item/commandExecution/requestApproval",
+             params={"threadId": "t-1", "itemId": "c", "command": "rm x", "cwd": "/w"})
+        decisions = [asked["result"]["decision"]]
+    elif asked.get("id") == 71:
+        decisions.append(asked["result"]["decision"])
+        tell(id=72, method="item/tool/requestUserInput", params={"threadId": "t-1"})
+    elif asked.get("id") == 72:
+        decisions.append("error" in asked)
+        tell(method="thread/tokenUsage/updated", params={"threadId": "t-1", "tokenUsage": {"total":
+             {"inputTokens": 9, "cachedInputTokens": 2, "outputTokens": 3}}})
+        tell(method="item/completed", params={"threadId": "t-1", "item": {"type": "agentMessage", "id": "m",
+             "text": text + json.dumps(decisions)}})
+        tell(method="turn/completed", params={"threadId": "t-1", "turn": {"status": "completed"}})
+"""
+
+
+def bridged(tmp_path: Path, server: PermissionServer | None = None, **more: object) -> tuple[int, list[dict]]:
+    """Run the program in front of a played app-server; its exit code and its lines."""
+    settings = {
+        "argv": [sys.executable, "-c", SERVER_PROGRAM],
+        "method": "thread/start",
+        "params": {},
+        "turn": {},
+        **more,
+    }
+    env = {"PATH": "/usr/bin:/bin", "http_proxy": "http://127.0.0.1:9"}
+    if server:
+        settings["permissions"] = server.server.url
+        env[bridge.TOKEN] = server.server.headers["Authorization"]
+    path = tmp_path / "bridge.json"
+    path.write_text(json.dumps(settings))
+    done = subprocess.run([sys.executable, "-I", "-S", bridge.__file__, str(path)], input="say ", env=env, text=True,
+                          capture_output=True)  # fmt: skip
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_questions_are_passed_on_and_lines_are_those_of_exec(tmp_path: Path) -> None:
+    asked: list[PermissionRequest] = []
+
+    def decide(request: PermissionRequest) -> bool:
+        asked.append(request)
+        return request.tool_name == "apply_patch"
+
+    with PermissionServer(decide) as server:
+        code, lines = bridged(tmp_path, server)
+    assert asked == [
+        PermissionRequest("apply_patch", {"changes": [{"path": "a", "kind": "add"}]}, "why"),
+        PermissionRequest("Bash", {"command": "rm x", "cwd": "/w"}),
+    ]
+    assert code == 0 and lines[-2]["item"]["text"] == 'say ["accept", "decline", true]'
+    state: dict = {}
+    told = [event for line in lines for event in stream.parse(json.dumps(line), state)]
+    kinds = [event.kind if event.kind != "custom" else event.data["name"] for event in told]
+    assert kinds == ["session_init", "codex.text_delta", "tool_start", "message", "result"]
+    assert told[1].data["data"] == {"delta": "hel"} and told[2].data["tool_name"] == "apply_patch"
+    assert stream.cost_of(state["usage"]).output_tokens == 3 and stream.cost_of(state["usage"]).input_tokens == 7
+
+
+def test_nobody_to_ask_refuses(tmp_path: Path) -> None:
+    code, lines = bridged(tmp_path)
+    assert code == 0 and lines[-2]["item"]["text"] == 'say ["decline", "decline", true]'
+
+
+def test_a_server_that_refuses_or_ends_fails_the_turn(tmp_path: Path) -> None:
+    code, lines = bridged(tmp_path, method="thread/resume", params={"threadId": "lost"})
+    assert code == 1 and lines == [{"type": "turn.failed", "error": {"message": "no rollout found for thread id lost"}}]
+    assert [event.data["category"] for event in stream.parse(json.dumps(lines[0]), {}) if event.kind == "error"] == [
+        "session_not_found"
+    ]
+    code, lines = bridged(tmp_path, argv=[sys.executable, "-c", "import sys; sys.exit(4)"])
+    assert (code, lines) == (4, [])
