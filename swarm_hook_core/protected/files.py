@@ -38,6 +38,7 @@ CLIENTS = (
     ("HERMES_HOME", "~/.hermes", "Hermes", "hermes", ("config.yaml",), ("plugins/swarm",)),
     ("", "~/.cursor", "Cursor", "cursor", ("hooks.json", "mcp.json"), ()),
     ("PI_CODING_AGENT_DIR", "~/.pi/agent", "pi", "pi", ("settings.json",), ()),
+    ("PI_CODING_AGENT_DIR", "~/.omp/agent", "oh-my-pi", "omp", (), ("extensions/swarm-mcp",)),
     ("HARNESS_HOME", "~/.harness", "the bash harness", "hs", (), ("plugins/swarm",)),
 )  # fmt: skip
 

@@ -26,6 +26,7 @@ _CLASSES = {
     "hermes": ("hermes", "Hermes"),
     "cursor": ("cursor", "Cursor"),
     "pi": ("pi", "Pi"),
+    "omp": ("omp", "Omp"),
     "hs": ("hs", "Hs"),
 }
 NAMES = tuple(_CLASSES)
@@ -38,7 +39,7 @@ SESSION_ID_VARIABLES = (
 )  # fmt: skip
 SHELL_VARIABLES = (
     *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE", "KILO",
-    "CURSOR_AGENT",
+    "CURSOR_AGENT", "OMPCODE",
 )  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}

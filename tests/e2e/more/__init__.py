@@ -24,6 +24,7 @@ _CLASSES = {
     "kilo": "Kilo",
     "cline": "Cline",
     "hermes": "Hermes",
+    "omp": "Omp",
 }
 NAMES = tuple(_CLASSES)
 PEERS = ("claude", "codex")  # at hand beside each of them
@@ -87,6 +88,8 @@ def ground_for(*names: str) -> Ground:
     folder.mkdir()
     for name, path in programs.items():
         (folder / path.name).symlink_to(path)
+        if name == "omp":
+            (folder / "bun").symlink_to(path.with_name("bun"))
         if name == "qwen":  # it needs a newer one than the others
             (folder / "node").symlink_to(newer_node())
     for peer in PEERS:
@@ -103,7 +106,7 @@ def program(name: str) -> Path:
         path = Path(os.environ.get("SWARM_E2E_HERMES") or "/nonexistent") / "bin" / "hermes"
     else:
         path = Path(os.environ.get("SWARM_E2E_MORE") or "/nonexistent") / ".bin" / name
-    if not path.exists():
+    if not path.exists() or (name == "omp" and not path.with_name("bun").exists()):
         raise Lacking(f"{name} is not on this machine: `make e2e` says why it could not be fetched")
     if name == "qwen":
         newer_node()
