@@ -25,8 +25,10 @@ _CLASSES = {
     "cline": "Cline",
     "hermes": "Hermes",
     "omp": "Omp",
+    "letta": "Letta",
 }
 NAMES = tuple(_CLASSES)
+NEWER = ("qwen", "letta")  # need Node.js 22
 PEERS = ("claude", "codex")  # at hand beside each of them
 
 
@@ -40,11 +42,18 @@ class OtherClient(Client):
     skills: ClassVar[tuple[str, ...]] = (
         "How to work beside other coding sessions", "Show the state of the swarm of coding sessions",
     )  # fmt: skip
+    announced: ClassVar[bool] = (
+        True  # it tells of a session's start; else the first check registers it, if there is time
+    )
     # Unused for these clients: there are no tests of their terminal sessions.
     ready = compacted = leave = ""
 
     def interactive_command(self) -> list[str]:
         return [self.executable]
+
+    def wired_in(self) -> list[Path]:
+        """The person's files with the commands of the hooks themselves."""
+        return []
 
     def patch(self, body: str) -> list[Call]:
         """The calls that apply a patch with `body` between the markers, where its models have a tool for it."""
@@ -90,7 +99,7 @@ def ground_for(*names: str) -> Ground:
         (folder / path.name).symlink_to(path)
         if name == "omp":
             (folder / "bun").symlink_to(path.with_name("bun"))
-        if name == "qwen":  # it needs a newer one than the others
+        if name in NEWER:  # they need a newer one than the others
             (folder / "node").symlink_to(newer_node())
     for peer in PEERS:
         (folder / peer).symlink_to(client_folder() / peer)
@@ -108,7 +117,7 @@ def program(name: str) -> Path:
         path = Path(os.environ.get("SWARM_E2E_MORE") or "/nonexistent") / ".bin" / name
     if not path.exists() or (name == "omp" and not path.with_name("bun").exists()):
         raise Lacking(f"{name} is not on this machine: `make e2e` says why it could not be fetched")
-    if name == "qwen":
+    if name in NEWER:
         newer_node()
     return path.absolute()
 
@@ -117,5 +126,5 @@ def newer_node() -> Path:
     """Node.js 22 or later. Raises Lacking."""
     path = Path(os.environ.get("SWARM_E2E_NODE") or "/nonexistent") / "node"
     if not path.exists():
-        raise Lacking("qwen needs Node.js 22, which is not on this machine")
+        raise Lacking(f"{' and '.join(NEWER)} need Node.js 22, and it is not on this machine")
     return path.absolute()
