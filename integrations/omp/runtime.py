@@ -1,4 +1,4 @@
-"""oh-my-pi: the tools that write files, and the forms in which they name them."""
+"""oh-my-pi: the tools that write files, and the forms of their input."""
 
 import os
 import re
@@ -70,7 +70,7 @@ def _plain(path: str) -> str:
 
 
 def _containers(path: str) -> list[str]:
-    """The files that a write to `path` may change: none for a device, also ``a.zip`` for ``a.zip:b``."""
+    """The files that a write to `path` may change: no file for a device, also ``a.zip`` for ``a.zip:b``."""
     if _ELSEWHERE.match(path):
         return []
     return [path, *(path[: found.start()] for found in re.finditer(":", path) if found.start())]

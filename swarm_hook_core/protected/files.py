@@ -33,6 +33,7 @@ CLIENTS = (
     ("GROK_HOME", "~/.grok", "Grok", "grok", ("config.toml", "disabled-hooks"), ("hooks/swarm",)),
     ("", "~/.config/opencode", "OpenCode", "opencode", (), ("plugin/swarm-mcp",)),
     ("", "~/.config/kilo", "Kilo", "kilo", (), ("plugin/swarm-mcp",)),
+    ("KIMI_CODE_HOME", "~/.kimi-code", "Kimi", "kimi", ("plugins/installed.json",), ()),
     ("CLINE_DIR", "~/.cline", "Cline", "cline",
      ("data/settings/cline_mcp_settings.json", "data/settings/global-settings.json"), ("plugins/swarm",)),
     ("HERMES_HOME", "~/.hermes", "Hermes", "hermes", ("config.yaml",), ("plugins/swarm",)),

@@ -22,6 +22,7 @@ _CLASSES = {
     "grok": ("grok", "Grok"),
     "opencode": ("opencode", "OpenCode"),
     "kilo": ("kilo", "Kilo"),
+    "kimi": ("kimi", "Kimi"),
     "cline": ("cline", "Cline"),
     "hermes": ("hermes", "Hermes"),
     "cursor": ("cursor", "Cursor"),

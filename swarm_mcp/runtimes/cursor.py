@@ -35,9 +35,9 @@ class Cursor(InUsersFile):
     title = "Cursor"
     executable = harness = "cursor-agent"
     coverage = Coverage(
-        edits="partly: those of its agents, but not completions by its Tab key", patches=YES, shell=YES,
-        other_tools="partly: known by the tool's name alone, since it does not name the server",
-        subagents="partly: each counts as a session of its own, since it does not name the starter",
+        edits="partly: not completions by its Tab key", patches=YES, shell=YES,
+        other_tools="partly: known by the tool's name alone",
+        subagents="partly: each counts as a session of its own",
         told_before="partly: each prompt only where it is typed, not in `cursor-agent -p`", told_after=YES, ends=YES,
         verified=None,
     )  # fmt: skip

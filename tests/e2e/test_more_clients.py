@@ -300,7 +300,8 @@ def wired(other: OtherClient, event: str, python: str) -> Iterator[None]:
     """Meanwhile the installed hooks of an event (empty for all) name another interpreter."""
     folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
     known = json.loads((folder / "install.json").read_text())["python"]
-    files = [*(folder / "integrations" / other.name).rglob("hooks.json"), *other.wired_in()]
+    files = [*(folder / "integrations" / other.name).rglob("hooks.json"), *folder.glob(f"{other.name}.plugin.json")]
+    files += other.wired_in()
     before = {path: path.read_text() for path in files}
     try:
         for path, text in before.items():

@@ -16,7 +16,7 @@ DATA = json.loads(Path(__file__).with_name("families.json").read_text())
 CLIENTS = tuple(DATA)
 MAIN = ("claude-code", "codex")  # their programs lie in one folder, beside each other client's
 NEWER_NODE = "node@22"
-NEED_IT = ("qwen", "pi")
+NEED_IT = ("qwen", "kimi", "pi")
 PINNED = "pinned"  # a release's name: the one that `make e2e` has
 
 

@@ -22,13 +22,14 @@ _CLASSES = {
     "grok": "Grok",
     "opencode": "OpenCode",
     "kilo": "Kilo",
+    "kimi": "Kimi",
     "cline": "Cline",
     "hermes": "Hermes",
     "omp": "Omp",
     "letta": "Letta",
 }
 NAMES = tuple(_CLASSES)
-NEWER = ("qwen", "letta")  # need Node.js 22
+NEWER_NODE = ("qwen", "kimi", "letta")  # need Node.js 22
 PEERS = ("claude", "codex")  # at hand beside each of them
 
 
@@ -99,7 +100,7 @@ def ground_for(*names: str) -> Ground:
         (folder / path.name).symlink_to(path)
         if name == "omp":
             (folder / "bun").symlink_to(path.with_name("bun"))
-        if name in NEWER:  # they need a newer one than the others
+        if name in NEWER_NODE:  # they need a newer one than the others
             (folder / "node").symlink_to(newer_node())
     for peer in PEERS:
         (folder / peer).symlink_to(client_folder() / peer)
@@ -117,7 +118,7 @@ def program(name: str) -> Path:
         path = Path(os.environ.get("SWARM_E2E_MORE") or "/nonexistent") / ".bin" / name
     if not path.exists() or (name == "omp" and not path.with_name("bun").exists()):
         raise Lacking(f"{name} is not on this machine: `make e2e` says why it could not be fetched")
-    if name in NEWER:
+    if name in NEWER_NODE:
         newer_node()
     return path.absolute()
 
@@ -126,5 +127,5 @@ def newer_node() -> Path:
     """Node.js 22 or later. Raises Lacking."""
     path = Path(os.environ.get("SWARM_E2E_NODE") or "/nonexistent") / "node"
     if not path.exists():
-        raise Lacking(f"{' and '.join(NEWER)} need Node.js 22, and it is not on this machine")
+        raise Lacking("Node.js 22, which is not on this machine, is needed")
     return path.absolute()

@@ -14,7 +14,6 @@ from support.traced import Player, checkout, git, lost_in
 from support.world import some_time_passes
 
 from swarm_hook_core.git_repository import NoAnswer, Repository
-from swarm_hook_core.persons import losses
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -232,7 +231,7 @@ def test_a_folder_that_passes_is_kept_within_bounds(
     assert len(lost_in(work)) == 2
 
 
-def test_many_files_are_asked_about_in_time(work: Path) -> None:
+def test_many_files_are_asked_about(work: Path) -> None:
     for number in range(1500):
         (work / f"f{number}").write_text("x")
     git(work, "add", ".")
@@ -241,7 +240,7 @@ def test_many_files_are_asked_about_in_time(work: Path) -> None:
     me.runs("ls")
     (work / "f7").write_text("mine")
     assert "f7" in me.denied("Bash", {"command": "git checkout ."})
-    assert (work / "f7").exists() and losses.SECONDS == 2.0
+    assert (work / "f7").exists()
 
 
 @pytest.mark.slow

@@ -344,20 +344,22 @@ def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
 
 
 @pytest.mark.parametrize("command", ["git stash", "git checkout .", "git restore notes.md other.md third.md"])
-def test_a_client_that_waits_5_seconds_gets_the_denial_before_the_lines_of_all_files(tmp_path, monkeypatch, command):
+def test_a_client_that_waits_5_seconds_gets_the_denial_before_the_lines_of_all_files(
+    tmp_path, limits, monkeypatch, command
+):
     names = ("notes.md", "other.md", "third.md")
     work = World(tmp_path, *names).repo
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
     for name in names:
         peer.edits(name, "beta", "PEER")
         me.edits(name, "gamma", "MINE")
-    looked_up = slow_lines(monkeypatch)
+    looked_up = slow_lines(limits, monkeypatch)
     said = me.runs(command)
     assert said.startswith("denied: ") and len(looked_up) == 1, said
     assert "`swarm-mcp undo --partial " in said and all(name in said for name in names), said
 
 
-def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path, monkeypatch):
+def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path, limits, monkeypatch):
     names = ("notes.md", "other.md", "third.md")
     work = World(tmp_path, *names).repo
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
@@ -365,15 +367,16 @@ def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path
         peer.edits(name, "beta", "PEER")
         me.runs(f"cat {name}")
         me.edits(name, "gamma", "MINE")
-    looked_up = slow_lines(monkeypatch)
+    looked_up = slow_lines(limits, monkeypatch)
     command = "git -c user.name=t -c user.email=t@t commit -qam x"
     said = me.runs(command)
     assert said.startswith("denied: ") and "the same command again goes ahead" in said and len(looked_up) == 1, said
     assert not me.runs(command).startswith("denied: ") and not traced.git(work, "status", "--porcelain").strip()
 
 
-def slow_lines(monkeypatch) -> list[str]:
+def slow_lines(limits, monkeypatch) -> list[str]:
     """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
+    limits(shared_files, SECONDS=0.5)
     clock, looked_up, changes_of = [100.0], [], lines.changes_of
 
     def slow(path: str, *seconds: float):

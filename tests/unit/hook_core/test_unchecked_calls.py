@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.fixtures import time_limit
 from support.sessions import (
     ROOT,
@@ -157,7 +158,10 @@ def test_a_predicate_that_fails_cannot_tell(me: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", ["printf ':x\\0f\\0'", "exec /bin/sleep 600", "exit 128", "exec /usr/bin/yes"])
-def test_a_git_that_is_no_use_cannot_tell(body: str, me: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_that_is_no_use_cannot_tell(
+    body: str, me: str, tmp_path: Path, limits: Limits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits(collision, GIT_SECONDS=0.5)
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "git").write_text(f"#!/bin/sh\n: {MODULE.decode()}\n{body}\n")

@@ -93,7 +93,7 @@ def test_a_bundle_is_whole(bundled: Path):
     assert {name.removeprefix("codex/") for name in small} <= whole and bool(small) is local
     made = {"integrations/gemini/hooks/hooks.json", "integrations/gemini/commands/swarm.toml"}
     made |= {f"integrations/gemini/{name}" for name in whole if name.startswith("skills/")}
-    at_root = {"LICENSE", "install.json", "package.json", "qwen-extension.json"}
+    at_root = {"LICENSE", "install.json", "package.json", "qwen-extension.json", "kimi.plugin.json"}
     assert files == whole | earlier | launcher | small | made | at_root
     assert any(name.endswith("/SKILL.md") for name in files)
     assert (record["name"], record["version"]) == ("swarm", swarm_mcp.__version__)

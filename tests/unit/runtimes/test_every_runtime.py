@@ -193,10 +193,12 @@ def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(nam
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKED)
 def test_an_unknown_tool_that_may_write_a_locked_file_is_never_passed_over_in_silence(name: str, caller: Caller):
-    """Its model hears of it, at the latest with the result: some clients drop words before a call."""
+    """Its model hears of it, at the latest beside the next prompt: some clients drop words with a call."""
     unknown = {"tool_name": "RewriteSymbol", "tool_input": {"path": "notes.md"}}
     call = with_fields(caller.writes("notes.md"), hook_config(name).dialect, unknown)
-    said = caller.said("pre_tool_use", call) or caller.said("post_tool_use", call)
+    prompt = {**caller.writes("notes.md"), "hook_event_name": "UserPromptSubmit", "prompt": "Go on."}
+    hooks = (("pre_tool_use", call), ("post_tool_use", call), ("turn", prompt))
+    said = next(filter(None, (caller.said(hook, payload) for hook, payload in hooks)), "{}")
     assert any("RewriteSymbol" in text and "notes.md" in text for text in texts(json.loads(said))), said
 
 

@@ -1,0 +1,55 @@
+"""Kimi Code: the tools that write files, how it reads their paths, and how it spells payloads."""
+
+from swarm_hook_core import EDIT, REPLACE
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_named = paths_under_keys("path")
+
+
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+    """Return ``(path, how)`` of a call. ``Write`` has the whole content, unless its mode is to append."""
+    from os.path import expanduser
+
+    paths, how = _named(tool_input), EDIT
+    if "content" in tool_input and tool_input.get("mode") != "append":
+        how = REPLACE
+    return [(expanduser(path) if path.startswith("~/") else path, how) for path in paths]
+
+
+def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+    """Say the rest in the core's words: a prompt's parts, results, a command's folder."""
+    given, prompt, error = payload.get("tool_input"), payload.get("prompt"), payload.get("error")
+    if isinstance(prompt, list):
+        payload["prompt"] = "\n".join(str(part.get("text", "")) for part in prompt if isinstance(part, dict))
+    if isinstance(error, dict):
+        payload["error"] = str(error.get("message", ""))
+    if payload.get("tool_name") != "Bash" or not isinstance(given, dict):
+        return payload
+    if given.get("run_in_background") is True:
+        payload["tool_response"] = {"backgroundTaskId": "background"}  # its end is told as soon as it has been started
+    folder, cwd = given.get("cwd"), payload.get("cwd")
+    if isinstance(folder, str) and folder and isinstance(cwd, str):
+        from os.path import expanduser, join, normpath
+
+        payload["cwd"] = normpath(join(cwd, expanduser(folder)))
+    return payload
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="kimi",
+    env_prefix="KIMI",
+    scratch_dir_name="swarm-kimi",
+    write_tools={"Write", "Edit"},
+    extract_changes=extract_changes,
+    harmless_tools={"TodoList", "CreateGoal", "UpdateGoal", "SetGoalBudget", "CronCreate", "CronDelete"},
+    dialect=Dialect(
+        fields={"tool_use_id": "tool_call_id", "tool_response": "tool_output"},
+        amend=_amended,
+        words=lambda event, text, for_user: {"message": text},
+        unheard=lambda event, source: event != "UserPromptSubmit",  # elsewhere it looks for a denial alone
+    ),
+)
