@@ -1,4 +1,4 @@
-/** swarm in Kilo: what its plugins folder links to. */
+/** swarm in Kilo. A link in its plugin folder leads to this file. */
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { pluginOf } from "../opencode.ts";

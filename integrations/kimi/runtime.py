@@ -21,7 +21,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
 
 
 def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
-    """Say in the core's words what else is spelled otherwise: a prompt's parts, results, a command's folder."""
+    """Say the rest in the core's words: a prompt's parts, results, a command's folder."""
     given, prompt, error = payload.get("tool_input"), payload.get("prompt"), payload.get("error")
     if isinstance(prompt, list):
         payload["prompt"] = "\n".join(str(part.get("text", "")) for part in prompt if isinstance(part, dict))

@@ -6,7 +6,7 @@
  */
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import type { ExtensionAPI, ExtensionContext } from "@earendil-works/pi-coding-agent";
+import type { ExtensionAPI } from "@earendil-works/pi-coding-agent";
 import { Http, Stdio, type Connection, type Spec } from "./wire.ts";
 
 const MORE = "SWARM_PI_SERVERS";
@@ -28,11 +28,11 @@ export class Servers {
 		private readonly folder: string,
 	) {}
 
-	start(ctx: ExtensionContext): void {
-		const session = ctx.sessionManager.getSessionId();
+	/** Start them in `cwd`; `session` tells the session that calls their tools. */
+	start(cwd: string, session: () => string): void {
 		const more = specsIn(process.env[MORE]);
 		const specs = { ...(OWN in more ? {} : this.own()), ...more };
-		this.running = Object.entries(specs).map(([name, spec]) => new Server(name, spec, ctx.cwd, session));
+		this.running = Object.entries(specs).map(([name, spec]) => new Server(name, spec, cwd, session));
 		let timer: NodeJS.Timeout | undefined;
 		const enough = new Promise((done) => {
 			timer = setTimeout(done, LISTED_MS);
@@ -62,7 +62,7 @@ class Server {
 		private readonly name: string,
 		private readonly spec: Spec,
 		private readonly cwd: string,
-		private readonly session: string,
+		private readonly session: () => string,
 	) {}
 
 	/** Make this server's tools known to pi. A server out of reach offers no tools. */
@@ -94,7 +94,7 @@ class Server {
 			parameters: (tool.inputSchema ?? { type: "object", properties: {} }) as never,
 			execute: async (_id, input, signal) => {
 				const connection = await this.connected();
-				const asked = { name: tool.name, arguments: input, _meta: { sessionId: this.session } };
+				const asked = { name: tool.name, arguments: input, _meta: { sessionId: this.session() } };
 				const result = await connection.ask("tools/call", asked, signal);
 				const content = ((result.content ?? []) as Block[]).map(shown);
 				if (!content.length && result.structuredContent)

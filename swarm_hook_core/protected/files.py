@@ -39,6 +39,8 @@ CLIENTS = (
     ("HERMES_HOME", "~/.hermes", "Hermes", "hermes", ("config.yaml",), ("plugins/swarm",)),
     ("", "~/.cursor", "Cursor", "cursor", ("hooks.json", "mcp.json"), ()),
     ("PI_CODING_AGENT_DIR", "~/.pi/agent", "pi", "pi", ("settings.json",), ()),
+    ("PI_CODING_AGENT_DIR", "~/.omp/agent", "oh-my-pi", "omp", (), ("extensions/swarm-mcp",)),
+    ("", "~/.letta", "Letta Code", "letta", ("settings.json",), ()),
     ("HARNESS_HOME", "~/.harness", "the bash harness", "hs", (), ("plugins/swarm",)),
 )  # fmt: skip
 

@@ -27,6 +27,8 @@ _CLASSES = {
     "hermes": ("hermes", "Hermes"),
     "cursor": ("cursor", "Cursor"),
     "pi": ("pi", "Pi"),
+    "omp": ("omp", "Omp"),
+    "letta": ("letta", "Letta"),
     "hs": ("hs", "Hs"),
 }
 NAMES = tuple(_CLASSES)
@@ -35,11 +37,11 @@ NAMES = tuple(_CLASSES)
 SESSION_ID_VARIABLES = (
     "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
     "QWEN_CODE_SESSION_ID", "GROK_SESSION_ID", "OPENCODE_SESSION_ID", "KILO_SESSION_ID",
-    "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID", "SWARM_ACP_SESSION_ID",
+    "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID", "LETTA_PARENT_AGENT_ID", "LETTA_AGENT_ID", "SWARM_ACP_SESSION_ID",
 )  # fmt: skip
 SHELL_VARIABLES = (
     *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE", "KILO",
-    "CURSOR_AGENT",
+    "CURSOR_AGENT", "OMPCODE",
 )  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}

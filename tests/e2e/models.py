@@ -105,6 +105,7 @@ class ModelServer(LoopbackServer):
         self.scripts: dict[str, list[Step]] = {}
         self.players: dict[str, Player] = {}  # instead of a script: decides by the results of its calls
         self.words: dict[str, Callable[[], str]] = {}  # the meaning of «name» in a call at the time of the call
+        self.listed: list[str] = []  # the models for a client that asks for a list
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
         super().__init__(_Handler)
@@ -165,7 +166,8 @@ class _Handler(QuietHandler):
         self._send(b"", "text/plain")
 
     def do_GET(self) -> None:
-        self._send(b'{"object": "list", "data": [], "models": []}', "application/json")
+        models = [{"id": name, "object": "model", "context_length": 100_000} for name in self.owner.listed]
+        self._send(json.dumps({"object": "list", "data": models, "models": []}).encode(), "application/json")
 
     def do_POST(self) -> None:
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))

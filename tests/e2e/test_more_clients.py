@@ -92,6 +92,8 @@ def covered(other: OtherClient) -> Coverage:
 
 def test_its_sessions_are_registered_and_go(other: OtherClient, covered: Coverage) -> None:
     coordinator = other.ground.coordinator
+    if not other.announced:
+        pytest.skip(f"{other.name} does not tell of a session's start")
     with other.held("work", other.create("free.md", "free\n")) as live:
         (own,) = wait_for(coordinator.sessions, 60)
         assert own["label"].split()[0].startswith(other.name) or f"origin:{other.name}" in own["label"], own
@@ -161,8 +163,8 @@ def test_what_nobody_could_see_is_told(other: OtherClient, covered: Coverage) ->
 
 
 def test_sub_agents_are_denied_and_write_under_the_lock_of_their_session(other: OtherClient, covered: Coverage) -> None:
-    if covered.subagents != YES:
-        pytest.skip(f"{other.name}: {covered.subagents}")
+    if covered.subagents != YES or not other.announced:
+        pytest.skip(f"{other.name}: {covered.subagents}, announced: {other.announced}")
     coordinator = other.ground.coordinator
     coordinator.peer_lock("notes.md")
     other.models.script("errand", other.replace(*CHANGE), *other.change("other.md", "other", "another"))
@@ -243,6 +245,8 @@ def test_a_lock_of_claude_code_holds_here_and_one_taken_here_holds_there(other: 
         other.run("writing", *other.change(*CHANGE))
         assert_denied(other, "writing", "notes.md", holder="claude-code", note="from the other kind")
         live.go_on()
+    if not other.announced:
+        return
     lock = other.swarm_tools(("lock_file", {"file": "other.md", "reason": "from here"}))
     with other.held("taking", *lock, at=len(lock)) as live:
         assert len(coordinator.locks()) == 1, other.results("taking")
@@ -297,6 +301,7 @@ def wired(other: OtherClient, event: str, python: str) -> Iterator[None]:
     folder = Path(other.ground.coordinator.json("install", "--client", other.name, "--dry-run")["marketplace"])
     known = json.loads((folder / "install.json").read_text())["python"]
     files = [*(folder / "integrations" / other.name).rglob("hooks.json"), *folder.glob(f"{other.name}.plugin.json")]
+    files += other.wired_in()
     before = {path: path.read_text() for path in files}
     try:
         for path, text in before.items():

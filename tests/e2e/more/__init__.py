@@ -25,9 +25,11 @@ _CLASSES = {
     "kimi": "Kimi",
     "cline": "Cline",
     "hermes": "Hermes",
+    "omp": "Omp",
+    "letta": "Letta",
 }
 NAMES = tuple(_CLASSES)
-NEWER_NODE = ("qwen", "kimi")  # need Node.js 22
+NEWER_NODE = ("qwen", "kimi", "letta")  # need Node.js 22
 PEERS = ("claude", "codex")  # at hand beside each of them
 
 
@@ -41,11 +43,18 @@ class OtherClient(Client):
     skills: ClassVar[tuple[str, ...]] = (
         "How to work beside other coding sessions", "Show the state of the swarm of coding sessions",
     )  # fmt: skip
+    announced: ClassVar[bool] = (
+        True  # it tells of a session's start; else the first check registers it, if there is time
+    )
     # Unused for these clients: there are no tests of their terminal sessions.
     ready = compacted = leave = ""
 
     def interactive_command(self) -> list[str]:
         return [self.executable]
+
+    def wired_in(self) -> list[Path]:
+        """The person's files with the commands of the hooks themselves."""
+        return []
 
     def patch(self, body: str) -> list[Call]:
         """The calls that apply a patch with `body` between the markers, where its models have a tool for it."""
@@ -89,6 +98,8 @@ def ground_for(*names: str) -> Ground:
     folder.mkdir()
     for name, path in programs.items():
         (folder / path.name).symlink_to(path)
+        if name == "omp":
+            (folder / "bun").symlink_to(path.with_name("bun"))
         if name in NEWER_NODE:  # they need a newer one than the others
             (folder / "node").symlink_to(newer_node())
     for peer in PEERS:
@@ -105,7 +116,7 @@ def program(name: str) -> Path:
         path = Path(os.environ.get("SWARM_E2E_HERMES") or "/nonexistent") / "bin" / "hermes"
     else:
         path = Path(os.environ.get("SWARM_E2E_MORE") or "/nonexistent") / ".bin" / name
-    if not path.exists():
+    if not path.exists() or (name == "omp" and not path.with_name("bun").exists()):
         raise Lacking(f"{name} is not on this machine: `make e2e` says why it could not be fetched")
     if name in NEWER_NODE:
         newer_node()

@@ -146,6 +146,7 @@ def plain(reason: str) -> dict[str, Any]:
 DENIALS = {
     "copilot": lambda reason: {"permissionDecision": "deny", "permissionDecisionReason": reason},
     "gemini": lambda reason: {"decision": "deny", "reason": reason},
+    "letta": lambda reason: {"denied": reason},
     "cursor": lambda reason: {"permission": "deny", "user_message": reason, "agent_message": reason},
 }
 
@@ -165,9 +166,10 @@ class Caller:
         return runtime(self.name).write_payload(self.me, str(self.repo), str(self.repo / file))
 
     def said(self, hook: str, payload: Any) -> str:
-        """All that the hook prints; it never complains, and its status is no answer."""
+        """All that the hook prints; it never complains, and its status is no answer, except in a dialect with one."""
         done = run(self.name, hook, payload, cwd=self.repo)
-        assert (done.code, done.err) == (0, ""), done
+        denied = hook == "pre_tool_use" and "swarm lock blocked" in done.out
+        assert (done.code, done.err) == (hook_config(self.name).dialect.denial_status if denied else 0, ""), done
         return done.out
 
 

@@ -1,0 +1,113 @@
+"""oh-my-pi: the tools that write files, and the forms of their input."""
+
+import os
+import re
+
+from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_named = paths_under_keys("path", "_path")
+_HOWS = {"create": REPLACE, "delete": REMOVE}
+# A line that names a file: `[a.md#1A2B]`, in another form `<SM:EDIT path="a.md">`.
+_HEADER = re.compile(r"\[(?P<file>.+)\]$|\u00b6+(?P<old>.+)$|<SM:EDIT\s[^>]*?path=(?P<quoted>\"[^\"]+\"|'[^']+')")
+_TAG = re.compile(r"#[0-9a-fA-F]{4}$")
+_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*://")
+
+
+def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
+    """Return ``(path, how)`` of each file of a call. Its keys tell its form."""
+    text = None
+    if isinstance(tool_input, dict):
+        text = tool_input.get("input", tool_input.get("_input"))
+    if isinstance(text, str):
+        changes = _in_sections(text)
+        if not changes:
+            from swarm_hook_core.patch_headers import changes_by_headers
+
+            changes = dict(changes_by_headers(text))
+        return [(_expanded(path), how) for path, how in changes.items()]
+    if isinstance(tool_input, dict) and isinstance(tool_input.get("paths"), list) and "ops" in tool_input:
+        return [(_expanded(path), EDIT) for path in tool_input["paths"] if isinstance(path, str)]
+    path = _named(tool_input)[0]
+    if "content" in tool_input:
+        return [(_expanded(one), REPLACE) for one in _containers(path)]
+    changes = {path: EDIT}
+    for entry in tool_input.get("edits") or ():
+        if isinstance(entry, dict):
+            changes[path] = _HOWS.get(str(entry.get("op")), EDIT)
+            if isinstance(entry.get("rename"), str):
+                changes.update({path: REMOVE, entry["rename"]: REPLACE})
+    return [(_expanded(one), how) for one, how in changes.items()]
+
+
+def _in_sections(text: str) -> "dict[str, str]":
+    """Return how each file changes in a text with a header for each. New text that looks like one names a file more."""
+    changes: dict[str, str] = {}
+    current = ""
+    for line in text.lstrip("\ufeff").split("\n"):
+        words = line.strip()
+        found = _HEADER.match(words)
+        if found:
+            current = _plain(found["file"] or found["old"] or found["quoted"])
+            changes.setdefault(current, EDIT)
+        elif current and words == "REM":
+            changes[current] = REMOVE
+        elif current and words.startswith("MV "):
+            changes.update({current: REMOVE, _plain(words[3:]): REPLACE})
+    return changes
+
+
+def _plain(path: str) -> str:
+    """The path of a header, without the tag of its content and without quotes."""
+    path = _TAG.sub("", path.strip())
+    if len(path) > 1 and path[0] in "\"'" and path[0] == path[-1]:
+        return path[1:-1]
+    return path
+
+
+def _containers(path: str) -> list[str]:
+    """The files that a write to `path` may change: no file for a device, also ``a.zip`` for ``a.zip:b``."""
+    if _ELSEWHERE.match(path):
+        return []
+    return [path, *(path[: found.start()] for found in re.finditer(":", path) if found.start())]
+
+
+def _expanded(path: str) -> str:
+    if path.startswith("~"):
+        return os.path.expanduser(path)
+    return path
+
+
+def _mcp_tool(name: str) -> str:
+    """``mcp__server_tool`` as the core has it; the tools of our own server have such a name."""
+    server, line, tool = name[5:].partition("_")
+    if name.startswith("mcp__") and line and "__" not in name[5:]:
+        return f"mcp__{server}__{tool}"
+    return ""
+
+
+def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
+    """Say where a command runs, if its input names a folder."""
+    given, cwd = payload.get("tool_input"), payload.get("cwd")
+    if payload.get("tool_name") == "Bash" and isinstance(given, dict) and isinstance(given.get("cwd"), str):
+        payload["cwd"] = os.path.join(str(cwd), _expanded(given["cwd"]))
+    return payload
+
+
+RUNTIME = RuntimeConfig(
+    runtime_name="omp",
+    env_prefix="OMP",
+    scratch_dir_name="swarm-omp",
+    write_tools={"write", "edit", "ast_edit"},
+    extract_changes=extract_changes,
+    # Scripts, and changes that a language server makes: compared afterwards.
+    dialect=Dialect(
+        tools={"bash": "Bash", "eval": "PowerShell", "lsp": "PowerShell"},
+        mcp_tool=_mcp_tool,
+        amend=_amended,
+    ),
+)
