@@ -148,7 +148,7 @@ class Guard:
             return self._hooked[session_id]
         runtime = ""
         with contextlib.suppress(SwarmError), Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
-            rows = store.instances.of_session_id(session_id)  # without a store the check itself says what is wrong
+            rows = store.instances.of_session_id(session_id)  # without a store the check itself tells the fault
             runtime = next((row.runtime for row in rows if row.runtime in NAMES), "")
         if not runtime:
             return CONFIG

@@ -29,7 +29,7 @@ WAIT, RELEASE = "terminal/wait_for_exit", "terminal/release"
 RENEW_SECONDS = 600.0
 LAST_WORDS_SECONDS = 5.0  # a process that the agent has left behind may keep its output open
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
-# The way in which an agent's model reads a reason during its turn, by the agent's own name: from an error, or from an
+# How an agent's model reads a reason during its turn, by the agent's own name: from an error, or from an
 # option that was not offered. Measured; other agents end the turn over either.
 READERS = {"@agentclientprotocol/claude-agent-acp": "error", "qwen-code": "error", "gemini-cli": "option"}
 
@@ -59,7 +59,7 @@ class Relay:
         self._unread: dict[str, list[str]] = {}  # session -> reasons that its model has not read
         self._asked_by_editor: dict[str, Message] = {}  # id of a request -> the request, until its answer
         self._asked_by_agent: dict[str, tuple[Message, Call]] = {}
-        self._waits: dict[str, str] = {}  # id of a request -> the terminal whose end it waits for
+        self._waits: dict[str, str] = {}  # id of a request for a terminal's end -> the terminal
         self._in_terminals: dict[str, Call] = {}
         self._tool_calls: dict[str, Message] = {}  # id of a tool call that has not ended -> all that was told of it
         self._begun: dict[str, Call] = {}  # as above -> the call
@@ -166,7 +166,7 @@ class Relay:
     # ------------------------------------------------------------------------------------------- to the editor
 
     def _pass_to_editor(self) -> None:
-        """Pass the agent's lines on to the editor, but for denied requests, which are answered here."""
+        """Pass the agent's lines on to the editor; answer denied requests here."""
         assert self._agent.stdout
         for line in self._agent.stdout:
             if not self._tell_editor(_looked_at(self._from_agent, line)):
@@ -177,7 +177,7 @@ class Relay:
         return _write(self._editor_out, self._to_editor, line)
 
     def _from_agent(self, line: bytes) -> bytes:
-        """Look at a line of the agent. Return the line for the editor: none for a denied request, which is answered."""
+        """Look at a line of the agent. Return the line for the editor: empty for a denied request, answered here."""
         message = _message(line)
         method, key = message.get("method"), _key(message)
         if method in requests.WATCHED and key:
@@ -267,7 +267,7 @@ class Relay:
 
 @contextlib.contextmanager
 def _reaper() -> Iterator[Reaper]:
-    """Yield a reaper, which ends the agent if this process is killed. Processes that the agent leaves behind go on."""
+    """Yield a reaper: it ends the agent if this process is killed. Processes that the agent leaves behind go on."""
     reaper = Reaper().start()
     try:
         yield reaper

@@ -18,7 +18,7 @@ SESSION_VARIABLE = "SWARM_ACP_SESSION_ID"
 WATCHED = (WRITE, TERMINAL, PERMISSION)
 LARGEST_COMPARED = 4 * 1024 * 1024  # bytes of a file that a diff's old text is looked for in
 
-# Names of our own for the calls: what the relay hands to the hook core. `write` has a path and the whole new content.
+# Names of our own for the calls that the relay hands to the hook core. `write` has a path and the whole new content.
 _WHOLE, _FILES, _SHELL = "write", "files", "Bash"
 _PATHS = ("file_path", "filePath", "path", "filepath", "absolute_path", "target_file", "file", "notebook_path")
 _COMMANDS = ("command", "cmd", "script")
@@ -137,7 +137,7 @@ def _of_diffs(name: str, diffs: list[dict[str, Any]], folder: str) -> Made | Non
 
 
 def _how(diff: dict[str, Any], folder: str) -> str:
-    """Return EDIT for a diff whose old text is a part of the file as it is, REPLACE for one with a whole text."""
+    """Return EDIT for a diff with a part of the file as its old text, REPLACE for one with a whole text."""
     old = diff.get("oldText")
     if not isinstance(old, str) or not old:
         return REPLACE
@@ -145,7 +145,7 @@ def _how(diff: dict[str, Any], folder: str) -> str:
         with open(os.path.join(folder, diff["path"]), encoding="utf-8", newline="") as file:
             present = file.read(LARGEST_COMPARED)
     except (OSError, ValueError):
-        return EDIT  # no file, or none with a text to lose
+        return EDIT  # no file, or an empty one
     return EDIT if old in present and old != present else REPLACE
 
 

@@ -23,7 +23,7 @@ def acp(args: Arguments) -> int:
     For agents that speak the Agent Client Protocol on their standard streams. An editor is given this command in place
     of the agent's (docs/clients.md). All messages pass unchanged, but a write of a file, a terminal's command, or a
     request for permission to do either that meets another session's lock or uncommitted work: the agent is refused it,
-    with the reason. An agent whose model cannot read the reason at once gets it before the next prompt. A terminal's
+    with the reason. A model that cannot read the reason at once gets it before the next prompt. A terminal's
     command gets a variable, by which `swarm-mcp` knows its session there. Each of the agent's sessions is registered
     while it is open; hooks of swarm in the agent share it. A write that the agent makes without asking is not refused.
 
