@@ -1,7 +1,6 @@
 """oh-my-pi: the tools that write files, and the forms of their input."""
 
 import os
-import re
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
@@ -12,10 +11,6 @@ if TYPE_CHECKING:
 
 _named = paths_under_keys("path", "_path")
 _HOWS = {"create": REPLACE, "delete": REMOVE}
-# A line that names a file: `[a.md#1A2B]`, in another form `<SM:EDIT path="a.md">`.
-_HEADER = re.compile(r"\[(?P<file>.+)\]$|\u00b6+(?P<old>.+)$|<SM:EDIT\s[^>]*?path=(?P<quoted>\"[^\"]+\"|'[^']+')")
-_TAG = re.compile(r"#[0-9a-fA-F]{4}$")
-_ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 
 def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
@@ -24,10 +19,11 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     if isinstance(tool_input, dict):
         text = tool_input.get("input", tool_input.get("_input"))
     if isinstance(text, str):
-        changes = _in_sections(text)
-        if not changes:
-            from swarm_hook_core.patch_headers import changes_by_headers
+        from swarm_hook_core.patch_headers import changes_by_headers
+        from swarm_hook_core.sectioned_edits import changes_in_sections
 
+        changes = changes_in_sections(text)
+        if not changes:
             changes = dict(changes_by_headers(text))
         return [(_expanded(path), how) for path, how in changes.items()]
     if isinstance(tool_input, dict) and isinstance(tool_input.get("paths"), list) and "ops" in tool_input:
@@ -44,36 +40,12 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     return [(_expanded(one), how) for one, how in changes.items()]
 
 
-def _in_sections(text: str) -> "dict[str, str]":
-    """Return how each file changes in a text with a header for each. New text that looks like one names a file more."""
-    changes: dict[str, str] = {}
-    current = ""
-    for line in text.lstrip("\ufeff").split("\n"):
-        words = line.strip()
-        found = _HEADER.match(words)
-        if found:
-            current = _plain(found["file"] or found["old"] or found["quoted"])
-            changes.setdefault(current, EDIT)
-        elif current and words == "REM":
-            changes[current] = REMOVE
-        elif current and words.startswith("MV "):
-            changes.update({current: REMOVE, _plain(words[3:]): REPLACE})
-    return changes
-
-
-def _plain(path: str) -> str:
-    """The path of a header, without the tag of its content and without quotes."""
-    path = _TAG.sub("", path.strip())
-    if len(path) > 1 and path[0] in "\"'" and path[0] == path[-1]:
-        return path[1:-1]
-    return path
-
-
 def _containers(path: str) -> list[str]:
     """The files that a write to `path` may change: no file for a device, also ``a.zip`` for ``a.zip:b``."""
-    if _ELSEWHERE.match(path):
+    scheme, is_address, _ = path.partition("://")
+    if is_address and scheme[:1].isalpha() and scheme == scheme.lower() and not set(scheme) & set("/ :"):
         return []
-    return [path, *(path[: found.start()] for found in re.finditer(":", path) if found.start())]
+    return [path, *(path[:at] for at, letter in enumerate(path) if letter == ":" and at)]
 
 
 def _expanded(path: str) -> str:

@@ -279,4 +279,11 @@ def test_what_it_loads_stays_small(scene: Ground):
     argv = ["completion", "words", "--", "lock", "--"]
     loaded = set(scene.process(*argv, program=[*BARE_PYTHON, "-c", code]).err.split())
     assert "swarm_mcp.cli.commands.completion" in loaded
-    assert not loaded & {"mcp", "subprocess", "jsonschema", "swarm_mcp.cli.commands.install", "argparse"}
+    assert not loaded & {
+        "mcp",
+        "subprocess",
+        "jsonschema",
+        "sqlite_utils",
+        "swarm_mcp.cli.commands.install",
+        "argparse",
+    }

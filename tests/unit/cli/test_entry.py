@@ -14,7 +14,19 @@ import swarm_mcp
 from swarm_hook_core.state import state_dir
 from swarm_mcp.cli.commands import locks
 
-HEAVY = ("json", "re", "argparse", "typing", "jsonschema", "uuid", "subprocess", "difflib", "platformdirs", "mcp")
+HEAVY = (
+    "json",
+    "re",
+    "argparse",
+    "typing",
+    "jsonschema",
+    "sqlite_utils",
+    "uuid",
+    "subprocess",
+    "difflib",
+    "platformdirs",
+    "mcp",
+)
 LIGHT = ("functools", "collections", "operator", "types", "binascii")  # each costs a noticeable part of a hook's time
 
 
