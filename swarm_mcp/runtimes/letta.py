@@ -9,14 +9,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.base import Finding, as_failure, object_in
 from swarm_mcp.runtimes.bundle import SKILLS
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_users_file import InUsersFile
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.links import leads_to, put_link, take_link
+from swarm_mcp.runtimes.links import leads_to, put_links, take_link
 from swarm_mcp.runtimes.steps import Steps
 
 # Around the check: any other status than 2 lets the call pass, and no process that hangs may hold its error output.
@@ -56,12 +55,7 @@ class Letta(InUsersFile):
         with as_failure():
             if self.edited(marketplace).put():
                 steps.add(f"added the hooks to {self.file()}")
-        for link, name in _links().items():
-            found = leads_to(link, name)
-            if found is None and os.path.lexists(link):
-                raise ClientFailed(f"{link} is not ours; move it away and try again")
-            if found != marketplace.resolve():
-                put_link(link, marketplace.resolve() / name, steps)
+        put_links(_links(), marketplace.resolve(), steps)
         return self.installed_at(marketplace)
 
     def uninstall(self, steps: Steps) -> None:

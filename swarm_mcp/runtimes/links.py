@@ -37,6 +37,19 @@ def put_link(link: Path, target: Path, steps: Steps) -> None:
             raise ClientFailed(f"{link} cannot be made: {error.strerror}") from error
 
 
+def put_links(links: dict[Path, str], root: Path, steps: Steps) -> None:
+    """Have each of ``{link: name}`` lead to that name in `root`.
+
+    Raises ClientFailed, also if a file of another owner is in the place of a link.
+    """
+    for link, name in links.items():
+        found = leads_to(link, name)
+        if found is None and os.path.lexists(link):
+            raise ClientFailed(f"{link} is not ours; move it away and try again")
+        if found != root:
+            put_link(link, root / name, steps)
+
+
 def take_link(link: Path, steps: Steps) -> None:
     """Remove a link. Raises ClientFailed."""
     with steps.step(f"removing {link}", f"removed {link}"):

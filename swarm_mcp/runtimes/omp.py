@@ -6,12 +6,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.bundle import SKILLS
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed
-from swarm_mcp.runtimes.links import leads_to, put_link, take_link
+from swarm_mcp.runtimes.links import leads_to, put_links, take_link
 from swarm_mcp.runtimes.steps import Steps
 
 EXTENSION = "integrations/omp/index.ts"
@@ -34,12 +33,7 @@ class Omp(InPlace):
     session_variables = ("OMPCODE", "CLAUDECODE", "AGENT")
 
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        for link, name in _links().items():
-            found = leads_to(link, name)
-            if found is None and os.path.lexists(link):
-                raise ClientFailed(f"{link} is not ours; move it away and try again")
-            if found != marketplace.resolve():
-                put_link(link, marketplace.resolve() / name, steps)
+        put_links(_links(), marketplace.resolve(), steps)
         return self.installed_at(marketplace.resolve())
 
     def uninstall(self, steps: Steps) -> None:
