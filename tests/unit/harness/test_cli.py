@@ -167,10 +167,10 @@ def test_runs_and_their_logs(ground: Ground) -> None:
     for text in ("first", "second"):
         assert ground.swarm("run", "--harness", "process", "--command", say, text).code == 0
     assert ground.swarm("run", "--harness", "process", "--command", "false", "x").code == 1
-    listed = ground.swarm("runs").out.splitlines()
+    listed = ground.swarm("runs", "--absolute").out.splitlines()  # an age is another one in the next call
     assert "[failed: process_crashed]  process  task=-" in listed[0] and "cost=unknown" in listed[0]
     assert ["[done]" in line for line in listed] == [False, True, True]
-    shown, more = ground.swarm("runs", "--limit", "1").out.splitlines()
+    shown, more = ground.swarm("runs", "--absolute", "--limit", "1").out.splitlines()
     assert shown == listed[0] and more.startswith("1 of 3 shown; for more: --after ")
     assert ground.swarm("runs", "--state", "running").out == "(no runs)\n"
     assert "did you mean" in ground.swarm("runs", "--state", "endet").err
