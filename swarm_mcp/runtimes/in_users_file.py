@@ -10,11 +10,14 @@ from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import hook_config
-from swarm_mcp.runtimes.base import Finding, object_in
+from swarm_mcp.runtimes.base import Finding, as_failure, object_in
+from swarm_mcp.runtimes.bundle import SKILLS
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_quotes
 from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.links import leads_to, put_links, take_link
+from swarm_mcp.runtimes.steps import Steps
 
 
 class InUsersFile(InPlace):
@@ -95,3 +98,52 @@ class InUsersFile(InPlace):
             (event, self._command_in(hook)) for event, hooks in lists if isinstance(hooks, list) for hook in hooks
         ]
         return [HookCommand(self._events[event], one, {}) for event, one in commands if one and event in self._events]
+
+
+class WithSkills(InUsersFile):
+    """One with its hooks in ``settings.json`` of its folder, in Claude Code's form, and links to the skills beside it.
+
+    Its time limits are in milliseconds.
+    """
+
+    @abstractmethod
+    def home(self) -> Path:
+        """Return the client's folder. It need not exist."""
+
+    def file(self) -> Path:
+        return self.home() / "settings.json"
+
+    def hook(self, command: str, matcher: str, seconds: float) -> dict[str, Any]:
+        hook = {"type": "command", "command": command, "timeout": int(seconds * 1000)}
+        return {**({"matcher": matcher} if matcher else {}), "hooks": [hook]}
+
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        steps.begin(f"adding the hooks to {self.file()}")
+        with as_failure():
+            if self.edited(marketplace).put():
+                steps.add(f"added the hooks to {self.file()}")
+        put_links(self._links(), marketplace.resolve(), steps)
+        return self.installed_at(marketplace)
+
+    def uninstall(self, steps: Steps) -> None:
+        for link, name in self._links().items():
+            if leads_to(link, name):
+                take_link(link, steps)
+                if not any(link.parent.iterdir()):
+                    link.parent.rmdir()
+        root = self.root()
+        with as_failure():
+            if root and self.edited(root).take_out():
+                steps.add(f"took the hooks out of {self.file()}")
+
+    def traces(self) -> bool:
+        return self.root() is not None or any(leads_to(link, name) for link, name in self._links().items())
+
+    def _command_in(self, hook: object) -> str:
+        hooks = object_of(hook).get("hooks")
+        found = [super(WithSkills, self)._command_in(one) for one in hooks] if isinstance(hooks, list) else []
+        return next(filter(None, found), "")
+
+    def _links(self) -> dict[Path, str]:
+        """Each link to a skill -> the bundle's folder that it leads to."""
+        return {self.home() / "skills" / name: f"skills/{name}" for name in SKILLS}

@@ -2,7 +2,7 @@
 
 Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference), of
 `POST /v1/messages` (Anthropic API reference) and of `POST /v1beta/models/M:streamGenerateContent` (Gemini API
-reference), reduced to the parts that the clients read.
+reference), reduced to the parts that the clients read; and the lines of Auggie's own server, as it was seen to take them.
 """
 
 from __future__ import annotations
@@ -315,3 +315,41 @@ class GenerateContent(Dialect):
 
     def stream(self, events: list[dict[str, Any]]) -> str:
         return "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+
+
+class Augment(Dialect):
+    """Auggie's server. A call is `{"name", "input"}`; every turn is a list of nodes, told apart by their numbers."""
+
+    def position(self, body: dict[str, Any]) -> Position:
+        turns = self._turns(body)
+        return _position([(True, [node.get("text_node") for node in nodes], len(_results(nodes))) for nodes in turns])
+
+    def results(self, body: dict[str, Any]) -> list[str]:
+        return [str(result.get("content")) for nodes in self._turns(body) for result in _results(nodes)]
+
+    def is_errand(self, body: dict[str, Any]) -> bool:
+        return not body.get("tool_definitions")
+
+    def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        nodes: list[dict[str, Any]] = [{"id": 0, "type": 0, "content": text}] if text else []
+        for number, call in enumerate(calls, 1):
+            use = {"tool_use_id": _new("toolu"), "tool_name": call["name"], "input_json": json.dumps(call["input"])}
+            nodes.append({"id": number, "type": 5, "content": "", "tool_use": use})
+        last = {"text": "", "nodes": [], "stop_reason": 3 if calls else 1}
+        return {"text": text, "nodes": nodes}, [{"text": text, "nodes": nodes}, last]
+
+    def wants_stream(self, path: str, body: dict[str, Any]) -> bool:
+        return True
+
+    def stream(self, events: list[dict[str, Any]]) -> str:
+        return "".join(f"{json.dumps(event)}\n" for event in events)
+
+    @staticmethod
+    def _turns(body: dict[str, Any]) -> list[list[dict[str, Any]]]:
+        """The nodes of each turn of the client's, oldest first."""
+        before = [one.get("request_nodes") or [] for one in body.get("chat_history") or []]
+        return [*before, body.get("nodes") or []]
+
+
+def _results(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [node["tool_result_node"] for node in nodes if node.get("tool_result_node")]

@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 
 from support.loopback_http import LoopbackServer, QuietHandler
 
-from .dialects import Calls, ChatCompletions, Dialect, GenerateContent, Messages, Position, Responses
+from .dialects import (
+    Augment,
+    Calls,
+    ChatCompletions,
+    Dialect,
+    GenerateContent,
+    Messages,
+    Position,
+    Responses,
+)
 
 GATE_LIMIT = 240.0  # seconds: a test that forgets to open its gate ends instead of hanging
 NOTHING_TO_PLAY = "There is nothing to play."
@@ -99,6 +108,7 @@ class ModelServer(LoopbackServer):
         "/chat/completions": ChatCompletions(),
         ":streamGenerateContent": GenerateContent(),
         ":generateContent": GenerateContent(),
+        "/chat-stream": Augment(),
     }
 
     def __init__(self) -> None:
@@ -106,6 +116,7 @@ class ModelServer(LoopbackServer):
         self.players: dict[str, Player] = {}  # instead of a script: decides by the results of its calls
         self.words: dict[str, Callable[[], str]] = {}  # the meaning of «name» in a call at the time of the call
         self.listed: list[str] = []  # the models for a client that asks for a list
+        self.told: dict[str, Any] = {}  # path -> the answer to any other request of a client to its maker's server
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
         super().__init__(_Handler)
@@ -179,7 +190,7 @@ class _Handler(QuietHandler):
         self.owner.record(Exchange(time.time(), path, body))
         dialect = next((d for suffix, d in ModelServer.dialects.items() if path.endswith(suffix)), None)
         if dialect is None:
-            self._send(b'{"input_tokens": 1}', "application/json")
+            self._send(json.dumps(self.owner.told.get(path, {"input_tokens": 1})).encode(), "application/json")
         else:
             self._answer(dialect, path, body)
 

@@ -10,13 +10,15 @@ import venv
 from importlib import metadata
 from pathlib import Path
 
+from e2e import more
+
 from .scenarios import Family
 
 DATA = json.loads(Path(__file__).with_name("families.json").read_text())
 CLIENTS = tuple(DATA)
 MAIN = ("claude-code", "codex")  # their programs lie in one folder, beside each other client's
 NEWER_NODE = "node@22"
-NEED_IT = ("qwen", "kimi", "pi")
+NEED_IT = (*more.NEWER_NODE, "pi")
 PINNED = "pinned"  # a release's name: the one that `make e2e` has
 
 

@@ -27,7 +27,7 @@ from swarm_mcp.runtimes.coverage import YES
 BEFORE = "alpha\nbeta\ngamma\n"
 MINE = "MINE\nbeta\ngamma\n"
 SECONDS = 60  # until the end of a process has freed its locks
-NEW_FILES_ONLY = ("copilot", "cline")  # their tools for whole files refuse one that is there
+NEW_FILES_ONLY = ("copilot", "cline", "auggie")  # their tools for whole files refuse one that is there
 EDITOR_BELOW = ("cline",)  # its sub-agents have the tool of the other models, whatever the model
 HELD = "held"
 

@@ -77,8 +77,8 @@ def hook_core(runtime: str) -> HookCore:
 def wired_command(runtime: str, event: str) -> str:
     """The shell command that this runtime's hooks.json gives to an event."""
     wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
-    ((entry,),) = [group["hooks"] for group in wired["hooks"][event]]
-    return str(entry["command"]).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
+    (command,) = {hook["command"] for group in wired["hooks"][event] for hook in group["hooks"]}
+    return str(command).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
 
 
 def argv(runtime: str, hook: str) -> list[str]:

@@ -11,25 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+from swarm_mcp import runtimes
+
 from ..client import Call, Client
 from ..ground import Ground, Lacking, client_folder
 
-# The name of a client, as `swarm-mcp install --client` has it -> its class in the module of that name.
-_CLASSES = {
-    "copilot": "Copilot",
-    "gemini": "Gemini",
-    "qwen": "Qwen",
-    "grok": "Grok",
-    "opencode": "OpenCode",
-    "kilo": "Kilo",
-    "kimi": "Kimi",
-    "cline": "Cline",
-    "hermes": "Hermes",
-    "omp": "Omp",
-    "letta": "Letta",
-}
-NAMES = tuple(_CLASSES)
-NEWER_NODE = ("qwen", "kimi", "letta")  # need Node.js 22
+# In the order of the runtimes. A class here has the name of the runtime's.
+NAMES = tuple(name for name in runtimes.NAMES if Path(__file__).with_name(f"{name}.py").exists())
+NEWER_NODE = ("qwen", "kimi", "letta", "auggie")  # need Node.js 22
 PEERS = ("claude", "codex")  # at hand beside each of them
 
 
@@ -86,7 +75,7 @@ class OtherClient(Client):
 
 def other_client(name: str, ground: Ground) -> OtherClient:
     """The client called `name`, on a ground that `ground_for` has made."""
-    found: OtherClient = getattr(import_module(f"{__name__}.{name}"), _CLASSES[name])(ground)
+    found: OtherClient = getattr(import_module(f"{__name__}.{name}"), type(runtimes.runtime(name)).__name__)(ground)
     return found
 
 

@@ -11,7 +11,6 @@ import pytest
 from support.sessions import captured, new_session, peer_locks, ready_store, run
 
 from swarm_mcp.runtimes import bundle, hook_config, runtime
-from swarm_mcp.runtimes.letta import home
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
@@ -53,6 +52,10 @@ def place(tmp_path: Path) -> Path:
     home().mkdir(parents=True)
     (home() / "settings.json").write_text(SETTINGS)
     return tmp_path / "marketplace"
+
+
+def home() -> Path:
+    return Path.home() / ".letta"
 
 
 def install(place: Path) -> list[str]:
