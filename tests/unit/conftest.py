@@ -182,6 +182,15 @@ def runtime(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registered harnesses of this test alone, none of them made yet."""
+    from swarm_mcp.agents.harness import registry
+
+    monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))
+    monkeypatch.setattr(registry, "_made", {})
+
+
+@pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout as the present folder."""
     folder = (tmp_path / "project").resolve()
