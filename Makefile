@@ -41,9 +41,11 @@ SOURCES   := $(shell find pyproject.toml LICENSE README.md CHANGELOG.md swarm_ho
 NAMED     := "$$(find "$(PROGRAM)" -size +0 2>/dev/null)"
 PYTEST    := SWARM_FIRST_LOOK=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
-UNIT       = exec env PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode" $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
+# It is written even where the environment forbids that: each worker would compile all tests, 20 s of processor time.
+CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode"
+UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: compiled native fuzz explore without demo prepared test fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled native fuzz explore without demo prepared test fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, then in the real clients found here.
@@ -53,6 +55,10 @@ demo: $(INSTALLED)
 
 # Three of the installations that .ci/run needs. They have a folder each: `make -j3 prepared` makes them at once.
 prepared: $(CHECKERS) $(INSTALLED) $(FETCHED)
+
+# Compiles the tests once, for all workers that begin at one moment later.
+collected: $(INSTALLED)
+	@$(CACHED) $(PYTEST) tests/unit --collect-only -qq >/dev/null
 
 test: $(INSTALLED) $(EXPLORED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"
@@ -136,7 +142,7 @@ check: $(CHECKERS)
 # All tests that start a client's check as a process, once more without the program in front of it: in `make test` each of
 # them has it. No other test meets the program, but for its own.
 without: $(INSTALLED)
-	@exec env SWARM_CHECKS=1 $(subst $(NAMED),"",$(PYTEST)) tests/unit -n $(CORES) --dist worksteal
+	@exec $(CACHED) SWARM_CHECKS=1 $(subst $(NAMED),"",$(PYTEST)) tests/unit -n $(CORES) --dist worksteal
 
 # Fails where the program cannot be compiled: all else then goes without it.
 compiled: $(INSTALLED)

@@ -103,8 +103,8 @@ def usual_signals():
 _compiled: dict[bytes, bytes] = {}
 
 
-@pytest.fixture(autouse=True)
-def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def compiled_once() -> Iterator[None]:
     """Bundles get the bytecode of an earlier bundle, to save time."""
     compile_file = py_compile.compile
 
@@ -117,7 +117,9 @@ def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
             compile_file(file, **options)
             _compiled[source] = target.read_bytes()
 
-    monkeypatch.setattr(py_compile, "compile", copied)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(py_compile, "compile", copied)
+        yield
 
 
 @pytest.fixture
@@ -177,6 +179,15 @@ def world(tmp_path: Path, checks_have_time: None, no_faults: None) -> World:
 def runtime(request: pytest.FixtureRequest) -> str:
     """Each runtime with hooks as commands of ours, one after the other."""
     return str(request.param)
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The registered harnesses of this test alone, none of them made yet."""
+    from swarm_mcp.agents.harness import registry
+
+    monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))
+    monkeypatch.setattr(registry, "_made", {})
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ from swarm_mcp.store.lock_request import request
 pytestmark = pytest.mark.slow
 
 CORE = ROOT / "swarm_hook_core"
-MODULES = sorted(path.relative_to(CORE).with_suffix("").as_posix() for path in CORE.rglob("*.py"))
+HOOK_CORE = sorted(CORE.rglob("*.py"))
+MODULES = [path.relative_to(CORE).with_suffix("").as_posix() for path in HOOK_CORE]
 COSTLY = {
     "json",
     "re",
@@ -58,11 +59,11 @@ def imported(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("module", MODULES)
 @requirement("P-01")
-def test_the_hook_core_imports_the_standard_library_and_itself(module: str) -> None:
-    tops = {name.partition(".")[0] for name in imported(CORE / f"{module}.py")}
-    assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), tops
+def test_the_hook_core_imports_the_standard_library_and_itself() -> None:
+    for path in HOOK_CORE:
+        tops = {name.partition(".")[0] for name in imported(path)}
+        assert tops - {"swarm_hook_core"} <= set(sys.stdlib_module_names), (path, tops)
 
 
 INTEGRATIONS = ROOT / "integrations"
@@ -340,9 +341,9 @@ def test_a_short_command_loads_no_costly_module(line: str, tmp_path: Path, monke
     assert len(ours) <= MOST_IN_COMMAND[line], (len(ours), ours)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "swarm_mcp").rglob("*.py")), ids=str)
-def test_the_coordinator_may_know_the_core_and_not_the_plugins(path: Path) -> None:
-    assert not any(name.startswith("integrations") or name == "runtime" for name in imported(path))
+def test_the_coordinator_may_know_the_core_and_not_the_plugins() -> None:
+    for path in (ROOT / "swarm_mcp").rglob("*.py"):
+        assert not any(name.startswith("integrations") or name == "runtime" for name in imported(path)), path
 
 
 def evaluated_unions(tree: ast.Module) -> list[int]:
@@ -360,18 +361,16 @@ def evaluated_unions(tree: ast.Module) -> list[int]:
     return found
 
 
-HOOK_CODE = [*CORE.rglob("*.py"), *(ROOT / "integrations").rglob("*.py")]
-
-
-@pytest.mark.parametrize("path", HOOK_CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_what_runs_in_a_client_is_python_3_9(path: Path) -> None:
+def test_what_runs_in_a_client_is_python_3_9() -> None:
     """Apple's own ``python3`` is 3.9: a hook that it cannot load lets every write pass."""
-    tree = ast.parse(path.read_text(), feature_version=(3, 9))
-    assert evaluated_unions(tree) == []
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = [node.func.id for node in calls if isinstance(node.func, ast.Name)]
-    assert not {"aiter", "anext"} & set(names)
-    assert not [node.lineno for node in calls if any(k.arg in ("strict", "root_dir") for k in node.keywords)]
+    for path in [*HOOK_CORE, *INTEGRATIONS.rglob("*.py")]:
+        tree = ast.parse(path.read_text(), str(path), feature_version=(3, 9))
+        assert evaluated_unions(tree) == [], path
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        names = [node.func.id for node in calls if isinstance(node.func, ast.Name)]
+        assert not {"aiter", "anext"} & set(names), path
+        newer = [node.lineno for node in calls if any(k.arg in ("strict", "root_dir") for k in node.keywords)]
+        assert newer == [], path
 
 
 def python_3_9() -> str:

@@ -173,9 +173,7 @@ class Talker(Process):
 
 
 @pytest.fixture
-def talker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))
-    monkeypatch.setattr(registry, "_made", dict(registry._made))
+def talker(own_registry: None) -> None:
     registry.register(Talker())
 
 

@@ -132,13 +132,10 @@ def test_the_next_one_follows_the_workers_of_a_killed_one(ground: Ground, lead: 
     assert ended(second)["counts"]["done"] >= 1
 
 
-def test_after_a_failure_it_starts_none_for_a_while(
-    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_after_a_failure_it_starts_none_for_a_while(ground: Ground, lead: dict, limits) -> None:
     bad = requested(ground, lead, "bad")
     request = DispatchRequest("", harness="process", command="/bin/sh -c 'exit 4'")
-    monkeypatch.setattr(standing, "BACK_OFF", 100_000.0)
-    monkeypatch.setattr(standing, "LONGEST_BACK_OFF", 100_000.0)
+    limits(standing, BACK_OFF=100_000.0, LONGEST_BACK_OFF=100_000.0)
     with ground.store() as store:
         row = store.instances.live(lead["id"])
         work = StandingWorker(store, row, request, most=1)

@@ -69,12 +69,12 @@ def test_what_is_broken_is_said_and_breaks_no_other(ground: Ground, installed: P
     assert next(one for one in done.json if one["name"] == "claude")["label"] == "Claude Code"
 
 
+@pytest.mark.usefixtures("own_registry")
 def test_a_name_that_is_offered_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     from importlib.metadata import EntryPoint
 
     entry = EntryPoint("outside", f"{__name__}:Here", registry.GROUP)
     monkeypatch.setattr(registry, "_offered", lambda: {"outside": entry})
-    monkeypatch.setattr(registry, "_made", {})
     assert registry.has("outside") and registry.names()[-1] == "outside"
     assert registry.get("outside") is registry.get("outside") and registry.get("outside").label == "Here"
     with pytest.raises(Refused, match="is there already"):

@@ -46,12 +46,10 @@ def shown() -> str:
 
 
 @pytest.fixture
-def parrot(monkeypatch: pytest.MonkeyPatch) -> Iterator[HarnessAdapter]:
+def parrot(monkeypatch: pytest.MonkeyPatch, own_registry: None) -> Iterator[HarnessAdapter]:
     module = types.ModuleType("swarm_mcp.agents.harness.parrot")
     exec(compile(shown(), "parrot.py", "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setattr(registry, "ADAPTERS", dict(registry.ADAPTERS))
-    monkeypatch.setattr(registry, "_made", dict(registry._made))
     yield module.Parrot()
 
 

@@ -18,12 +18,18 @@ SECRET = "hunter2-hunter2-hunter2"
 gemini = RECORDED.adapter
 
 
-@pytest.fixture(autouse=True)
-def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> Path:
-    """A person's home with settings; the plugin of this checkout."""
-    made = tmp_path / "bundle"
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin of this checkout, which a run only reads."""
+    made = tmp_path_factory.mktemp("plugin").resolve() / "bundle"
     bundle.write(made, local=True)
-    plugin_of("gemini.adapter", made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin: Path, plugin_of) -> Path:
+    """A person's home with settings; the plugin of this checkout."""
+    plugin_of("gemini.adapter", plugin)
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "person"))
     folder = tmp_path / "person" / ".gemini"
     (folder / "skills" / "knots").mkdir(parents=True)

@@ -49,9 +49,9 @@ def test_each_harness_says_when_to_use_it(name: str) -> None:
 
 
 @requirement("A-27")
-def test_a_broken_module_breaks_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.ADAPTERS, "codex", ("swarm_mcp.agents.harness.adapters.no_such_module", "Codex"))
-    monkeypatch.setattr(registry, "_made", {})
+@pytest.mark.usefixtures("own_registry")
+def test_a_broken_module_breaks_no_other() -> None:
+    registry.ADAPTERS["codex"] = ("swarm_mcp.agents.harness.adapters.no_such_module", "Codex")
     with pytest.raises(ImportError):
         registry.get("codex")
     assert registry.get("process").name == "process"

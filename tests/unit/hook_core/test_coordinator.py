@@ -122,8 +122,8 @@ def test_a_script_runs_with_its_interpreter(
     assert coordinator.command() == [str(on_path)], "without its interpreter the script cannot be run"
 
 
-def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spawn, "run", None)  # nothing is started
+def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing) -> None:
+    failing(spawn, "run", pytest.fail.Exception)  # nothing is started
     assert coordinator.is_ours(str(INSTALLED))
     (tmp_path / "swarm-mcp").symlink_to(INSTALLED)  # as pipx and uv do
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from starlette.testclient import TestClient
 from support.kernel_calls import Caller, says
 from support.traced import Player, git
 from support.world import some_time_passes
@@ -23,6 +24,8 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
+from swarm_mcp.view.page.access import Keys
+from swarm_mcp.view.page.app import application
 from swarm_mcp.view.top import tables
 
 REFUSED, NOTICE = "refused", "notice"
@@ -246,21 +249,22 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return str(capsys.readouterr().out)
 
 
-def page(address: str, **asked: str) -> str:
-    """Return the words of a view of the page."""
-    from starlette.testclient import TestClient
-
-    from swarm_mcp.view.page.access import Keys
-    from swarm_mcp.view.page.app import application
-
+@pytest.fixture
+def browser() -> Iterator[TestClient]:
+    """A browser with the page."""
     keys = Keys(4711)
     with TestClient(application(lambda: Store(read_only=True), keys), base_url="http://127.0.0.1:4711") as client:
-        client.get(f"/?token={keys.shown}")
-        text = client.get(address, params=asked).text
+        assert client.get(f"/?token={keys.shown}", follow_redirects=False).status_code == 303
+        yield client
+
+
+def page(browser: TestClient, address: str, **asked: str) -> str:
+    """Return the words of a view of the page."""
+    text = browser.get(address, params=asked).text
     return " ".join(html.unescape(re.sub(r"</?(a|q|time)\b[^>]*>", "", text)).split())
 
 
-def screens(capsys: pytest.CaptureFixture[str], scope: str, file: str) -> dict[str, str]:
+def screens(capsys: pytest.CaptureFixture[str], browser: TestClient, scope: str, file: str) -> dict[str, str]:
     """Return all that each screen says."""
     watch = ["watch", "--timeout", "0", "--since", "0"]
     verbs = [["status"], ["log"], watch] + [["why", file], ["log", file]] * bool(file)
@@ -272,9 +276,9 @@ def screens(capsys: pytest.CaptureFixture[str], scope: str, file: str) -> dict[s
     with Store() as store:
         rows = tables.incidents(incidents(store, scope, People(store, "p"), 0, 10), store.now(), tables.Places(scope))
     found["top"] = "\n".join(" ".join(row.cells) for row in rows)
-    found["now"], found["timeline"] = page("/", scope=scope), page("/timeline", scope=scope)
+    found["now"], found["timeline"] = page(browser, "/", scope=scope), page(browser, "/timeline", scope=scope)
     if file:
-        found["file"] = page("/file", scope=scope, path=file)
+        found["file"] = page(browser, "/file", scope=scope, path=file)
     return found
 
 
@@ -290,7 +294,7 @@ def _reasons(told: object) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
-    case: Case, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    case: Case, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], browser: TestClient
 ) -> None:
     scene = Scene(work, monkeypatch)
     case.play(scene)
@@ -300,7 +304,7 @@ def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
     assert (found.level, found.reason) == (case.level, case.kind), found
     expected = case.words.format(peer=f"peer {scene.peer.id[:8]}")
     file = found.file
-    for screen, shown in screens(capsys, scope, file).items():
+    for screen, shown in screens(capsys, browser, scope, file).items():
         assert expected in shown, (screen, shown)
         if screen.endswith("--json"):
             assert f"{case.level} {case.kind} " in shown, (screen, shown)
@@ -314,7 +318,7 @@ AS_WRITTEN = sorted(set(incident_words.REASONS) - PLAYED)
 
 @pytest.mark.parametrize("reason", AS_WRITTEN)
 def test_so_is_one_of_any_other_reason(
-    reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], work: Path
+    reason: str, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], browser: TestClient
 ) -> None:
     """Their plays take a queue, a team or a lapse: other tests have these."""
     scene = Scene(work, monkeypatch)
@@ -328,7 +332,7 @@ def test_so_is_one_of_any_other_reason(
     words = before.format(by="it", deed="change", **blank)
     if after is not None:
         words += peer + after.format(by="it", deed="change", **blank)
-    for screen, shown in screens(capsys, str(work), file).items():
+    for screen, shown in screens(capsys, browser, str(work), file).items():
         assert words in shown, (screen, shown)
 
 

@@ -11,7 +11,7 @@ from support.kernel_calls import Caller, says
 from support.kernel_ground import USERS, KernelGround, grounds
 from support.sessions import fault_lines, peer_locks
 
-from swarm_hook_core.kernel import plans
+from swarm_hook_core.kernel import plans, reach, refused
 
 pytestmark = pytest.mark.slow
 
@@ -67,11 +67,8 @@ def test_where_nothing_can_be_written_it_is_as_if_the_kernel_held_nothing(caller
     assert verdict.denial is None and verdict.plan is None and "held by" in verdict.notice and not verdict.failed
 
 
-def test_what_goes_wrong_while_a_plan_is_made(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_given: object) -> None:
-        raise RuntimeError("no luck")
-
-    monkeypatch.setattr("swarm_hook_core.kernel.reach.paths_of", fails)
+def test_what_goes_wrong_while_a_plan_is_made(caller: Caller, monkeypatch: pytest.MonkeyPatch, failing) -> None:
+    failing(reach, "paths_of", RuntimeError("no luck"))
     verdict = caller.check()
     assert verdict.denial is None and verdict.plan is None and "held by" in verdict.notice and not verdict.failed
     recorded("no luck")
@@ -79,12 +76,8 @@ def test_what_goes_wrong_while_a_plan_is_made(caller: Caller, monkeypatch: pytes
     assert "SWARM_STRICT" in caller.denied()
 
 
-def test_what_goes_wrong_after_a_call(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_wrong_after_a_call(caller: Caller, failing) -> None:
     assert not caller.denied()
-
-    def fails(*_given: object) -> None:
-        raise RuntimeError("no luck")
-
-    monkeypatch.setattr("swarm_hook_core.kernel.refused._words", fails)
+    failing(refused, "_words", RuntimeError("no luck"))
     assert caller.after("Read-only file system") == ""
     recorded("no luck")

@@ -394,9 +394,9 @@ def test_the_finder_of_keys_finds_what_key_of_would(tree: Path, place: str) -> N
         assert within(path) == (key if key in keys else None), path
 
 
-def test_one_look_at_the_disk_tells_that_a_path_is_another_file(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_look_at_the_disk_tells_that_a_path_is_another_file(tree: Path, failing) -> None:
     within = paths.finder(keys_for(str(tree / "real/f"), "/"))
-    monkeypatch.setattr(paths, "key_of", lambda path: pytest.fail(path))
+    failing(paths, "key_of", pytest.fail.Exception)
     assert within(f"{tree}/real/deep/f") is None and within("/not/there/f") is None
 
 

@@ -57,12 +57,12 @@ def test_a_running_process_is_not_gone(sleeper: subprocess.Popen[bytes]) -> None
     assert not gone(HERE, sleeper.pid, start_time(sleeper.pid), HERE), "a stopped one only looks quiet"
 
 
-def test_this_process_and_its_parent_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_this_process_and_its_parent_are_looked_at_once(failing) -> None:
     mine, above = os.getpid(), os.getppid()
     started = {pid: start_time(pid) for pid in (mine, above)}
     for pid in (mine, above):
         assert not gone(HERE, pid, started[pid], HERE)
-    monkeypatch.setattr(process, "start_time", lambda pid: pytest.fail(f"{pid} was looked at again"))
+    failing(process, "start_time", pytest.fail.Exception("one was looked at again"))
     for pid in (mine, above):
         assert not gone(HERE, pid, started[pid], HERE)
         assert gone(HERE, pid, started[pid] + "0", HERE), "an earlier process had the number"

@@ -145,10 +145,10 @@ def test_a_call_that_two_ways_of_asking_deny_counts_once(repo: Path, calls: list
     assert times_told(calls)[:1] == [""] and times_told(calls)[-2:] == ["3", "3"]
 
 
-def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list, monkeypatch) -> None:
+def test_a_count_that_cannot_be_kept_denies_all_the_same(repo: Path, calls: list, failing) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
-    monkeypatch.setattr(repeated_denials, "lately", None)
+    failing(repeated_denials, "lately", OSError(28, "No space left"))
     assert all("swarm lock blocked" in reason for reason in tried(repo, "f", 4))
     assert len(mistakes()) == 4
 
@@ -162,8 +162,8 @@ def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, lim
     assert "denied 13 times within" in last and "end the turn" in last and mistakes() == []
 
 
-def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, monkeypatch) -> None:
+def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, failing) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
-    monkeypatch.setattr(storms, "weigh", None)
+    failing(storms, "weigh", pytest.fail.Exception)
     assert tried(repo, "g", 3) == ["", "", ""] and mistakes() == []

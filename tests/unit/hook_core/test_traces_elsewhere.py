@@ -10,7 +10,7 @@ import pytest
 from support.sessions import ready_store
 from support.traced import Player, checkout, git
 
-from swarm_hook_core import traces
+from swarm_hook_core import shell, traces
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import elsewhere, journal, trail
 
@@ -103,10 +103,10 @@ def test_another_servers_tool_that_writes_there_is_looked_at(here: Path) -> None
     assert "after you last saw it" in me.denied("mcp__filesystem__write_file", given)
 
 
-def test_where_only_that_session_has_left_something_nothing_is_read(here: Path, monkeypatch) -> None:
+def test_where_only_that_session_has_left_something_nothing_is_read(here: Path, failing) -> None:
     other = here.parent / "other"
     me = Player("codex", here)
-    monkeypatch.setattr("swarm_hook_core.shell.effects_of", None)
+    failing(shell, "effects_of", pytest.fail.Exception)
     assert me.writes(str(other / "notes.md"), "mine\n") == ""
     assert me.runs(f"ls {other} && printf x >> ../other/notes.md") == ""
 

@@ -522,12 +522,9 @@ def test_what_is_no_plain_file_is_never_opened(tmp_path: Path, state: Path) -> N
     assert calls.finish("1") == [("target", "changed")]
 
 
-def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: str, limit: int = 0) -> None:
-        raise PermissionError(13, "Permission denied", path)
-
-    monkeypatch.setattr(kept, "read", refuse)
-    monkeypatch.setattr(snapshot, "read", refuse)
+def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], failing) -> None:
+    for reader in (kept, snapshot):
+        failing(reader, "read", PermissionError(13, "Permission denied"))
     _changes_without_content(files[0], "Permission denied")
 
 

@@ -74,12 +74,27 @@ def bundled(request, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """A portable bundle and a local one (True), for tests that only read them."""
+    folders = {local: tmp_path_factory.mktemp("kept").resolve() / "a bundle" for local in (False, True)}
+    for local, folder in folders.items():
+        assert bundle.write(folder, local=local) is True
+    return folders
+
+
+@pytest.fixture(params=[False, True], ids=["portable", "local"])
+def kept(request, bundles: dict[bool, Path]) -> Path:
+    """Each of them."""
+    return bundles[request.param]
+
+
 # -- contents ---------------------------------------------------------------------------------------
 
 
-def test_a_bundle_is_whole(bundled: Path):
+def test_a_bundle_is_whole(kept: Path):
     """The bundle has every runtime's files, and the scripts that sessions of earlier releases still start."""
-    files, record = set(tree(bundled)), read_record(bundled)
+    files, record = set(tree(kept)), read_record(kept)
     parts = (".claude-plugin", ".codex-plugin", ".github/plugin", ".agents", "integrations", "skills")
     whole = {f"{part}/{name}" for part in parts for name in tree(CHECKOUT / part)}
     whole = {name for name in whole if not name.endswith("/README.md")}  # for readers of the repository
@@ -101,36 +116,36 @@ def test_a_bundle_is_whole(bundled: Path):
 
 
 @requirement("P-05")
-def test_manifests_point_at_what_is_there(bundled: Path):
+def test_manifests_point_at_what_is_there(kept: Path):
     for manifest in (".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".github/plugin/plugin.json"):
-        told = json.loads((bundled / manifest).read_text())
+        told = json.loads((kept / manifest).read_text())
         assert (told["name"], told["version"]) == ("swarm", swarm_mcp.__version__)
         named = [value for value in told.values() if isinstance(value, str) and value.startswith("./")]
         named += [
             item for value in told.values() if isinstance(value, list) for item in value if str(item).startswith("./")
         ]
-        assert named and all((bundled / path).exists() for path in named), named
-    package = json.loads((bundled / "package.json").read_text())
+        assert named and all((kept / path).exists() for path in named), named
+    package = json.loads((kept / "package.json").read_text())
     assert package["version"] == swarm_mcp.__version__ and not package.get("dependencies")
-    assert all((bundled / path).exists() for paths in package["pi"].values() for path in paths)
+    assert all((kept / path).exists() for paths in package["pi"].values() for path in paths)
     for marketplace in (".claude-plugin/marketplace.json", ".agents/plugins/marketplace.json"):
-        told = json.loads((bundled / marketplace).read_text())
+        told = json.loads((kept / marketplace).read_text())
         assert told["name"] == "swarm" and [plugin["name"] for plugin in told["plugins"]] == ["swarm"]
     (plugin,) = told["plugins"]
-    assert plugin["source"]["path"] == ("./codex/" if read_record(bundled).get("python") else "./")
-    assert (bundled / plugin["source"]["path"] / ".codex-plugin/plugin.json").is_file()
+    assert plugin["source"]["path"] == ("./codex/" if read_record(kept).get("python") else "./")
+    assert (kept / plugin["source"]["path"] / ".codex-plugin/plugin.json").is_file()
 
 
-def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: Path):
+def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(kept: Path):
     for runtime in RUNTIMES:
-        wired = commands(bundled, runtime)
+        wired = commands(kept, runtime)
         assert set(wired) == EVENTS | MORE[runtime]
         for event, command in wired.items():
             names = [
                 part.split('"', 1)[0] for part in command.split(f"${{{ROOTS.get(runtime, 'CLAUDE_PLUGIN_ROOT')}}}/")[1:]
             ]
-            assert names and all((bundled / name).is_file() for name in names)
-            direct = bool(read_record(bundled).get("python")) and event == "PreToolUse"
+            assert names and all((kept / name).is_file() for name in names)
+            direct = bool(read_record(kept).get("python")) and event == "PreToolUse"
             assert (names[0] == bundle.HOOK) is not direct, (
                 "the check before a write starts python at once where it can"
             )
@@ -140,16 +155,14 @@ def test_every_wired_script_is_there_and_a_missing_one_denies_nothing(bundled: P
 @pytest.mark.parametrize(
     "left", [(), (bundle.HOOK,), (bundle.HOOK, bundle.ENTRY)], ids=lambda names: f"{len(names)} left"
 )
-@pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
-def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, local: bool, left: tuple[str, ...]):
+def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, kept: Path, left: tuple[str, ...]):
     """No status of a shell or of Python reaches the client as a denial, even if files are missing."""
-    whole, root = tmp_path / "whole", tmp_path / "rest"
-    bundle.write(whole, local)
+    root = tmp_path / "rest"
     for name in left:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(whole / name, root / name)
+        shutil.copy(kept / name, root / name)
     for runtime in RUNTIMES:
-        for event, command in commands(whole, runtime).items():
+        for event, command in commands(kept, runtime).items():
             if event.startswith(("PreToolUse", "PostToolUse")):
                 env = {**os.environ, ROOTS.get(runtime, "CLAUDE_PLUGIN_ROOT"): str(root)}
                 done = subprocess.run(
@@ -158,22 +171,21 @@ def test_a_call_passes_in_silence_where_the_plugin_has_gone(tmp_path: Path, loca
                 assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), (runtime, event, done)
 
 
-def test_no_links_and_nothing_but_files(bundled: Path):
-    for path in bundled.rglob("*"):
+def test_no_links_and_nothing_but_files(kept: Path):
+    for path in kept.rglob("*"):
         assert not path.is_symlink() and (path.is_file() or path.is_dir()), path
-    assert not [path for path in bundled.rglob("*") if path.name.endswith(".tmp")]
+    assert not [path for path in kept.rglob("*") if path.name.endswith(".tmp")]
 
 
-def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_path: Path):
-    folder = tmp_path / "portable"
-    bundle.write(folder)
+def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(bundles: dict[bool, Path]):
+    folder = bundles[False]
     for runtime in RUNTIMES:
         assert all("/bin/sh" in command and " -E " not in command for command in commands(folder, runtime).values())
         launcher, *words = server(folder, runtime)["args"]
         assert (server(folder, runtime)["command"], words) == ("/bin/sh", ["serve"]) and launcher.endswith(
             bundle.COORDINATOR
         )
-    mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(tmp_path), os.path.expanduser("~")]
+    mine = [str(CHECKOUT), sys.executable, os.path.realpath(sys.executable), str(folder), os.path.expanduser("~")]
     mine += ["/home/", "/Users/", "/root/"]
     # An ordinary word, as the sources use it themselves, may be a prefix (/usr) or a machine's or a person's name.
     sources = b"".join(
@@ -187,9 +199,8 @@ def test_the_portable_one_starts_everything_by_name_and_knows_no_machine(tmp_pat
     assert not list(folder.rglob("__pycache__"))
 
 
-def test_the_local_one_names_real_paths(tmp_path: Path):
-    folder = tmp_path / "local"
-    bundle.write(folder, local=True)
+def test_the_local_one_names_real_paths(bundles: dict[bool, Path]):
+    folder = bundles[True]
     record = read_record(folder)
     real = record["python"]
     assert os.path.isabs(real) and os.access(real, os.X_OK) and os.path.realpath(real) == real
@@ -206,11 +217,10 @@ def test_the_local_one_names_real_paths(tmp_path: Path):
     assert all(compiled)
 
 
-def test_two_bundles_are_the_same_bytes(tmp_path: Path):
+def test_two_bundles_are_the_same_bytes(tmp_path: Path, bundles: dict[bool, Path]):
     """They differ only in the place of a local one, because the hooks that Codex copies name it."""
-    for local in (False, True):
-        left, right = tmp_path / f"l{local}", tmp_path / f"r{local}"
-        bundle.write(left, local)
+    for local, left in bundles.items():
+        right = tmp_path / f"{local}" / left.name  # with a blank, too: it is quoted
         bundle.write(right, local)
         names = {name: content.replace(bytes(right), bytes(left)) for name, content in tree(right).items()}
         assert tree(left) == names
@@ -227,11 +237,11 @@ def earlier_checks(folder: Path, runtime: str) -> list[str]:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @requirement("P-01")
-def test_hooks_run_from_it_without_the_checkout(ground: Ground, bundled: Path, runtime: str):
+def test_hooks_run_from_it_without_the_checkout(ground: Ground, kept: Path, runtime: str):
     session = ground.session("mine", "me", runtime=runtime)
     ground.lock(ground.session("peer", "peer"), "held.py", "because")
     moved = ground.folder / "moved"
-    shutil.copytree(bundled, moved, ignore=shutil.ignore_patterns("__pycache__"))  # as a client copies it
+    shutil.copytree(kept, moved, ignore=shutil.ignore_patterns("__pycache__"))  # as a client copies it
     tool, tool_input = CALLS[runtime]
     environment = {name: os.environ[name] for name in ("HOME", "PATH", "SWARM_STATE_DIR")}
     environment.update({"SWARM_DB_PATH": ground.database, "PYTHONDONTWRITEBYTECODE": "1"})

@@ -20,6 +20,7 @@ from swarm_hook_core import faults, traces
 from swarm_mcp.doctor import enforcement, state_folder
 from swarm_mcp.installation import interpreter, marketplace_folder
 from swarm_mcp.runtimes import bundle, codex_plugin, runtime
+from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import put
 from swarm_mcp.store import schema
 
@@ -333,21 +334,26 @@ DENY_ALL = (
 )
 
 
+TAMPERED = [
+    "", "import sys; sys.exit(2)", "raise RuntimeError('broken hook')", "print('swarm lock blocked')",
+    DENY_ALL, DENY_ALL.replace('{"hookSpecificOutput"', '{"decision": "block", "hookSpecificOutput"'),
+    DENY_ALL.replace('"deny"', '"allow"'), "print('{\"hookSpecificOutput\": 5}')", "print('[1]')", "print('{}')",
+    "print('log line'); " + DENY_ALL, "import sys; sys.stdout.buffer.write(b'\\xff\\xfe')",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
-@pytest.mark.parametrize(
-    "tampered",
-    [
-        "", "import sys; sys.exit(2)", "raise RuntimeError('broken hook')", "print('swarm lock blocked')",
-        DENY_ALL, DENY_ALL.replace('{"hookSpecificOutput"', '{"decision": "block", "hookSpecificOutput"'),
-        DENY_ALL.replace('"deny"', '"allow"'), "print('{\"hookSpecificOutput\": 5}')", "print('[1]')", "print('{}')",
-        "print('log line'); " + DENY_ALL, "import sys; sys.stdout.buffer.write(b'\\xff\\xfe')",
-    ],
-)  # fmt: skip
-def test_a_tampered_hook_is_found_out(ground: Ground, fakes: Fakes, name: str, tampered: str):
-    fakes.claude() if name == "claude-code" else fakes.codex()
-    (marketplace_folder() / HOOK).write_text(tampered)
-    proof = checks(ground)[f"{name} enforcement"]
-    assert proof["status"] == "fail" and proof["mend"] == f"swarm-mcp install --client {name}", proof
+def test_a_tampered_hook_is_found_out(ground: Ground, fakes: Fakes, name: str):
+    root = fakes.claude() if name == "claude-code" else fakes.codex()
+    proofs = []
+    for tampered in TAMPERED:
+        (marketplace_folder() / HOOK).write_text(tampered)
+        proofs.append(enforcement.prove(runtime(name), Installed(root, f"integrations/{name}")))
+    assert [(proof.status, text) for proof, text in zip(proofs, TAMPERED) if proof.status != "fail"] == []
+    shown = checks(ground)[f"{name} enforcement"]
+    assert (
+        (shown["status"], shown["mend"]) == ("fail", proofs[-1].mend) == ("fail", f"swarm-mcp install --client {name}")
+    )
 
 
 def test_a_hook_that_is_not_there_is_found_out(ground: Ground, fakes: Fakes):

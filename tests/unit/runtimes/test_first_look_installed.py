@@ -31,14 +31,27 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Put a program with this contract and this behaviour into the installation."""
     path = tmp_path / "a folder" / "swarm_check"
     monkeypatch.setattr(installation, "FIRST_LOOK", str(path))
+    return lambda contract=CONTRACT, body=PASSES_ON: _put(path, contract, body)
 
-    def put(contract: object = CONTRACT, body: str = PASSES_ON) -> str:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f'#!/bin/sh\n[ "$1" = --contract ] && echo {contract} && exit\n{body}\n')
-        path.chmod(0o755)
-        return str(path)
 
-    return put
+def _put(path: Path, contract: object, body: str) -> str:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/sh\n[ "$1" = --contract ] && echo {contract} && exit\n{body}\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A local bundle, and where its hooks look for their program, with nothing there."""
+    folder = tmp_path_factory.mktemp("installed").resolve()
+    path = folder / "a folder" / "swarm_check"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(installation, "FIRST_LOOK", str(path))
+        _put(path, CONTRACT, PASSES_ON)
+        bundle.write(folder / "bundle", local=True)
+    path.unlink()
+    return folder / "bundle", path
 
 
 def checks(tmp_path: Path) -> dict[str, str]:
@@ -103,20 +116,20 @@ def test_the_program_has_the_number_of_the_core() -> None:
 
 @pytest.mark.parametrize("fault", ["gone", "empty", "not executable", "another contract"])
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_program_that_cannot_serve_is_passed_over(tmp_path: Path, program, client: str, fault: str) -> None:
+def test_a_program_that_cannot_serve_is_passed_over(installed: tuple[Path, Path], client: str, fault: str) -> None:
     """The hook's command runs the check that it ran before there was a program."""
-    path = program(body="exit 0")
-    folder = tmp_path / "bundle"
-    bundle.write(folder, local=True)
-    os.remove(path)
+    folder, path = installed
     if fault == "empty":
-        Path(path).touch(0o755)
+        path.touch(0o755)
     elif fault == "not executable":
-        program(body="exit 0")
-        os.chmod(path, 0o644)
+        _put(path, CONTRACT, "exit 0")
+        path.chmod(0o644)
     elif fault == "another contract":
-        program(CONTRACT + 1, '[ "$1" = 7 ] || { shift 2; exec "$@"; }')
-    proof = enforcement.prove(runtime(client), Installed(folder, f"integrations/{client}"))
+        _put(path, CONTRACT + 1, '[ "$1" = 7 ] || { shift 2; exec "$@"; }')
+    try:
+        proof = enforcement.prove(runtime(client), Installed(folder, f"integrations/{client}"))
+    finally:
+        path.unlink(missing_ok=True)
     assert proof.status == "ok", proof
 
 
@@ -146,25 +159,25 @@ UNUSABLE = {
 @pytest.mark.parametrize("is_noted", [False, True])
 @pytest.mark.parametrize("fault", UNUSABLE)
 def test_a_program_that_cannot_be_executed_leaves_the_payload_to_the_check_in_silence(
-    tmp_path: Path, program, fault: str, is_noted: bool, shell: str
+    tmp_path: Path, installed: tuple[Path, Path], monkeypatch, fault: str, is_noted: bool, shell: str
 ) -> None:
     """As in a home that machines share. `is_noted`: a repository's own hook reads the path from a note."""
     if not shutil.which(shell):
         pytest.skip(f"no {shell}")
     ready_store()
-    path = Path(program())
-    folder, me, work = tmp_path / "bundle", new_session(), tmp_path / "work"
+    folder, path = installed
+    me, work = new_session(), tmp_path / "work"
     (work / ".git").mkdir(parents=True)
-    bundle.write(folder, local=True)
     hook = next(one for one in Installed(folder, "integrations/codex").commands() if one.event == "PreToolUse")
     shells = [shell, *["sh"] * (shell == "busybox")]
     words, environment = [*shells, "-c", hook.command], {**os.environ, **hook.environment}
     if is_noted:
+        monkeypatch.setattr(installation, "FIRST_LOOK", _put(path, CONTRACT, PASSES_ON))
         installation.leave_first_look()
+        path.unlink()
         Path(os.environ["SWARM_STATE_DIR"], "python").write_text(f"{sys.executable}\n")
         words = [*shells, str(HOOK), "codex", "pre_tool_use"]
     peer_locks(work, work / "locked")
-    path.unlink()
     try:
         UNUSABLE[fault](path)
         for name, is_denied in (("locked", True), ("free", False)):
@@ -174,6 +187,7 @@ def test_a_program_that_cannot_be_executed_leaves_the_payload_to_the_check_in_si
     finally:
         if os.path.ismount(path.parent):
             subprocess.run(["umount", str(path.parent)], check=True)
+        path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
 
 
 @pytest.mark.skipif(not PROGRAM, reason="no program: make test")

@@ -111,8 +111,8 @@ def test_install_says_who_says_otherwise(ground: Ground, monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("installing")
-def test_what_cannot_be_switched_on_keeps_all_from_being_installed(ground: Ground, monkeypatch) -> None:
-    monkeypatch.setattr(verb, "write_bundle", lambda *args, **options: pytest.fail("it was installed"))
+def test_what_cannot_be_switched_on_keeps_all_from_being_installed(ground: Ground, failing) -> None:
+    failing(verb, "write_bundle", pytest.fail.Exception("it was installed"))
     assert ground.swarm("install", "--kernel", "--no-kernel").code == 2
     os.makedirs(os.path.dirname(config_path()))
     Path(config_path()).write_text("{")
@@ -132,8 +132,8 @@ def test_a_dry_run_changes_nothing(ground: Ground) -> None:
 
 
 @pytest.mark.usefixtures("bin_folder")
-def test_while_it_is_off_nothing_is_tried_and_the_switch_is_named(ground: Ground, monkeypatch) -> None:
-    monkeypatch.setattr(probe, "again", lambda: pytest.fail("it was tried"))
+def test_while_it_is_off_nothing_is_tried_and_the_switch_is_named(ground: Ground, failing) -> None:
+    failing(probe, "again", pytest.fail.Exception("it was tried"))
     finding = found("claude-code")
     assert (finding.status, finding.mend) == ("info", "swarm-mcp install --kernel") and "off" in finding.message
 

@@ -44,8 +44,14 @@ def test_the_page_is_the_rows() -> None:
     assert PAGE.read_text() == rows.page(), "run: make matrix"
 
 
-def test_what_was_new_in_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def own_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rows yet."""
     monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+
+
+@pytest.mark.usefixtures("own_rows")
+def test_what_was_new_in_a_release() -> None:
     first = {"one": {"edit": "held", "compact": "not there: no terminal"}}
     rows.put("codex", "1.0", first)
     assert rows.differences("codex") == []
@@ -56,8 +62,8 @@ def test_what_was_new_in_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert shown.split("|")[3:5] == ["one", "**✗**"]
 
 
-def test_an_older_release_that_is_played_later_is_not_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+@pytest.mark.usefixtures("own_rows")
+def test_an_older_release_that_is_played_later_is_not_the_last() -> None:
     for release in ("1.10.0", "1.9.1", "1.10.0-beta.2"):
         rows.put("codex", release, {"one": {"edit": "held"}})
     assert [row.release for row in rows.read()] == ["1.9.1", "1.10.0", "1.10.0-beta.2"]
@@ -65,8 +71,8 @@ def test_an_older_release_that_is_played_later_is_not_the_last(tmp_path: Path, m
     assert rows.verified("codex").version == "1.10.0-beta.2"
 
 
-def test_a_declaration_says_what_was_new_in_lines_that_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+@pytest.mark.usefixtures("own_rows")
+def test_a_declaration_says_what_was_new_in_lines_that_fit(tmp_path: Path) -> None:
     declared = tmp_path / "swarm_mcp" / "runtimes" / "codex.py"
     declared.parent.mkdir(parents=True)
     declared.write_text('        verified=Verified("0.9", "2026-01-01"),\n')
@@ -80,10 +86,8 @@ def test_a_declaration_says_what_was_new_in_lines_that_fit(tmp_path: Path, monke
     assert names["verified"] == rows.verified("codex") and names["verified"].changed
 
 
-def test_a_release_that_is_played_again_keeps_its_other_outcomes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rows, "ROWS", tmp_path / "rows.json")
+@pytest.mark.usefixtures("own_rows")
+def test_a_release_that_is_played_again_keeps_its_other_outcomes() -> None:
     rows.put("codex", "1.0", {"one": {"edit": "held", "kill": "held"}})
     rows.put("codex", "1.0", {"one": {"edit": "writes"}})
     (row,) = rows.read()

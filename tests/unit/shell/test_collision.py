@@ -129,13 +129,13 @@ def test_the_project_s_own_code_is_watched_without_a_word(ground: Ground, repo: 
     assert verdict.denial is None and verdict.notice == "" and len(verdict.watched) == 1
 
 
-def test_git_is_asked_only_beside_locks(ground: Ground, repo: Path, monkeypatch) -> None:
+def test_git_is_asked_only_beside_locks(ground: Ground, repo: Path, failing) -> None:
     from swarm_hook_core.shell.programs.git import touched_files
 
     call = effects(GitCall(str(repo), ["checkout", "--", "src/a.py"], "git checkout -- src/a.py"))
     denial = Scene(ground, repo, "src/a.py").judged(call).denial
     assert denial.path == str(repo / "src/a.py")
-    monkeypatch.setattr(touched_files, "touched", lambda *_: pytest.fail("nothing is locked there"))
+    failing(touched_files, "touched", pytest.fail.Exception("nothing is locked there"))
     other = repo.parent / "other"
     subprocess.run(["git", "init", "-q", str(other)], check=True)
     call = effects(GitCall(str(other), ["reset", "--hard"], "git reset --hard"))

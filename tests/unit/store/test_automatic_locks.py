@@ -309,7 +309,7 @@ def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
 
 
 def test_a_claim_made_while_a_free_file_is_taken_by_force_is_taken_too(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: Place, monkeypatch: pytest.MonkeyPatch, limits
 ) -> None:
     """Else the session with the passed write, and the thief, would both have it."""
     through, made = locks.grants.grant, list[claims.Claim]()
@@ -321,7 +321,7 @@ def test_a_claim_made_while_a_free_file_is_taken_by_force_is_taken_too(
         return found
 
     monkeypatch.setattr(locks.grants, "grant", granting)
-    monkeypatch.setattr(automatic_locks, "YIELD_SECONDS", 0)
+    limits(automatic_locks, YIELD_SECONDS=0)
     done = place.store.transfers.steal(place.bob, place.file, "it hangs", force=True)
     assert [row.instance_id for row in done["taken"]] == [place.ann.id]
     assert place.locks() == [("bob", None)] and claims.standing() == []

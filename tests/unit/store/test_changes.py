@@ -35,10 +35,8 @@ def changes(request: pytest.FixtureRequest, ground: Ground):
 
 
 @pytest.mark.skipif(not WATCHED, reason="here nothing tells of writes, and looks are counted by time")
-def test_each_commit_by_another_process_wakes_without_a_look_at_the_clock(
-    ground: Ground, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(store_changes, "REST_SECONDS", 3600.0)
+def test_each_commit_by_another_process_wakes_without_a_look_at_the_clock(ground: Ground, limits) -> None:
+    limits(store_changes, REST_SECONDS=3600.0)
     me = ground.session("me")
     with Changes(ground.database) as changes:
         for number in range(5):
@@ -181,12 +179,9 @@ def test_nothing_is_left_open(ground: Ground) -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def test_where_the_system_gives_no_more_watches(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_path: str) -> FileEvents:
-        raise OSError(24, "inotify_init1")
-
+def test_where_the_system_gives_no_more_watches(ground: Ground, failing) -> None:
     for kind in ("Inotify", "Kqueue"):
-        monkeypatch.setattr(f"swarm_mcp.store.changes.{kind}", refuse)
+        failing(store_changes, kind, OSError(24, "inotify_init1"))
     ground.store().close()
     with Changes(ground.database) as changes:
         assert changes._events.rest == POLL_SECONDS

@@ -219,10 +219,10 @@ def test_nobody_waits_for_a_git_that_takes_long(sides, machines, monkeypatch, li
     wait_for(lambda: (both(machines), files(machines[0]))[1] == {"sandbox": ["b.py"]})
 
 
-def test_where_the_journals_cannot_be_looked_at_the_agent_goes_on(sides, machines, monkeypatch):
+def test_where_the_journals_cannot_be_looked_at_the_agent_goes_on(sides, machines, failing):
     _, sandbox = sides
     sandbox.write(sandbox.session("two"), "b.py")
-    monkeypatch.setattr(subject.Traces, "_asked", lambda self: 1 // 0)
+    failing(subject.Traces, "_asked", ZeroDivisionError)
     both(machines)
     assert files(machines[0]) == {} and [one["hook"] for one in recorded_faults()] == ["traces"]
 
