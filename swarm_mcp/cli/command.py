@@ -12,6 +12,7 @@ import sys
 import time
 
 from swarm_hook_core.state import state_dir, write_private
+from swarm_mcp import __version__
 from swarm_mcp.cli.arguments import parse, unknown
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
 from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, is_verb, other_words, verb_named, words_of
@@ -126,7 +127,6 @@ def _as_typed(name: str) -> str:
 
 def _version() -> int:
     from swarm_hook_core.coordinator import WORD
-    from swarm_mcp import __version__
 
     say(" ".join(filter(None, ("swarm-mcp", __version__, os.environ.get(WORD, "")))))
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
+from swarm_mcp.cli.reader import Reader
 from swarm_mcp.domain.lock import Waiter
 from swarm_mcp.locking.acquisition import Taken, acquire
 
@@ -22,7 +23,6 @@ def acquire_shown(args: Arguments, store: Store, instance: Session, wanted: Lock
     if not seconds:
         return acquire(store, instance, wanted, seconds)
     from swarm_mcp.cli.progress import Progress
-    from swarm_mcp.cli.reader import Reader
 
     reader = Reader(args, store, token(instance.label or "", "identity"))
     with Progress(args.json, aside) as progress:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 from itertools import takewhile
 
+from swarm_hook_core.environment import identity
+from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.naming import LONGEST_WORDS, holder_name
 from swarm_hook_core.paths import git_root
+from swarm_hook_core.process import start_time
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.views import seconds_since
@@ -16,6 +19,7 @@ from swarm_mcp.cli.reader import said_path
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
+from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.acquisition import refused_answer, requested
 from swarm_mcp.sessions.acting import find_acting_session, surrounding_session
 from swarm_mcp.store import Store
@@ -95,9 +99,6 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
 
     Outside of a session it is a new session without an agent, named after the command `argv`. The caller removes it.
     """
-    from swarm_hook_core.lookup import process_holders
-    from swarm_hook_core.process import start_time
-
     pid, started = os.getpid(), start_time(os.getpid())
     session: Session | None
     if args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip():
@@ -106,8 +107,6 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
         session = surrounding_session(store)
     if session:
         return session, process_holders.agent_of(pid, started, store.here)
-    from swarm_hook_core.environment import identity
-    from swarm_mcp.folders import current_scope, here
     from swarm_mcp.store.sessions import Registration
 
     labels = [clause("identity:{}", identity("MCP")), *_words(argv), f"origin:hold pid:{pid}"]

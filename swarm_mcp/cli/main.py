@@ -6,6 +6,8 @@ import gc
 import os
 import sys
 
+from swarm_mcp import __version__
+
 COMMANDS_GARBAGE = 50_000  # objects, before they are looked through: a command has ended by then
 
 
@@ -32,7 +34,6 @@ def main(argv: list[str] | None = None) -> int:
 def _said_version() -> bool:
     """Print the version, with few modules loaded; return False if `run` has to do it instead."""
     from swarm_hook_core.coordinator import WORD
-    from swarm_mcp import __version__
 
     if os.environ.get(WORD) or sys.stdout is None:
         return False

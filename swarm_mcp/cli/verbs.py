@@ -8,6 +8,7 @@ The packages list their verbs; see ``contributions``.
 from __future__ import annotations
 
 from swarm_mcp import contributions
+from swarm_mcp.cli import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def declared(name: str) -> tuple[str, str]:
     Both are read from the module's source: importing every verb would take long.
     """
     from importlib.util import find_spec
-
-    from swarm_mcp.cli import arguments
 
     module = contributions.module_of(name)
     spec = find_spec(module)

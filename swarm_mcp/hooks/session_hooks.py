@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_hook_core.process import runs_app_server
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import mark_of, name_of, state_dir
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.store import Store
 
@@ -157,8 +159,6 @@ def find_terminal(store: Store, request: Registration, anew: bool) -> None:
     """Ask for the terminal of this session: in a client's background server the environment is that of the first
     terminal.
     """
-    from swarm_hook_core.process import runs_app_server
-
     pid = request.client[0]
     if not pid or not runs_app_server(pid):
         return
@@ -169,8 +169,6 @@ def find_terminal(store: Store, request: Registration, anew: bool) -> None:
         request.terminal = store.instances.terminal_of(request.runtime, request.session_id)
     if request.terminal[0]:
         return
-    from swarm_mcp.runtimes import NAMES, runtime  # not every session's start is to pay for it
-
     known = request.runtime in NAMES
     terminal = None
     if known:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.errors import UsageError
+from swarm_mcp.folders import plugin_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ def hook_config(name: str) -> RuntimeConfig:
         _known(name)
         # `importlib.machinery` offers the same, at the cost of its imports
         from _frozen_importlib_external import SourceFileLoader
-
-        from swarm_mcp.folders import plugin_folder
 
         found: dict[str, Any] = {"__name__": "runtime"}
         path = f"{plugin_folder()}/integrations/{name}/runtime.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from itertools import islice
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
@@ -11,6 +12,7 @@ from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.answers.views import known_shortly, name_of
 from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import DETACHED, REMOTE, Session
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
@@ -151,7 +153,6 @@ def lock_holder(store: Store, args: Given) -> Session:
         raise UsageError("--detach wants --ttl SECONDS: without a process only a lease ends the lock")
     if args.value("--as") or args.value("--agent"):
         raise UsageError("--detach is for nobody's session: leave out --as and --agent")
-    from swarm_mcp.domain.record import new_id
     from swarm_mcp.store.sessions import Registration
 
     who, me = identity("MCP"), agent_session_around(store)
@@ -185,8 +186,6 @@ def is_unattended(store: Store, instance: Session) -> bool:
 
 def _at_terminal() -> bool:
     """Return True if a person types here, or if the environment is declared as trusted as one."""
-    import sys
-
     if is_marked():
         return False
     if is_on("SWARM_MCP_ALLOW_SPAWN"):

@@ -12,6 +12,7 @@ import os
 import time
 
 from swarm_hook_core.lookup.sqlite import SPELLED
+from swarm_hook_core.traces import traces_dir
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import (
@@ -129,8 +130,6 @@ def _some(db: Database) -> bool:
 
 def _drop_old_journals(tx: Transaction) -> None:
     """Remove the journals of sessions that have gone (``swarm_hook_core.traces``), and old words of prompts."""
-    from swarm_hook_core.traces import traces_dir
-
     if not os.path.isdir(traces_dir()):
         return
     from swarm_hook_core import prompts

@@ -20,6 +20,7 @@ from swarm_hook_core.state import (
     refuse_link,
     store_path,
 )
+from swarm_mcp import contributions
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
@@ -425,8 +426,6 @@ class Turn:
             for action in after:
                 action()
             if database.tells and changed and database.shares_locks():
-                from swarm_mcp import contributions
-
                 contributions.tell_committed(database, changed)
 
 

@@ -7,6 +7,7 @@ file has no holder and no waiter.
 
 from __future__ import annotations
 
+from swarm_hook_core import repeated_denials
 from swarm_hook_core.lookup import ASKED, REQUESTS
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.paths import key_of
@@ -77,8 +78,6 @@ def is_known(tx: Transaction, instance: Session, lock: Lock | Waiter, path: str,
 
 def count(tx: Transaction, instance: Session, lock: Lock | Waiter) -> None:
     """A refusal that `is_known` is no second event, but counts."""
-    from swarm_hook_core import repeated_denials
-
     repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
 
 

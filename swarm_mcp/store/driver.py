@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_hook_core.lookup.glance import sqlite_driver, without_functools
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -23,8 +25,6 @@ def load() -> Any:
     loaded = sys.modules.get("pysqlite3._sqlite3") or _bundled()
     if loaded is not None:
         return loaded
-    from swarm_hook_core.lookup.glance import sqlite_driver
-
     return sqlite_driver()
 
 
@@ -43,8 +43,6 @@ def wal_is_safe(release: tuple[int, int, int]) -> bool:
 
 def _bundled() -> Any:
     """Return pysqlite3's C module without its Python layer, whose imports cost 5 ms on every command."""
-    from swarm_hook_core.lookup.glance import without_functools
-
     for folder in sys.path:
         package = os.path.join(folder, "pysqlite3")
         if os.path.isfile(os.path.join(package, "__init__.py")):

@@ -13,6 +13,7 @@ import os
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.labels import token
 from swarm_hook_core.process import gone, start_time
+from swarm_mcp import contributions
 from swarm_mcp.domain.message import Message, length, task_mark
 from swarm_mcp.store import cursors, session_table
 from swarm_mcp.store.naming import known_as, may_meet
@@ -273,8 +274,6 @@ def _insert(
 
 def _is_sent_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
     """Return True if a package has taken a message whose recipient works on another machine, to have it posted."""
-    from swarm_mcp import contributions
-
     return bool(contributions.react_to_row(contributions.MESSAGE_ADDED, tx, sender, recipient, content, told, file))
 
 

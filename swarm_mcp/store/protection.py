@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_mcp.domain.session import REMOTE
-from swarm_mcp.store import session_table
+from swarm_mcp.store import notices, session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ def lowered(tx: Transaction, scope: str, actor: str | None, what: str, words: st
 
     `actor` is the session behind it; None for a person, or if it is not known.
     """
-    from swarm_mcp.store import notices
-
     tx.add_event(scope, LOWERED, actor, what, {"deed": words})
     for row in session_table.in_scope(tx, scope):
         if row.id != actor and row.runtime != REMOTE and row.last_seen is not None:

@@ -8,6 +8,8 @@ and indexes; other implementations ignore them.
 from __future__ import annotations
 
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
+from swarm_mcp import contributions
+from swarm_mcp.store.driver import load, version, wal_is_safe
 from swarm_mcp.store.schema_version import OUR_VERSION, is_current
 
 TYPE_CHECKING = False
@@ -204,8 +206,6 @@ def create(connection: Any, driver: Any) -> None:
 
 
 def _set_journal(connection: Any, driver: Any) -> None:
-    from swarm_mcp.store.driver import version, wal_is_safe
-
     if wal_is_safe(version(driver)):
         wanted = "WAL"
     else:
@@ -283,15 +283,11 @@ def _build(database: Any) -> None:
 
 def all_tables() -> dict[str, str]:
     """Return the tables of all packages: name -> columns."""
-    from swarm_mcp import contributions
-
     return {**TABLES, **contributions.table("TABLES")}
 
 
 def all_indexes() -> dict[str, str]:
     """Return the indexes of all packages, but unique ones: name -> table and columns."""
-    from swarm_mcp import contributions
-
     return {**INDEXES, **contributions.table("INDEXES")}
 
 
@@ -315,8 +311,6 @@ def differences(database: Any) -> list[str]:
 def _in_memory() -> Any:
     """Return an empty database, by sqlite-utils and the SQLite that serves the store."""
     from sqlite_utils import Database
-
-    from swarm_mcp.store.driver import load
 
     return Database(load().connect(":memory:", isolation_level=None), execute_plugins=False)
 

@@ -135,40 +135,13 @@ else:
 
             return in_transaction
 
-    for _name in (
-        "activity",
-        "breaches",
-        "cleanup",
-        "denials",
-        "known_values",
-        "leases",
-        "lock_endings",
-        "lock_finder",
-        "lock_listing",
-        "lock_queue",
-        "lock_rows",
-        "lock_waiting",
-        "locks",
-        "messages",
-        "notices",
-        "protection",
-        "reactions",
-        "runs",
-        "sending",
-        "session_life",
-        "session_table",
-        "sessions",
-        "spawn_locks",
-        "storms",
-        "task_claims",
-        "task_reading",
-        "task_requests",
-        "tasks",
-        "transfers",
-        "user_interface",
-        "values",
-        "worktree_locks",
-    ):
+    _MODULES = """
+        activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
+        lock_rows lock_waiting locks messages notices protection reactions runs sending session_life session_table
+        sessions spawn_locks storms task_claims task_reading task_requests tasks transfers user_interface
+        values worktree_locks
+    """
+    for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
 
 

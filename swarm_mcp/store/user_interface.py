@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 
 from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.process import runs_app_server
 from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
@@ -52,8 +53,6 @@ def republish(db: Database, row: Session, environment: Mapping[str, str], client
     `client_pid` is the client with that environment: a client's shared background server has the environment of the
     terminal that happened to start it, which says nothing about this session.
     """
-    from swarm_hook_core.process import runs_app_server
-
     pane = pane_in(environment)
     if pane and not (client_pid and runs_app_server(client_pid)):
         with db.writing() as tx:

@@ -9,7 +9,8 @@ store_rows    locks, places and sessions of other machines in the store; ``store
 outbox        messages to sessions of other machines, which wait in the store to be posted
 comparison    the difference between this machine and the server
 following     one repository: apply the log, post changes, have locks confirmed
-agent         the team agent, with one thread for each server; ``agent_client`` asks it
+talk          the talk with one server, in three threads
+agent         the team agent: it answers verbs (``agent_client``), and keeps a talk with each server
 contributes   all that the other packages take from this one; none of them imports it
 
 Only the team agent and the `team` verbs open connections; hooks and ordinary verbs read the local store, and ask the

@@ -1,9 +1,8 @@
 """The team agent: the one process of this machine that speaks to the team's servers.
 
 It is elected by a lock on a file in the state folder and started on demand (``agent_client``). It ends once no clone
-here takes part any more, or no session has worked in one for a while. For each server, one thread follows the log and
-posts (`_Talk`), one waits for changes, and one for grants to settle. All its knowledge comes from the store and the
-servers: it may be killed at any moment, and the next agent goes on.
+here takes part any more, or no session has worked in one for a while. Each server in use has a ``talk``. All its
+knowledge comes from the store and the servers: it may be killed at any moment, and the next agent goes on.
 """
 
 from __future__ import annotations
@@ -16,43 +15,27 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
 
 from swarm_hook_core import __version__, clock, faults
 from swarm_hook_core.state import make_private, open_private
-from swarm_mcp.domain.message import of_task
-from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client, traces
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
-from swarm_mcp.team.following import BEAT_SECONDS, DUE, Following
 from swarm_mcp.team.memberships import machine, memberships, team_folder
 from swarm_mcp.team.parts import TeamRows
-from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
-from swarm_mcp.workspace.panes import deliver
+from swarm_mcp.team.talk import LOOK_SECONDS, MOST_SECONDS, Talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from swarm_mcp.team.documents import Wake
 
 IDLE_SECONDS = 300.0  # seconds without any session of this machine in a joined clone
-LOOK_SECONDS = 5.0  # seconds between two searches for joined clones, without a notification
-RETRY_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0)  # after the first, second... try at a server that is not reached
-REFUSED_SECONDS = 30.0  # until a server that lets us not in is asked again
-LISTEN_SECONDS = 20.0
 LEAVE_SECONDS = 5.0  # seconds for a running request to a server, once a clone has left
-SETTLE_SECONDS = 1.0  # seconds of one question about settled grants
-MACHINES_SECONDS = 5.0  # seconds between two lists of machines, while a viewer is present
-LOOKED_SECONDS = 30.0  # seconds after its last query during which a viewer counts as present
 FIRST_LOOK_SECONDS = 0.5  # that the first question waits for it
 ELECTION_SECONDS = 3.0  # while another agent may be just ending
 LONGEST_LINE = 1024 * 1024
-MOST_SECONDS = 60.0
-MOST_SHOWN = 20  # documents that the server does not take
 
 
 def run() -> int:
@@ -105,8 +88,8 @@ class Agent:
         self._connect = connect
         self._idle_seconds = idle_seconds
         self._machine = machine()
-        self._talks: dict[str, _Talk] = {}
-        self._ending: list[_Talk] = []  # talks with servers out of use, to be notified
+        self._talks: dict[str, Talk] = {}
+        self._ending: list[Talk] = []  # talks with servers out of use, to be notified
         self._begun = self._busy = clock.now()
         self._stopped = False
         self._wake_read, self._wake_write = os.pipe()
@@ -176,7 +159,7 @@ class Agent:
             talk.leave()
         for server, parts in wanted.items():
             if server not in self._talks:
-                self._talks[server] = _Talk(server, self._machine, self._connect)
+                self._talks[server] = Talk(server, self._machine, self._connect)
             self._talks[server].set_parts(parts)
         trees = {top: name for parts in wanted.values() for name, tops in parts.items() for top in tops}
         try:
@@ -270,358 +253,6 @@ def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
         TeamRows(store).set_trees(trees)
     traces.leave(gone, trees)
     return bool(gone)
-
-
-class _Request:
-    """One request to confirm locks or documents, and its answer once `done`."""
-
-    def __init__(self, locks: list[str], documents: list[tuple[str, str]], until: float):
-        self.locks, self.documents, self.until = locks, documents, until
-        self.answer: dict[str, Any] | None = None
-        self.version: dict[str, int] = {}  # repository -> version that must settle
-        self.is_to_settle = False  # True if there was such a version
-        self.done = threading.Event()
-        self.settled = threading.Event()
-
-
-class _Talk:
-    """The conversation between this machine and one server, in threads of its own."""
-
-    def __init__(self, server: str, name: str, connect: Callable[[str, str], Any]):
-        self.server = server
-        self._machine = name
-        self._connect = connect
-        self._line: Any = None
-        self._parts: dict[str, list[str]] = {}
-        self._taken: dict[str, list[str]] | None = None  # those that are followed
-        self._followed: dict[str, Following] = {}
-        self._changed = threading.Condition()
-        self._requests: deque[_Request] = deque()
-        self._unsettled: list[_Request] = []
-        self._poked = self._stopped = self._is_left = False
-        self._hinted: set[str] = set()
-        self._looked_on = -LOOKED_SECONDS  # time of the last request for machines
-        self._state, self._error, self._failures, self._again_at = "joining", "", 0, 0.0
-        self._threads = [
-            threading.Thread(target=target, daemon=True, name=f"team {target.__name__.strip('_')}")
-            for target in (self._follow, self._listen, self._settle)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    # ------------------------------------------------------- from other threads
-
-    def set_parts(self, parts: dict[str, list[str]]) -> None:
-        """Follow these repositories, in these work trees of this machine."""
-        with self._changed:
-            if parts != self._parts:
-                self._parts = parts
-                self._poked = True
-                self._changed.notify_all()
-
-    def await_parts(self, seconds: float) -> None:
-        """Wait until only those are followed that `set_parts` has named."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._taken is self._parts or self._stopped, seconds)
-
-    def poke(self) -> None:
-        with self._changed:
-            self._poked = True
-            self._changed.notify_all()
-
-    def stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-
-    def leave(self) -> None:
-        """Stop, and tell the server that this machine takes part no longer."""
-        self._is_left = True
-        self.stop()
-
-    def join(self, seconds: float) -> None:
-        self._threads[0].join(seconds)
-
-    def confirm(
-        self, locks: list[str], documents: list[tuple[str, str]], seconds: float, settle: float
-    ) -> dict[str, Any]:
-        """Have these locks granted, or documents taken, within `seconds`; then wait for `settle` until that counts."""
-        request = _Request(locks, documents, clock.now() + seconds)
-        with self._changed:
-            self._requests.append(request)
-            self._changed.notify_all()
-        if not request.done.wait(seconds) or request.answer is None:
-            error = self._error or "the team's server does not answer"
-            return {"answer": agent_client.UNREACHABLE, "error": error}
-        if request.is_to_settle and request.settled.wait(settle):
-            request.answer["settled"] = True
-        return request.answer
-
-    def look_at_machines(self, seconds: float) -> None:
-        """Note that a viewer is present, so that machines are listed. Without a list yet, wait `seconds` for it."""
-        with self._changed:
-            self._looked_on = clock.now()
-            if self._is_to_look() and not self._failures:
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self._stopped or self._failures or not self._is_to_look(), seconds)
-
-    def status(self) -> dict[str, Any]:
-        repositories = []
-        for name, one in list(self._followed.items()):
-            facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
-            facts.update(sessions=one.sessions, settled=one.settled, beaten=one.beaten, machines=one.machines)
-            if one.looked is None:
-                looked = None
-            else:
-                looked = clock.now() - one.looked
-            facts.update(looked=looked, round_trip=one.round_trip)
-            refused = [[*ref, why] for ref, (_, why) in list(one.replica.documents.refused.items())]
-            repositories.append({**facts, "shares": one.shares, "not_shared": refused[:MOST_SHOWN]})
-        return {"server": self.server, "state": self._state, "error": self._error, "repositories": repositories}
-
-    # ---------------------------------------------------------------- following
-
-    def _follow(self) -> None:
-        try:
-            with Store(tells=False) as store:
-                while not self._stopped:
-                    self._wait()
-                    if not self._stopped:
-                        self._step(store)
-                self._end(store)
-        except Exception as error:  # a bug here must be seen, and must not keep up verbs for ever
-            self._fail("failed", error)
-            faults.record("team", "agent", faults.describe(error))
-            os._exit(1)
-
-    def _wait(self) -> None:
-        """Wait for a request, a change at the server, or the next heartbeat."""
-        with self._changed:
-            now = clock.now()
-            beats = [one.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
-            if self._failures:
-                due = self._again_at
-            else:
-                due = min(beats)
-            called = self._poked or self._hinted or self._is_to_look()
-            if not (self._requests or self._stopped or (called and not self._failures)):
-                self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))
-
-    def _step(self, store: Store) -> None:
-        with self._changed:
-            requests, poked, hinted = list(self._requests), self._poked, self._hinted
-            self._requests.clear()
-            self._poked, self._hinted = False, set()
-        try:
-            if self._line is None:
-                self._line = self._connect(self.server, self._machine)
-            self._take_part(store)
-            for request in requests:
-                (self._grant if request.locks else self._take)(request)
-            if self._failures and not requests and clock.now() < self._again_at:
-                return
-            now = clock.now()
-            for name, one in self._followed.items():
-                is_due = now - one.beaten >= BEAT_SECONDS * DUE
-                one.follow(poked, beat=is_due or name in hinted or not one.is_greeted)
-            self._wake_up()
-            if self._is_to_look():
-                for one in self._followed.values():
-                    one.look_at_machines()
-                with self._changed:
-                    self._changed.notify_all()
-            self._state, self._error, self._failures = "following", "", 0
-        except (TeamUnreachable, TeamRefused) as error:
-            self._lose(error)
-            self._give_up(requests)
-        except SwarmError as error:  # the store is busy, or not there
-            self._fail("the store cannot be used", error)
-            self._give_up(requests)
-            faults.record_hourly("team", "agent", str(error))
-
-    def _wake_up(self) -> None:
-        """Wake sessions in their panes, as other machines have asked. This may take a while."""
-        for one in self._followed.values():
-            wakes, one.replica.documents.wakes = one.replica.documents.wakes, []
-            if wakes:
-                threading.Thread(target=_wake, args=(wakes,), daemon=True).start()
-
-    def _is_to_look(self) -> bool:
-        """Return True if a viewer is present and the list of machines is old."""
-        now = clock.now()
-        if now - self._looked_on >= LOOKED_SECONDS:
-            return False
-        looked = [one.looked for one in list(self._followed.values()) if one.is_greeted]
-        return any(at is None or now - at >= MACHINES_SECONDS for at in looked)
-
-    def _take_part(self, store: Store) -> None:
-        """Follow the joined repositories, in their present work trees."""
-        parts = self._parts
-        for name in self._followed.keys() - parts.keys():
-            gone = self._followed.pop(name)
-            try:
-                if gone.is_greeted:
-                    self._line.part(name)
-            except TeamUnreachable:
-                continue  # it finds out by itself
-        for name, tops in parts.items():
-            known = self._followed.get(name)
-            if known is not None and known.replica.tops == sorted(tops):
-                continue
-            if known is not None:  # the new work tree needs all that there is
-                with TeamRows(store).writing():
-                    known.replica.forget()
-            self._followed[name] = Following(store, self._line, Replica(store, name, self._machine, tops))
-        with self._changed:
-            self._taken = parts
-            self._changed.notify_all()
-
-    def _grant(self, request: _Request) -> None:
-        """Answer a request: of all repositories that its locks are in, one that refuses refuses all."""
-        found: dict[str, Any] = {"answer": agent_client.LOCAL}
-        for name, one in self._followed.items():
-            answer, version = one.confirm(request.locks, request.until)
-            told: dict[str, Any] = {**answer}
-            if told["answer"] == agent_client.LOCAL:
-                continue
-            if version:
-                request.version[name] = version
-            if found["answer"] == agent_client.GRANTED and told["answer"] == agent_client.GRANTED:
-                told["fences"] = {**found["fences"], **told["fences"]}
-                told["settled"] = told["settled"] and found["settled"]
-            found = told
-            if told["answer"] != agent_client.GRANTED:
-                for other in self._followed.values():
-                    other.withdraw(request.locks)
-                request.version.clear()
-                break
-        request.answer = found
-        if request.version:
-            request.is_to_settle = True  # before the thread that settles empties that
-            with self._changed:
-                self._unsettled.append(request)
-                self._changed.notify_all()
-        request.done.set()
-
-    def _take(self, request: _Request) -> None:
-        """Answer a request about documents: each is of one repository at most."""
-        request.answer = {"answer": agent_client.LOCAL}
-        for one in self._followed.values():
-            if clock.now() >= request.until:
-                request.answer = {"answer": agent_client.UNREACHABLE, "error": "the team's server does not answer"}
-                break
-            answer = one.confirm_documents(request.documents, request.until)
-            if answer["answer"] != agent_client.LOCAL:
-                request.answer = {**answer}
-        request.done.set()
-
-    def _give_up(self, requests: list[_Request]) -> None:
-        for request in requests:
-            if request.answer is None:
-                request.answer = {"answer": agent_client.UNREACHABLE, "error": self._error}
-                request.done.set()
-
-    def _lose(self, error: SwarmError) -> None:
-        # One that was away for long has been forgotten, and greets anew.
-        is_refused = isinstance(error, TeamRefused) and error.answer.get("code") != "hello_first"
-        self._fail("refused" if is_refused else "unreachable", error)
-        if is_refused:
-            self._again_at = clock.now() + REFUSED_SECONDS
-        for one in self._followed.values():
-            one.lose()
-            if self._failures == 1:
-                try:
-                    one.replica.not_fresh(REFUSED if is_refused else UNREACHABLE)
-                except SwarmError:
-                    continue  # its time is soon over by itself
-
-    def _fail(self, state: str, error: BaseException) -> None:
-        self._state, self._error = state, str(error)
-        pause = RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
-        self._failures += 1
-        self._again_at = clock.now() + pause
-
-    def _end(self, store: Store) -> None:
-        """This machine's copies are not kept up any longer: first they say so here, then the server hears of it."""
-        for name, one in self._followed.items():
-            try:
-                if not self._is_left:
-                    one.replica.not_fresh(UNREACHABLE, at_once=True)
-                if self._line is not None and one.is_greeted:
-                    (self._line.part if self._is_left else self._line.rest)(name)
-            except SwarmError:
-                continue  # the server finds it out by itself
-        if self._line is not None:
-            self._line.close()
-
-    # ------------------------------------------------------------ the other threads
-
-    def _listen(self) -> None:
-        """Wait at the server for changes, and have them followed at once."""
-        while not self._stopped:
-            line = self._line
-            if line is None or not any(one.is_greeted for one in list(self._followed.values())):
-                self._pause(0.2)
-                continue
-            try:
-                found = line.listen(LISTEN_SECONDS)
-            except (TeamUnreachable, TeamRefused):
-                self._pause(1.0)
-                continue
-            news = {
-                name
-                for name, version in found.items()
-                if name in self._followed and self._followed[name].replica.version < version
-            }
-            if news:
-                with self._changed:
-                    self._hinted |= news
-                    self._changed.notify_all()
-
-    def _pause(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped, max(0.0, end - time.monotonic()))
-
-    def _settle(self) -> None:
-        """Wait until grants count everywhere, and notify the waiting requests."""
-        while not self._stopped:
-            with self._changed:
-                if not self._unsettled:
-                    self._changed.wait(LISTEN_SECONDS)
-                    continue
-                waiting = list(self._unsettled)
-            first = waiting[0]
-            try:
-                for name, version in list(first.version.items()):
-                    if self._line.settle(name, version, SETTLE_SECONDS):
-                        for one in waiting:
-                            if one.version.get(name, version + 1) <= version:
-                                del one.version[name]
-            except (TeamUnreachable, TeamRefused):
-                self._pause(0.2)
-            with self._changed:
-                done = [one for one in waiting if not one.version]
-                old = [one for one in waiting if clock.now() - one.until > MOST_SECONDS]
-                self._unsettled = [one for one in self._unsettled if one not in done and one not in old]
-                if first in self._unsettled and len(self._unsettled) > 1:
-                    self._unsettled.append(self._unsettled.pop(0))
-            for one in done:
-                one.settled.set()
-
-
-def _wake(wakes: list[Wake]) -> None:
-    """Wake those of these sessions that still have mail."""
-    try:
-        with Store(tells=False) as store:
-            for one in wakes:
-                row = store.instances.live(one.recipient)
-                if row is not None and store.messages.unread_count(row):
-                    # the machine that wrote the message has checked that the two may meet
-                    sender = Session(id=one.sender, label=row.label)
-                    deliver(store, sender, row.id, of_task(one.task, "") if one.task else "", force=one.force)
-    except SwarmError as error:
-        faults.record_hourly("team", "agent", str(error))
 
 
 def _remove(path: str) -> None:

@@ -19,7 +19,7 @@ try:
     import psycopg as psycopg  # for the modules that come by it, after this check
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 except ImportError:
-    from swarm_mcp.installation import extra_command
+    from swarm_mcp.cli.extras import extra_command
 
     raise TeamRefused(f"locks of a team need psycopg, which is not installed: {extra_command('team')}") from None
 if TYPE_CHECKING:

@@ -16,16 +16,29 @@ from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain.message import SYSTEM, of_task
-from swarm_mcp.domain.task import BLOCKED, CLAIMED, IN_PROGRESS, OPEN, STATUSES, TERMINAL
-from swarm_mcp.store.values import appended_since, is_list, items_of, joined
-from swarm_mcp.team.outbox import canonical, path_at, place_in
+from swarm_mcp.domain.task import BLOCKED, OPEN, TERMINAL
+from swarm_mcp.store.values import appended_since, items_of, joined
+from swarm_mcp.team.document_bodies import (
+    VALUE_FIELDS,
+    age,
+    common_length,
+    is_value,
+    missing_items,
+    task_body,
+    task_columns,
+    text_of,
+    value_body,
+    was_ended,
+    without_times,
+)
+from swarm_mcp.team.outbox import canonical, path_at
 from swarm_mcp.team.parts import TeamDocuments
 from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, item, item_error
 from swarm_mcp.team.traces import Traces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from typing import Any
 
     from swarm_mcp.domain.task import Task
@@ -38,15 +51,6 @@ if TYPE_CHECKING:
 AT_ONCE = 50  # items in one call, or transaction
 MOST_REMEMBERED = 1000  # tasks that lost against the server, kept for a request still in progress
 TASK_SECONDS = 86400  # an ended task of that age is about to be deleted here, and is not posted any more
-
-_TEXTS = ("id", "type", "title", "requester", "status")
-_MAYBE_TEXTS = (
-    "description", "assignee", "result", "idempotency_key", "parent_task_id", "review_of_task_id", "fixes_task_id",
-    "progress_summary", "blocked_reason", "tracker_provider",
-)  # fmt: skip
-_NUMBERS = ("created_at", "updated_at", "priority", "tracker_required")
-_MAYBE_NUMBERS = ("progress_updated_at", "expected_next_update_at")
-_TIMES = ("updated_at", "progress_updated_at", "expected_next_update_at")
 
 
 class Wake(NamedTuple):
@@ -146,16 +150,16 @@ class Documents:
         if one["body"] is None and not answer["version"]:
             self._rows.forget(self.repository, *ref)
         else:  # also for a removed document, until the log confirms it: the log's earlier entries are skipped
-            self._rows.note(self.repository, *ref, answer["version"], _text(one["body"]))
+            self._rows.note(self.repository, *ref, answer["version"], text_of(one["body"]))
 
     def refuse(self, one: Item, why: str) -> None:
         """The server does not take an item as it is."""
-        self.refused[one["kind"], one["key"]] = (_text(one["body"]), why)
+        self.refused[one["kind"], one["key"]] = (text_of(one["body"]), why)
 
     def _is_taken(self, one: Item) -> bool:
         ref = (one["kind"], one["key"])
         known = self.refused.get(ref)
-        if known is not None and known[0] == _text(one["body"]):
+        if known is not None and known[0] == text_of(one["body"]):
             return False
         why = item_error(one)
         if why:
@@ -182,7 +186,7 @@ class Documents:
             return None
         value = self._rows.value(self.scope, key)
         if value is not None:
-            return _value_body(value)
+            return value_body(value)
         return None
 
     def _task_body(self, task: Task, known: Known | None) -> dict[str, Any]:
@@ -212,7 +216,7 @@ class Documents:
             self._take_message(row, known)
         elif kind == TASK:
             self._take_task(row, known, is_first, has_lost)
-        elif kind == VALUE and _is_value(row["body"]):
+        elif kind == VALUE and is_value(row["body"]):
             self._take_value(row, known, is_all, is_first, has_lost)
         elif kind == TRACE:
             self.traces.take(row)
@@ -231,7 +235,7 @@ class Documents:
             self.traces.changed()
         elif kind == VALUE:
             value = self._rows.value(self.scope, key)
-            if value is not None and canonical(_value_body(value)) == known.body:
+            if value is not None and canonical(value_body(value)) == known.body:
                 self._rows.remove_value(self.scope, key)
 
     def take_all(self, rows: list[DocumentRow], has_lost: bool, is_first: bool) -> None:
@@ -268,9 +272,9 @@ class Documents:
             version = row["version"]
         else:
             version = 1
-        if version > abs(known.version) or (version == known.version and _text(row and row["body"]) == known.body):
+        if version > abs(known.version) or (version == known.version and text_of(row and row["body"]) == known.body):
             return
-        self._rows.note(self.repository, kind, key, -version, _text(row and row["body"]))
+        self._rows.note(self.repository, kind, key, -version, text_of(row and row["body"]))
         self.again.add((kind, key))
 
     def _put_again(self, ref: Ref) -> None:
@@ -321,8 +325,8 @@ class Documents:
             base = known.body
         else:
             base = None
-        is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and _age(before) > _age(columns))
-        is_newer = is_newer or _was_ended(before, base, columns)
+        is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and age(before) > age(columns))
+        is_newer = is_newer or was_ended(before, base, columns)
         if before is not None and is_newer and canonical(before) != canonical(row["body"]):
             self._rows.note(self.repository, *ref, row["version"], canonical(row["body"]))
             self._put_again(ref)
@@ -331,7 +335,7 @@ class Documents:
         left_out = row["body"].get("files_left_out")
         told = task_body(taken, taken.scope, left_out if isinstance(left_out, int) else None)
         self._rows.note(self.repository, *ref, row["version"], canonical(told))
-        if before is None or _without_times(before) == _without_times(told):
+        if before is None or without_times(before) == without_times(told):
             return
         if canonical(before) != base:
             self.gave_way[ref] = 0 if ref in self.spared else self._tell_given_way(before, taken)
@@ -371,14 +375,14 @@ class Documents:
         key, body = row["key"], row["body"]
         value = self._rows.value(self.scope, key)
         if value is not None:
-            before = _value_body(value)
+            before = value_body(value)
         else:
             before = None
         if known is not None:
             base = known.body
         else:
             base = None
-        incoming = canonical({name: body[name] for name in _VALUE})
+        incoming = canonical({name: body[name] for name in VALUE_FIELDS})
         is_own = row["machine"] == self.machine
         more: list[str] = []  # to be appended once more
         is_set = False  # here, and to be set once more
@@ -387,13 +391,13 @@ class Documents:
         elif is_first and before["updated_at"] <= body["updated_at"]:
             # An append may fall between joining and the server's first answer.
             was_appended = self._rows.was_appended(self.scope, key)
-            more = (_lacking(before["value"], body["value"]) if was_appended else None) or []
+            more = (missing_items(before["value"], body["value"]) if was_appended else None) or []
         elif is_own:
             is_set = canonical(before) != incoming
         elif body["owner_identity"] not in (None, before["owner_identity"]):
             pass  # it belongs to another identity by now
         elif has_lost:
-            lacking = _lacking(before["value"], body["value"])
+            lacking = missing_items(before["value"], body["value"])
             more = lacking or []
             is_set = lacking is None and before["updated_at"] > body["updated_at"]
         elif canonical(before) != base:
@@ -407,7 +411,7 @@ class Documents:
                 added = []
             # the server may have these already from here, with its answer lost
             if is_all:
-                more = added[_alike(added, appended_since(since, body["value"])) :]
+                more = added[common_length(added, appended_since(since, body["value"])) :]
             else:
                 more = added
             is_set = not added and canonical(before) != incoming
@@ -421,182 +425,5 @@ class Documents:
             self._rows.take_value(self.scope, key, body, row["machine"])
 
 
-# ------------------------------------------------------------------------- bodies
-
-
-def task_body(task: Task, top: str, left_out: int | None = None) -> dict[str, Any]:
-    """Return a task as its document says it: files as places in the work tree with this `top`.
-
-    Files outside of it are left out, and counted; `left_out`: how many were, where that is known.
-    """
-    places, outside = _places(task.files or [], top)
-    body: dict[str, Any] = {name: task[name] for name in ("depends_on", *_TEXTS)}
-    # Another program may have left something else there.
-    body.update((name, task[name] if isinstance(task[name], str) else None) for name in _MAYBE_TEXTS)
-    body.update((name, _whole(task[name])) for name in (*_NUMBERS, *_MAYBE_NUMBERS))
-    body["files"] = places or None
-    body["files_left_out"] = outside if left_out is None else left_out
-    body["result"] = _result_told(body["result"], top)
-    return body
-
-
-def _was_ended(here: dict[str, Any] | None, base: str | None, there: dict[str, Any]) -> bool:
-    """Return True if a task was finished here by its holder, and only released there, as for a departed session."""
-    if base:
-        held = json.loads(base)
-    else:
-        held = {}
-    return (
-        here is not None
-        and here["status"] in TERMINAL
-        and held.get("status") in (CLAIMED, IN_PROGRESS)
-        and here["assignee"] == held.get("assignee")
-        and (there["status"], there["assignee"]) == (OPEN, None)
-    )
-
-
-def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict[str, Any] | None:
-    """Return a document's columns of a task, in the work tree with this `top`; None for an invalid document.
-
-    `before` is the task as it is here: equal values stay as they are, and so do files outside of the work tree.
-    """
-    if not isinstance(body, dict) or body.get("id") != key or body.get("status") not in STATUSES:
-        return None
-    if not all(isinstance(body.get(name), str) for name in _TEXTS):
-        return None
-    if not all(isinstance(body.get(name), (str, type(None))) for name in _MAYBE_TEXTS):
-        return None
-    if not all(_is_number(body.get(name)) for name in _NUMBERS):
-        return None
-    if not all(body.get(name) is None or _is_number(body[name]) for name in _MAYBE_NUMBERS):
-        return None
-    columns = {name: body.get(name) for name in (*_TEXTS, *_MAYBE_TEXTS, *_NUMBERS, *_MAYBE_NUMBERS)}
-    needed = body.get("depends_on")
-    columns["depends_on"] = [one for one in needed if isinstance(one, str)] if isinstance(needed, list) else None
-    given = body.get("files")
-    if isinstance(given, list):
-        paths = [path for one in given if (path := path_at(one, top))]
-    else:
-        paths = []
-    outside = [file for file in (before.files or () if before else ()) if place_in(file, [top]) is None]
-    columns["files"] = [*paths, *outside] or None
-    columns["result"] = _result_here(body.get("result"), top)
-    if before is not None:
-        same = task_body(before, top)
-        if same["files"] == body.get("files"):
-            columns["files"] = before.files
-        if same["result"] == body.get("result"):
-            columns["result"] = before.result
-    return columns
-
-
-def _places(files: Iterable[str], top: str) -> tuple[list[str], int]:
-    """Return those of these files that are in a work tree, from its top, and how many are not."""
-    found = [place_in(file, [top]) for file in files]
-    places = [one for one in found if one is not None]
-    return places, len(found) - len(places)
-
-
-def _result_told(text: str | None, top: str) -> str | None:
-    def told(files: list[str]) -> list[str]:
-        return _places(files, top)[0]
-
-    return _with_files(text, told)
-
-
-def _result_here(text: str | None, top: str) -> str | None:
-    def here(files: list[str]) -> list[str]:
-        return [path for one in files if (path := path_at(one, top))]
-
-    return _with_files(text, here)
-
-
-def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> str | None:
-    """Return the result of a task with other names of the files that it says were changed (``complete_task``)."""
-    if not text or not text.startswith("{") or '"files_changed"' not in text:
-        return text
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):  # plain text
-        return text
-    files = found.get("files_changed")
-    if not isinstance(files, list) or not all(isinstance(one, str) for one in files):
-        return text
-    found["files_changed"] = change(files)
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
-
-
-_VALUE = ("value", "owner_identity", "updated_at")
-
-
-def _value_body(value: Any) -> dict[str, Any]:
-    return {**{name: value[name] for name in _VALUE}, "updated_at": _whole(value["updated_at"]) or 0}
-
-
-def _is_value(body: Any) -> bool:
-    return (
-        isinstance(body, dict)
-        and isinstance(body.get("value"), str)
-        and isinstance(body.get("owner_identity"), (str, type(None)))
-        and "owner_identity" in body
-        and _is_number(body.get("updated_at"))
-    )
-
-
-def _alike(first: list[str], second: list[str]) -> int:
-    """Return how many items both begin with."""
-    return next(
-        (place for place, pair in enumerate(zip(first, second)) if pair[0] != pair[1]), min(len(first), len(second))
-    )
-
-
-def _lacking(here: str, there: str) -> list[str] | None:
-    """Return the items of a list here that are missing in one there; None if one of the two is no list."""
-    if not (is_list(here) and is_list(there)):
-        return None
-    first, second = items_of(here), items_of(there)
-    alike = _alike(first, second)
-    left = second[alike:]
-    found = []
-    for one in first[alike:]:
-        if one in left:
-            left.remove(one)
-        else:
-            found.append(one)
-    return found
-
-
-def _age(task: dict[str, Any] | None) -> tuple[int, int]:
-    """Return a key that is greater for a later state of a task."""
-    if task is None:
-        return 0, 0
-    ranks = {BLOCKED: 0, OPEN: 1, CLAIMED: 2, IN_PROGRESS: 3, **dict.fromkeys(TERMINAL, 4)}
-    return task["updated_at"], ranks.get(task["status"], 0)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**62
-
-
-def _whole(value: object) -> int | None:
-    """Return a time, or a count, as a document has it: others may have stored a fraction."""
-    if isinstance(value, (int, float)) and abs(value) < 2**62:
-        return int(value)
-    return None
-
-
-def _without_times(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name not in _TIMES}
-
-
 def _titled(task: Task) -> str:
     return f"{quoted(task.title)} (task_id: {task.id})"
-
-
-def _text(body: object) -> str | None:
-    try:
-        if body is not None:
-            return canonical(body)
-        return None
-    except (TypeError, ValueError, RecursionError):  # nothing that JSON can say
-        return None

@@ -21,67 +21,16 @@ from swarm_mcp.team.replica import Replica
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Any, Protocol
+    from collections.abc import Callable, Collection, Iterable
+    from typing import Any, TypeVar
 
     from swarm_mcp.store import Store
     from swarm_mcp.team.agent_client import Confirmation
     from swarm_mcp.team.comparison import Difference, Place
-    from swarm_mcp.team.protocol import (
-        AcquireAnswer,
-        BeatAnswer,
-        ChangeAnswer,
-        HelloAnswer,
-        Item,
-        LockRow,
-        MachineRow,
-        Mode,
-        News,
-        PutAnswer,
-        Snapshot,
-        WaitAnswer,
-    )
+    from swarm_mcp.team.protocol import AcquireAnswer, Item, LockRow, MachineRow, News, PutAnswer
+    from swarm_mcp.team.server import TeamServer
 
-    class Server(Protocol):
-        """The calls of ``server.TeamServer`` used here: see ``protocol``."""
-
-        def hello(self, repository: str, acked: int = ..., mark: int = ..., epoch: str = ...) -> HelloAnswer: ...
-
-        def beat(
-            self,
-            repository: str,
-            acked: int | None,
-            mark: int = ...,
-            sessions: list[dict[str, Any]] | tuple[Any, ...] = ...,
-        ) -> BeatAnswer: ...
-
-        def acquire(self, repository: str, session: str, wants: list[Any], seen: int, mark: int) -> AcquireAnswer: ...
-
-        def release(self, repository: str, locks: list[tuple[int, int | None]], reason: str = ...) -> int: ...
-
-        def transfer(self, repository: str, lock: int, fence: int, to_session: str) -> ChangeAnswer: ...
-
-        def steal(
-            self, repository: str, lock: int, fence: int, session: str, reason: str = ..., force: bool = ...
-        ) -> ChangeAnswer: ...
-
-        def wait(
-            self, repository: str, session: str, ticket: str, wants: list[Any], mode: Mode, agent: str,
-            seconds_left: float | None, seen: int, mark: int,
-        ) -> WaitAnswer: ...  # fmt: skip
-
-        def leave(self, repository: str, numbers: list[int]) -> int: ...
-
-        def end(self, repository: str, sessions: list[str], reason: str = ...) -> int: ...
-
-        def reap(self, repository: str) -> list[str]: ...
-
-        def put(self, repository: str, items: list[Item], seen: int, mark: int) -> list[PutAnswer]: ...
-
-        def mine(self, repository: str) -> Snapshot: ...
-
-        def machines(self, repository: str) -> list[MachineRow]: ...
-
+    T = TypeVar("T")
 
 BEAT_SECONDS = protocol.MIRROR_LEASE / 3
 DUE = 0.95  # of that time is enough
@@ -106,7 +55,7 @@ class Following:
     shares    the server takes messages, tasks and values; None before the first greeting
     """
 
-    def __init__(self, store: Store, server: Server, replica: Replica):
+    def __init__(self, store: Store, server: TeamServer, replica: Replica):
         self._store = store
         self._server = server
         self.replica = replica
@@ -151,25 +100,30 @@ class Following:
 
         Raises TeamUnreachable and TeamRefused.
         """
-        try:
-            if not self._greeted:
-                self._greet()
-                poked = beat = True
-            try:
-                if beat:
-                    if self._joined.keys() - {one["session"] for one in self._living()}:
-                        # departed sessions come after their changes, since their departure releases their tasks
-                        self._post()
-                    self._beat_until_even()
-                if poked or self._may_differ():
+        if not self._greeted:
+            poked = beat = True
+
+        def look() -> None:
+            if beat:
+                if self._joined.keys() - {one["session"] for one in self._living()}:
+                    # departed sessions come after their changes, since their departure releases their tasks
                     self._post()
-            except _EpochOver:
-                self._greeted = False
-                self._greet()
+                self._beat_until_even()
+            if poked or self._may_differ():
                 self._post()
-        except _EpochOver:  # once more: several machines report losses of the server one after the other
-            self._greeted = False
-            raise TeamUnreachable("the team's server is being replaced") from None
+
+        self._at_one_server(look)
+
+    def _at_one_server(self, act: Callable[[], T]) -> T:
+        """Greet the server if that is due, and return the result of `act`. Both again, once, if it was replaced."""
+        for _ in range(2):
+            try:
+                if not self._greeted:
+                    self._greet()
+                return act()
+            except _EpochOver:  # it may come twice: machines report losses of the server one after the other
+                self._greeted = False
+        raise TeamUnreachable("the team's server is being replaced")
 
     def _greet(self) -> None:
         replica = self.replica
@@ -451,14 +405,7 @@ class Following:
         try:
             if not self._greeted:
                 self.follow(poked=True)
-            try:
-                return self._confirmed(list(lock_ids), until)
-            except _EpochOver:
-                self._greeted = False
-                self._greet()
-                return self._confirmed(list(lock_ids), until)
-        except _EpochOver:
-            raise TeamUnreachable("the team's server is being replaced") from None
+            return self._at_one_server(lambda: self._confirmed(list(lock_ids), until))
         finally:
             self.replica.spared -= set(lock_ids)
             if len(self.replica.dropped) > MOST_DROPPED:
@@ -474,14 +421,7 @@ class Following:
         try:
             if not self._greeted:
                 self.follow()
-            try:
-                return self._documents_confirmed(list(refs), until)
-            except _EpochOver:
-                self._greeted = False
-                self._greet()
-                return self._documents_confirmed(list(refs), until)
-        except _EpochOver:
-            raise TeamUnreachable("the team's server is being replaced") from None
+            return self._at_one_server(lambda: self._documents_confirmed(list(refs), until))
         finally:
             documents.spared -= set(refs)
 

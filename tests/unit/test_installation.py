@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp import installation
+from swarm_mcp.cli import extras
 from swarm_mcp.runtimes import base
 
 PYTHON = shlex.quote(sys.executable)
@@ -50,21 +50,21 @@ def test_a_part_is_added_by_the_installer_of_the_package(
             raise importlib.metadata.PackageNotFoundError
         return Found()
 
-    monkeypatch.setattr("importlib.metadata.distribution", found)
-    monkeypatch.setattr("importlib.metadata.requires", lambda name: needs)
+    monkeypatch.setattr("swarm_mcp.cli.extras.distribution", found)
+    monkeypatch.setattr("swarm_mcp.cli.extras.requires", lambda name: needs)
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     sign, text, command = INSTALLERS[installer]
     (tmp_path / sign).write_text(text)
     if sign == "no pip":
-        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        monkeypatch.setattr("swarm_mcp.cli.extras.find_spec", lambda name: None)
     source = str(clone) if is_from_a_folder else "swarm-locks"
     expected = command.format(extra=shlex.quote(f"{source}[top]"), parts=shlex.quote(f"{source}[page,top]"))
-    assert installation.extra_command("top") == expected
+    assert extras.extra_command("top") == expected
 
 
 def test_the_part_s_packages_are_those_of_the_record() -> None:
-    assert any(one.startswith("textual") for one in installation._needed_by("top"))
-    assert installation._needed_by("no such part") == []
+    assert any(one.startswith("textual") for one in extras._needed_by("top"))
+    assert extras._needed_by("no such part") == []
 
 
 NODE = """\

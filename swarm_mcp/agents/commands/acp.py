@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from swarm_mcp.agents.acp.guard import Guard
+from swarm_mcp.agents.acp.relay import Relay
 from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import complain
 
@@ -32,9 +34,6 @@ def acp(args: Arguments) -> int:
 
     example: swarm-mcp acp -- gemini --acp
     """
-    from swarm_mcp.agents.acp.guard import Guard
-    from swarm_mcp.agents.acp.relay import Relay
-
     # Standard output belongs to the protocol: nothing that prints may get between its lines.
     editor_in, editor_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from swarm_mcp.agents.harness.structured import structured
+
 T = TypeVar("T")
 AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate_limited"
 CONTEXT_OVERFLOW, PROCESS_CRASHED, ABORTED, TIMEOUT = "context_overflow", "process_crashed", "aborted", "timeout"
@@ -155,8 +157,6 @@ class RunResult(NamedTuple):
 
     def structured(self, kind: type[T]) -> T:
         """Return the answer by schema as a dataclass or pydantic model. Raises Refused where it is none."""
-        from swarm_mcp.agents.harness.structured import structured
-
         return structured(kind, self.result_json)
 
     def _error_family(self) -> str:

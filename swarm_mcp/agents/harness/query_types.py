@@ -12,7 +12,9 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from swarm_mcp.agents.harness.client_tools import tool_of
 from swarm_mcp.agents.harness.query import EFFORTS, MODES, McpServer, Query, server_of
+from swarm_mcp.agents.harness.structured import is_model, schema_for
 from swarm_mcp.errors import Refused
 
 LARGEST = 10**9  # seconds, dollars or turns
@@ -42,8 +44,6 @@ def checked(query: Query) -> Query:
     if missing is not None:
         raise Refused(f"images of the query name {missing}: there is no such file")
     if query.client_tools:
-        from swarm_mcp.agents.harness.client_tools import tool_of
-
         for function in query.client_tools:
             tool_of(function)
     if query.timeout_seconds < 0 or query.grace_seconds < 0:
@@ -117,11 +117,8 @@ def _maybe_function(field: str, value: object) -> Callable[..., Any] | None:
 
 
 def _schema(field: str, value: object) -> dict[str, Any] | None:
-    if isinstance(value, type):
-        from swarm_mcp.agents.harness.structured import is_model, schema_for
-
-        if is_model(value):
-            return schema_for(value)
+    if isinstance(value, type) and is_model(value):
+        return schema_for(value)
     if value is not None and not isinstance(value, dict):
         raise _wrong(field, "a JSON schema as a dict, a dataclass or a pydantic model", value)
     try:

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import functools
 import os
+import site
 import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+import swarm_mcp
 from swarm_hook_core.environment import first_set
 from swarm_mcp.agents.harness.adapter import HarnessAdapter
+from swarm_mcp.agents.harness.checks import environment_test
 from swarm_mcp.errors import Refused
 
 if TYPE_CHECKING:
@@ -88,8 +91,6 @@ def get_all(broken: Callable[[str, Exception], object] | None = None) -> list[Ha
 
 def check_all(config: Mapping[str, object] = {}) -> dict[str, dict[str, Any]]:
     """Return name -> findings about each harness on this machine (``checks.environment_test``)."""
-    from swarm_mcp.agents.harness.checks import environment_test
-
     return {adapter.name: environment_test(adapter, config) for adapter in get_all()}
 
 
@@ -129,9 +130,5 @@ def _offered() -> dict[str, EntryPoint]:
     if sys.flags.no_site:
         # Servers and supervisors are started so, for speed. Packages that are installed for being worked on are found
         # by the files that `site` reads.
-        import site
-
-        import swarm_mcp
-
         site.addsitedir(os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__))))
     return {entry.name: entry for entry in entry_points(group=GROUP)}

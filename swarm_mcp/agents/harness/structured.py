@@ -8,6 +8,7 @@ import types
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from swarm_mcp.agents.harness.client_tools import schema_of
 from swarm_mcp.errors import Refused
 
 T = TypeVar("T")
@@ -29,8 +30,6 @@ def structured(kind: type[T], value: object) -> T:
 
 def schema_for(kind: type) -> dict[str, Any]:
     """Return the JSON schema of a dataclass or pydantic model. Every field is required, and no other is allowed."""
-    from swarm_mcp.agents.harness.client_tools import schema_of
-
     _require_model(kind)
     if dataclasses.is_dataclass(kind):
         return schema_of(kind)

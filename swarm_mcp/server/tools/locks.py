@@ -6,6 +6,8 @@ import threading
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
+from swarm_mcp.answers.incidents import as_json
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.visibility import may_meet
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
@@ -20,6 +22,7 @@ from swarm_mcp.locking.acquisition import (
     steal,
     take,
 )
+from swarm_mcp.locking.explaining import explanation, history, incidents_about
 from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
@@ -333,10 +336,6 @@ PATH = text("A file, folder or pattern, absolute or relative to this session's f
 
 
 def _why(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.answers.incidents import as_json
-    from swarm_mcp.answers.people import People
-    from swarm_mcp.locking.explaining import explanation, incidents_about
-
     row = call.member()
     session: Session | None = row
     if arguments.get("instance_id"):
@@ -350,8 +349,6 @@ def _why(call: Call, arguments: dict[str, Any]) -> Answer:
 
 
 def _log(call: Call, arguments: dict[str, Any]) -> Answer:
-    from swarm_mcp.locking.explaining import history
-
     row = call.member()
     viewer = token(row.label or "", "identity")
     after = arguments.get("after", "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, verb
+from swarm_mcp.cli.extras import extra_command
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.installation import extra_command
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.cli.arguments import JSON, SCREENS, Arguments, Option, Usage, verb
+from swarm_mcp.cli.extras import extra_command
 from swarm_mcp.cli.output import flush, say
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.installation import extra_command
 from swarm_mcp.sessions.acting import onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from swarm_mcp.cli.arguments import AS, SCOPE, SCREENS, Arguments, Option, Usage, verb
+from swarm_mcp.cli.extras import extra_command
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.installation import extra_command
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
 from swarm_mcp.view.top.tables import ALL

@@ -8,7 +8,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import Store, driver
+from swarm_mcp.store import Store, schema, space
 
 
 @pytest.fixture
@@ -33,4 +33,5 @@ def worker(ground: Ground) -> Session:
 @pytest.fixture
 def rollback_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     """New stores get a rollback journal, as with a SQLite without a safe write-ahead log."""
-    monkeypatch.setattr(driver, "wal_is_safe", lambda _release: False)
+    for module in (schema, space):
+        monkeypatch.setattr(module, "wal_is_safe", lambda _release: False)

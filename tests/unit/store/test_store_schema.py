@@ -286,7 +286,7 @@ def test_a_safe_sqlite_writes_ahead(ground: Ground):
 
 @pytest.mark.parametrize(("release", "expected"), [("3.51.2", "delete"), ("3.40.1", "delete"), ("3.51.3", "wal")])
 def test_the_release_decides_the_journal(ground: Ground, monkeypatch, release: str, expected: str):
-    monkeypatch.setattr(driver, "version", lambda _: tuple(int(part) for part in release.split(".")))
+    monkeypatch.setattr(schema, "version", lambda _: tuple(int(part) for part in release.split(".")))
     ground.store().close()
     monkeypatch.undo()
     assert mode(ground) == expected

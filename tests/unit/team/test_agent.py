@@ -16,7 +16,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.repository import tree_at
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team import agent, agent_client, memberships
+from swarm_mcp.team import agent_client, memberships, talk
 from swarm_mcp.team.agent import Agent
 from swarm_mcp.team.errors import TeamRefused
 from swarm_mcp.team.parts import TeamRows
@@ -138,7 +138,7 @@ def test_a_release_is_posted_once_it_is_poked(running, peer):
 
 
 def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer, team, limits):
-    limits(agent, MACHINES_SECONDS=0.1)
+    limits(talk, MACHINES_SECONDS=0.1)
     wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
 
     def known(machines: bool) -> dict:
@@ -150,7 +150,7 @@ def test_which_machines_there_are_is_looked_at_while_somebody_asks(running, peer
     assert found["looked"] >= 0 and found["round_trip"] > 0
     asked = team.calls.count("machines")
     wait_for(lambda: team.calls.count("machines") > asked + 1)
-    limits(agent, LOOKED_SECONDS=0.0)
+    limits(talk, LOOKED_SECONDS=0.0)
 
     def is_over() -> bool:
         asked = team.calls.count("machines")

@@ -19,7 +19,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.locking.task_claiming import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
-from swarm_mcp.team import agent as agent_module
+from swarm_mcp.team import talk
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
@@ -316,8 +316,8 @@ def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypat
         assert there.mail(theirs) == ["[task:t-1] read the importer"]
     (wake,) = there.replica.documents.wakes
     assert wake == (theirs.id, mine.id, "t-1", False)
-    monkeypatch.setattr(agent_module, "Store", lambda **_: there.ground.store())
-    agent_module._wake([wake])
+    monkeypatch.setattr(talk, "Store", lambda **_: there.ground.store())
+    talk._wake([wake])
     typed = [words for words in herdr.calls() if words[:2] == ["pane", "send-text"]]
     assert len(typed) == (state == "idle") and all("about task t-1. Call poll_messages" in str(one) for one in typed)
     there.follow()

@@ -1,0 +1,65 @@
+"""Imports inside functions: the modules that may have them, and why. All others load what they use at their top.
+
+The hook core has them all over: a check loads what it needs alone (``test_layers.py`` holds its budgets).
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from support.sessions import ROOT
+
+PACKAGE = ROOT / "swarm_mcp"
+# Missing on some machines or in some installations.
+OPTIONAL = {"ctypes", "curses", "fcntl", "keyring", "pwd", "readline", "rich", "textual"}
+REASONS = {
+    "hook processes and short commands load the module": """
+        answers/size answers/text_width cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/lock_waits
+        cli/locking cli/main cli/output cli/verbs contributions hooks/process hooks/protection_watch hooks/session_hooks
+        installation runtimes/__init__ runtimes/user_settings sessions/acting sessions/agents_shell start
+        store/claimed store/cleanup store/database store/denials store/driver store/known_values store/leases
+        store/lock_endings store/lock_finder store/lock_listing store/lock_request store/lock_waiting store/locks
+        store/notices store/reactions store/runs store/session_life store/session_table store/sessions store/store
+        store/tasks store/user_interface store/values
+    """,
+    "the library is loaded for a new store alone": "store/schema",
+    "each session has a server, which answers its first questions before it loads its tools": """
+        agents/tools/dispatch server/app server/service
+    """,
+    "each worker has a supervisor, which needs no event loop": """
+        agents/harness/client_tools agents/harness/event_stream agents/harness/permissions agents/harness/run
+    """,
+    "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/requirements",
+    "the names of a public package are loaded when they are asked for": "agents/harness/__init__",
+    "the doctor finds broken libraries": "doctor/own_checks",
+    "psycopg, pygls or starlette may be missing": """
+        team/agent team/joining team/standing team/verb view/commands/lsp view/commands/page view/commands/top
+    """,
+}
+
+
+def late_imports(path: Path) -> list[str]:
+    """Return the modules that the functions of a file import, without the optional ones."""
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    found = []
+    for node in [node for function in functions for node in ast.walk(function)]:
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append(node.module or "")
+    return [name for name in found if name.partition(".")[0] not in OPTIONAL]
+
+
+def test_functions_import_only_where_there_is_a_reason() -> None:
+    found = {}
+    for path in PACKAGE.rglob("*.py"):
+        if names := late_imports(path):
+            found[path.relative_to(PACKAGE).with_suffix("").as_posix()] = names
+    allowed = {name for names in REASONS.values() for name in names.split()}
+    assert {name: names for name, names in found.items() if name not in allowed} == {}, "import at the top"
+    assert allowed - set(found) == set(), "these have none any more: take them off the list"
