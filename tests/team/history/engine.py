@@ -41,7 +41,8 @@ class Engine:
         self.environment = environment or {}
         self._server: subprocess.Popen | None = None
 
-    def create(self) -> Engine:
+    def create(self, *more: str) -> Engine:
+        """Make the data folder; `more` are lines of its settings."""
         self.data.mkdir(parents=True, exist_ok=True)
         self._run(
             "initdb",
@@ -56,7 +57,7 @@ class Engine:
             "--no-sync",
         )
         with (self.data / "postgresql.conf").open("a") as settings:
-            settings.write("\n".join(SETTINGS) + "\n")
+            settings.write("\n".join((*SETTINGS, *more)) + "\n")
         with (self.data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 10.0.0.0/8 trust\n")
         return self

@@ -126,15 +126,19 @@ class ServerMachine:
         """Beat, apply news, and release unused locks, until the end with nothing left."""
         while True:
             try:
-                self._beat()
-                self._compare()
-                self._server.reap(self._repository)
+                self.step()
                 if self._is_over() and not self._own:
                     return
                 self._server.listen(MIRROR_LEASE / 3)
             except SwarmError as error:
                 print(f"{clock.now():.3f} {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                 time.sleep(0.05)
+
+    def step(self) -> None:
+        """Beat until there is no more news, release unused locks, and remove silent sessions."""
+        self._beat()
+        self._compare()
+        self._server.reap(self._repository)
 
     def _beat(self) -> None:
         if not self._epoch:
@@ -144,8 +148,7 @@ class ServerMachine:
                 self._apply(answer["news"])
         while True:
             sent = clock.now()
-            told = [{"session": one, "label": one, "lease": LEASE} for one in self.sessions]
-            answer = self._server.beat(self._repository, self._version, self._mark, told)
+            answer = self._server.beat(self._repository, self._version, self._mark, self._named(sent))
             with self._state:
                 if not answer["ok"]:
                     self._void()
@@ -161,11 +164,19 @@ class ServerMachine:
                 if not answer["news"]["changes"] and "all" not in answer["news"]:
                     return
 
+    def _named(self, now: float) -> list[dict]:
+        """Return the sessions of a beat at `now`."""
+        return [{"session": one, "label": one, "lease": LEASE} for one in self.sessions]
+
+    def _lose(self, claim: Claim) -> None:
+        """Remove a claim after its end at the server."""
+        del self._claims[claim.session, claim.place]
+
     def _void(self, session: str = "") -> None:
         """Void the server's grants: all, or those of one session."""
-        for key, claim in list(self._claims.items()):
+        for claim in list(self._claims.values()):
             if session in ("", claim.session):
-                del self._claims[key]
+                self._lose(claim)
         if not session:
             print(f"{clock.now():.3f} a new epoch after {self._epoch} at {self._version}", file=sys.stderr, flush=True)
             self._epoch, self._version, self._mark, self._fresh_until = "", 0, 0, 0.0
@@ -188,11 +199,11 @@ class ServerMachine:
                 self._own.pop(row["lock"], None)
             if change["kind"] == protocol.LOCK:
                 self._put(row)
-            claim = (
-                self._claims.get((row.get("session", ""), _place(row))) if change["kind"] == protocol.UNLOCK else None
-            )
-            if claim and claim.fence == row["fence"]:
-                del self._claims[claim.session, claim.place]
+            for claim in [one for one in self._claims.values() if one.lock == row.get("lock")]:
+                is_over = change["kind"] == protocol.UNLOCK and claim.fence == row["fence"]
+                is_stolen = change["kind"] == protocol.LOCK and claim.fence < row["fence"]
+                if is_over or is_stolen:
+                    self._lose(claim)
         self._version, self._mark = news["version"], news["mark"]
 
     def _put(self, row: LockRow) -> None:

@@ -184,13 +184,16 @@ LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end
 class Ground:
     """A server in `folder`, and the links of so many machines to it: the targets of faults."""
 
-    def __init__(self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None):
+    def __init__(
+        self, folder: Path, machines: int, disk: SmallDisk | None = None, clock: ServerClock | None = None,
+        settings: tuple[str, ...] = (),
+    ):  # fmt: skip
         self.folder, self.disk, self.clock = folder, disk, clock
         self.server = (
             Engine(
                 (disk.folder if disk else folder / "server0") / "data", environment=clock.environment if clock else None
             )
-            .create()
+            .create(*settings)
             .start()
         )
         self.links = [SwallowingProxy("127.0.0.1", self.server.port) for _ in range(machines)]
