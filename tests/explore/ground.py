@@ -99,6 +99,13 @@ class Ground:
         if os.path.exists(self.store + "-shm"):
             os.unlink(self.store + "-shm")  # it is never on a disk
 
+    def has_changed_store(self) -> bool:
+        """Return True if the store is not as it was before the schedule."""
+        if os.path.exists(self.store + "-wal"):
+            return True
+        with open(self.store, "rb") as file:
+            return file.read() != self.template[self.store]
+
     def left(self) -> list[str]:
         """Return all files below the ground, relative to it, sorted."""
         return sorted(
