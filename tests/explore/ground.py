@@ -99,9 +99,13 @@ class Ground:
         if os.path.exists(self.store + "-shm"):
             os.unlink(self.store + "-shm")  # it is never on a disk
 
+    def has_log(self) -> bool:
+        """Return True if the store's log holds anything. One that has only been read may leave an empty log."""
+        return os.path.exists(self.store + "-wal") and os.path.getsize(self.store + "-wal") > 0
+
     def has_changed_store(self) -> bool:
         """Return True if the store is not as it was before the schedule."""
-        if os.path.exists(self.store + "-wal"):
+        if self.has_log():
             return True
         with open(self.store, "rb") as file:
             return file.read() != self.template[self.store]

@@ -149,7 +149,8 @@ def acknowledged(ended: Ended, ground: Ground) -> list[str]:
     found: list[str] = []
     locks, messages, tasks = (set[str](),) * 3  # of a store that is as it was
     if ground.has_changed_store():
-        connection = sqlite3.connect(ground.store)
+        is_all = not ground.has_log()  # then no log and no shared memory has to be made for it
+        connection = sqlite3.connect(f"file:{ground.store}?immutable={int(is_all)}", uri=True)
         try:
             if ended.did(KILL) or ended.did(FAIL):
                 whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
