@@ -3,13 +3,13 @@
 import os
 
 from swarm_hook_core import EDIT
-from swarm_hook_core.paths import own_path
+from swarm_hook_core.paths import own_path, real_paths
 from swarm_hook_core.protected import guard
 from swarm_hook_core.state import config_dir, config_path, data_dir, state_dir, store_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from swarm_hook_core.shell.model import Tree
 
@@ -60,36 +60,37 @@ class Matter:
 def matter_of(path: str, how: str = EDIT, given: object = None) -> "Matter | None":
     """Return the Matter of a write to absolute `path`, or None. `given`: the call's input."""
     path = os.path.normpath(path)
-    for real in dict.fromkeys((own_path(path), os.path.realpath(path))):
-        found = of_swarm(real) or _of_client(real) or _of_guard(real, how, given)
+    resolve = real_paths()
+    for real in dict.fromkeys((own_path(path), resolve(path))):
+        found = of_swarm(real, resolve) or _of_client(real, resolve) or _of_guard(real, how, given)
         if found is not None:
             found.path = path
             return found
     return None
 
 
-def of_swarm(real: str) -> "Matter | None":
-    """Return the Matter of a file of swarm's own, by its path without links, or None."""
-    if real == os.path.realpath(config_path()):
+def of_swarm(real: str, resolve: "Callable[[str], str]" = os.path.realpath) -> "Matter | None":
+    """Return the Matter of a file of swarm's own, by its path without links, or None. `resolve`: ``real_paths()``."""
+    if real == resolve(config_path()):
         way = "they type `swarm-mcp protect LEVEL`, or edit the file"
         return Matter(real, "swarm's settings", way)
-    store = os.path.realpath(store_path())
+    store = resolve(store_path())
     if real in [store + ending for ending in STORE_ENDINGS]:
         return Matter(real, "the store of all locks", STORE_WAY)
-    state = os.path.realpath(state_dir())
+    state = resolve(state_dir())
     is_inside = real == state or real.startswith(state + "/")
     if is_inside and real[len(state) + 1 :].split("/")[0] not in NOT_OURS:
         return Matter(real, "swarm's own state", "they type `swarm-mcp uninstall`")
-    data = os.path.realpath(data_dir())
+    data = resolve(data_dir())
     if os.path.basename(data) == "swarm-mcp" and (real == data or real.startswith(data + "/")):
         return Matter(real, "the installed plugin of swarm", INSTALL_WAY)
-    if real == os.path.realpath(config_dir()):
+    if real == resolve(config_dir()):
         return Matter(real, "the folder of swarm's settings", "they type `swarm-mcp protect LEVEL`")
     return None
 
 
-def _of_client(real: str) -> "Matter | None":
-    for home, title, name, files, starts in _homes():
+def _of_client(real: str, resolve: "Callable[[str], str]") -> "Matter | None":
+    for home, title, name, files, starts in _homes(resolve):
         if not real.startswith(home + "/"):
             continue
         inner = real[len(home) + 1 :]
@@ -107,18 +108,18 @@ def _of_guard(real: str, how: str, given: object) -> "Matter | None":
     return Matter(real, "the guard of this repository's commits", guard.WAY)
 
 
-def _homes() -> "Iterator[tuple[str, str, str, tuple[str, ...], tuple[str, ...]]]":
+def _homes(resolve: "Callable[[str], str]") -> "Iterator[tuple[str, str, str, tuple[str, ...], tuple[str, ...]]]":
     """Yield ``(real folder, title, client, files, beginnings)`` of each client."""
     for variable, usual, title, name, files, starts in CLIENTS:
         chosen = os.environ.get(variable or "-", "").strip()
         if not variable and usual.startswith("~/.config/") and os.environ.get("XDG_CONFIG_HOME", "").strip():
             chosen = os.path.join(os.environ["XDG_CONFIG_HOME"].strip(), usual[len("~/.config/") :])
-        yield os.path.realpath(os.path.expanduser(chosen or usual)), title, name, files, starts
+        yield resolve(os.path.expanduser(chosen or usual)), title, name, files, starts
 
 
 def settings_files() -> "list[tuple[str, str]]":
     """Return ``(path, title of the client)`` of each file of settings that may carry our plugin or hooks."""
-    return [(os.path.join(home, file), title) for home, title, _, files, _ in _homes() for file in files]
+    return [(os.path.join(home, file), title) for home, title, _, files, _ in _homes(real_paths()) for file in files]
 
 
 def holds_swarm(path: str) -> bool:
@@ -155,7 +156,7 @@ def _places(root: str) -> "Iterator[str]":
 
 
 def _files_of_clients(root: str) -> "Iterator[str]":
-    for home, _title, _name, files, starts in _homes():
+    for home, _title, _name, files, starts in _homes(real_paths()):
         if not f"{home}/".startswith(f"{root}/") and not root.startswith(f"{home}/"):
             continue
         for file in files:

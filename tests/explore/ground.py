@@ -99,6 +99,17 @@ class Ground:
         if os.path.exists(self.store + "-shm"):
             os.unlink(self.store + "-shm")  # it is never on a disk
 
+    def has_log(self) -> bool:
+        """Return True if the store's log holds anything. One that has only been read may leave an empty log."""
+        return os.path.exists(self.store + "-wal") and os.path.getsize(self.store + "-wal") > 0
+
+    def has_changed_store(self) -> bool:
+        """Return True if the store is not as it was before the schedule."""
+        if self.has_log():
+            return True
+        with open(self.store, "rb") as file:
+            return file.read() != self.template[self.store]
+
     def left(self) -> list[str]:
         """Return all files below the ground, relative to it, sorted."""
         return sorted(

@@ -13,6 +13,7 @@ from swarm_hook_core.traces import claims
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 PATIENCE_MS = 400
 FULL_MS = 20000  # with a fault: the hook records it
+ACKNOWLEDGED = (("context", "id"), ("messages", "content"), ("tasks", "id"))
 # Each change is one transaction with its event.
 PAIRS = [
     f"SELECT (SELECT count(*) FROM {table}), (SELECT count(*) FROM events WHERE type = '{event}')"
@@ -145,21 +146,23 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
 
 def acknowledged(ended: Ended, ground: Ground) -> list[str]:
     """The store is whole, and has all that was acknowledged."""
-    connection = sqlite3.connect(ground.store)
-    try:
-        whole = "ok"
-        if ended.did(KILL) or ended.did(FAIL):
-            whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
-        locks = {row[0] for row in connection.execute("SELECT id FROM context")}
-        pairs = [connection.execute(sql).fetchone() for sql in PAIRS]
-        messages = {row[0] for row in connection.execute("SELECT content FROM messages")}
-        tasks = {row[0]: row[1] for row in connection.execute("SELECT id, status FROM tasks")}
-    except sqlite3.DatabaseError as error:
-        return [f"the store is damaged: {error}"]
-    finally:
-        connection.close()
-    found = [f"the store is damaged: {whole}"] * (whole != "ok")
-    found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
+    found: list[str] = []
+    locks, messages, tasks = (set[str](),) * 3  # of a store that is as it was
+    if ground.has_changed_store():
+        is_all = not ground.has_log()  # then no log and no shared memory has to be made for it
+        connection = sqlite3.connect(f"file:{ground.store}?immutable={int(is_all)}", uri=True)
+        try:
+            if ended.did(KILL) or ended.did(FAIL):
+                whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
+                found += [f"the store is damaged: {whole}"] * (whole != "ok")
+            ids = (connection.execute(f"SELECT {name} FROM {table}") for table, name in ACKNOWLEDGED)
+            locks, messages, tasks = ({row[0] for row in rows} for rows in ids)
+            pairs = [connection.execute(sql).fetchone() for sql in PAIRS]
+        except sqlite3.DatabaseError as error:
+            return [f"the store is damaged: {error}"]
+        finally:
+            connection.close()
+        found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found
     standing: dict[int, str] = {}

@@ -46,7 +46,7 @@ class Modules:
             for key, value in list(vars(module).items()):
                 if key.startswith("__"):
                     continue
-                if isinstance(value, (dict, list, set)):
+                if isinstance(value, (dict, list, set)) and (not key.isupper() or key in assigned):
                     self.kept.append((vars(module), key, value, value.copy()))
                 elif key in assigned:
                     self.kept.append((vars(module), key, value, None))

@@ -10,6 +10,7 @@ import pytest
 from support.sessions import hook_core, mistakes, new_session, ready_store
 
 from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.protected.files import CLIENTS, matter_of
 from swarm_hook_core.state import config_path, state_dir, store_path
 
 GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard uninstall` takes it away.\n"
@@ -136,6 +137,22 @@ def test_a_write_tool_does_not_write_it(place: Guarded, path: str, way: str) -> 
     for tool, given in (("Write", {"content": "x"}), ("Edit", {"old_string": "a", "new_string": "b"})):
         reason = place.reason(tool, {"file_path": place.text(path), **given})
         assert reason.startswith(f"swarm blocked {tool} for ") and way in reason, reason
+
+
+def test_folders_over_the_clients_homes_are_looked_at_once(place: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[str] = []
+    look = os.lstat
+    monkeypatch.setattr(os, "lstat", lambda path: looks.append(os.fspath(path)) or look(path))
+    assert matter_of("/elsewhere/file") is None
+    homes = [path for path in looks if path == str(place.home)]
+    assert 1 <= len(homes) < len(CLIENTS)  # once for each folder below it that homes lie in
+
+
+def test_a_clients_home_behind_links_is_protected(place: Guarded) -> None:
+    place.claude.rename(place.home / "settings of claude")
+    place.claude.symlink_to(place.home / "settings of claude")
+    for path in (place.claude / "settings.json", place.home / "settings of claude" / "settings.json"):
+        assert "Claude Code's settings" in place.reason("Write", {"file_path": str(path), "content": "x"})
 
 
 def test_a_patch_does_not_write_it(place: Guarded) -> None:
