@@ -58,7 +58,7 @@ prepared: $(CHECKERS) $(INSTALLED) $(FETCHED)
 
 # Compiles the tests once, for all workers that begin at one moment later.
 collected: $(INSTALLED)
-	@$(CACHED) $(PYTEST) tests/unit --collect-only -qq >/dev/null
+	@$(CACHED) $(PYTEST) tests/unit --collect-only -qq >"$(SWARM_DEV)/collected" || { tail -n 40 "$(SWARM_DEV)/collected"; exit 1; }
 
 test: $(INSTALLED) $(EXPLORED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"
