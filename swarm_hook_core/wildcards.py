@@ -303,13 +303,13 @@ def _group_ends(text: str, at: int, group: _Group, left: list[int]) -> set[int]:
 # Texts of the shell's dialect
 
 
-def is_magic(pattern: str, extended: bool = False) -> bool:
-    """Return True if `pattern` has an unescaped ``*``, ``?`` or ``[``, or, with `extended`, ``@(`` and the like."""
+def is_magic(pattern: str) -> bool:
+    """Return True if `pattern` has an unescaped ``*``, ``?``, ``[``, ``@(``, ``!(`` or ``+(``."""
     at = 0
     while at < len(pattern):
         if pattern[at] == "\\":
             at += 1
-        elif pattern[at] in MAGIC or (extended and pattern[at] in "@!+" and pattern.startswith("(", at + 1)):
+        elif pattern[at] in MAGIC or (pattern[at] in "@!+" and pattern.startswith("(", at + 1)):
             return True
         at += 1
     return False

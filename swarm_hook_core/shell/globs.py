@@ -64,7 +64,7 @@ class _Search:
             if part == "**" and "globstar" in self.options:
                 below = [path for base in found for path in self.below(base, files=last)]
                 found, magic = below if last else found + below, True
-            elif is_magic(part, True):
+            elif is_magic(part):
                 items = compiled(part, True)
                 hidden = part.startswith((".", "\\.")) or "dotglob" in self.options
                 found = [base + name for base in found for name in self.entries(base, items, hidden)]

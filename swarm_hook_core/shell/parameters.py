@@ -180,7 +180,7 @@ class _Expanded:
 
 
 def _trimmed(text: str, wanted: str, operator: str) -> str:
-    if not wildcards.is_magic(wanted, True):
+    if not wildcards.is_magic(wanted):
         wanted = wildcards.literal(wanted)
         if operator[0] == "#":
             return text.removeprefix(wanted)
@@ -201,7 +201,7 @@ def _trimmed(text: str, wanted: str, operator: str) -> str:
 def _replaced(text: str, wanted: str, replacement: str, operator: str) -> str:
     if not wanted:
         return text
-    if not wildcards.is_magic(wanted, True):
+    if not wildcards.is_magic(wanted):
         wanted = wildcards.literal(wanted)
         if operator == "/#":
             if text.startswith(wanted):

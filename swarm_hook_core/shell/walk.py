@@ -215,7 +215,7 @@ class Walk(Unknowns):
             return [UNKNOWN]
         parts = wanted.split("/")
         fixed = 0
-        while fixed < len(parts) - 1 and not wildcards.is_magic(parts[fixed], True):
+        while fixed < len(parts) - 1 and not wildcards.is_magic(parts[fixed]):
             fixed += 1
         root = absolute(scope.folder, wildcards.literal("/".join(parts[:fixed]) + "/" * bool(fixed)) or ".")
         return [self.mark(Found(root or "/", globs.admits(wanted, scope.folder or "/", scope.options)))]

@@ -49,7 +49,7 @@ def fields(walk: Walk, scope: Scope, word: Word) -> list[str]:
             text = "".join(piece for piece, _magic in pieces)
             if any(magic and any(sign in piece for sign in signs) for piece, magic in pieces) and is_known(text):
                 wanted = _as_pattern(pieces)
-                if wildcards.is_magic(wanted, True):
+                if wildcards.is_magic(wanted):
                     found += walk.listed(scope, wanted) or [wildcards.literal(wanted)]
                     continue
             found.append(text if len(text) <= LONGEST_VALUE else UNKNOWN)

@@ -169,11 +169,6 @@ def lock_holder(store: Store, args: Given) -> Session:
     )
 
 
-def discard_lock_holder(store: Store, instance: Session) -> None:
-    """Forget a holder that was made for locks that it did not get."""
-    store.instances.forget(instance.id)
-
-
 def is_person(store: Store) -> bool:
     """Return True if a person gives this command: at a terminal, and not in an agent's shell."""
     return _at_terminal() and not agents_around(store)

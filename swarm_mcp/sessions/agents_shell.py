@@ -93,15 +93,15 @@ def require_own(store: Store, row: Session, how: str) -> None:
     )
 
 
-def require_same_client(store: Store, row: Session, how: str) -> None:
-    """Raise PersonOnly, and record the attempt, if an agent of another client speaks for the session `row`.
+def require_same_client(store: Store, row: Session) -> None:
+    """Raise PersonOnly, and record the attempt, if an agent of another client names the session `row`.
 
     For calls by hooks: their client is above them, and may have several sessions open.
     """
     around = agents_around(store)
     if around and not any(row.id == one.id for one in around) and store.instances.live(row.id):
-        note_attempt(store, row.scope, f"{how} {name_of(row)}")
-        raise PersonOnly(f"{how} names {name_of(row)}, a live session of another client")
+        note_attempt(store, row.scope, f"--session-id {name_of(row)}")
+        raise PersonOnly(f"--session-id names {name_of(row)}, a live session of another client")
 
 
 def note_attempt(store: Store, scope: str, deed: str) -> None:

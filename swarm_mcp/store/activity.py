@@ -216,7 +216,7 @@ def sweep(db: Database) -> None:
     """
     lock_endings.let_lapse(db)
     if session_table.some_gone(db) or denials.are_due(db) or lock_rows.ended_holds(db):
-        foreign = lock_rows.foreign_keys(db, 2000)
+        foreign = lock_rows.foreign_keys(db)
         with db.writing() as tx:
             reactions.reclaim(tx)
             lock_endings.reaped(tx, lock_rows.ended_holds(tx))

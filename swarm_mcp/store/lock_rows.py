@@ -194,17 +194,13 @@ def vanished_holders(tx: Transaction, after: str, limit: int) -> tuple[list[str]
     return [row.id for row in rows if not row.known], str(rows[-1].id) if len(rows) == limit else ""
 
 
-def without_key(tx: Transaction, limit: int) -> list[Lock]:
-    """Return some locks that another implementation stored without a key."""
-    return tx.rows(f"SELECT id, file FROM context WHERE path_key IS NULL AND {ON_FILES} LIMIT ?", (limit,), Lock)
-
-
-def foreign_keys(tx: Transaction, limit: int) -> list[tuple[str, str | None, str]]:
+def foreign_keys(tx: Transaction) -> list[tuple[str, str | None, str]]:
     """Return ``(key, key if it is a folder's, id)`` of some locks that another implementation stored without one.
 
     Asks the disk, so it should be called before the transaction that stores the keys.
     """
-    rows = [row for row in without_key(tx, limit) if is_readable(row.file) and storable(row.file)]
+    sql = f"SELECT id, file FROM context WHERE path_key IS NULL AND {ON_FILES} LIMIT 2000"
+    rows = [row for row in tx.rows(sql, (), Lock) if is_readable(row.file) and storable(row.file)]
     keys = [key_of(row.file) for row in rows]
     return [(key, key if os.path.isdir(row.file) else None, row.id) for row, key in zip(rows, keys)]
 

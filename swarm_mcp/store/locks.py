@@ -74,7 +74,7 @@ def acquire_all(db: Database, instance: Session, wanted: LockRequest) -> list[Lo
     """
     granted = _acquire(db, instance, wanted, None)
     if granted is None:  # the disk is asked for the keys while other processes can write
-        granted = _acquire(db, instance, wanted, lock_rows.foreign_keys(db, 2000))
+        granted = _acquire(db, instance, wanted, lock_rows.foreign_keys(db))
     return granted or []
 
 

@@ -70,7 +70,7 @@ def register(db: Database, request: Registration, cleans: bool = True) -> Sessio
     if db.row(_UNKEYED):
         from swarm_mcp.store import lock_rows
 
-        foreign = lock_rows.foreign_keys(db, 2000)  # asks the disk, and so comes before the transaction
+        foreign = lock_rows.foreign_keys(db)  # asks the disk, and so comes before the transaction
     with db.writing() as tx:
         # A session that is here to register has not gone, however long it was silent.
         if request.session_id:

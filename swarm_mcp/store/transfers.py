@@ -174,15 +174,11 @@ def _ask(tx: Transaction, instance: Session, lock: Lock, file: str, reason: str)
         wants = ""
     else:
         wants = f" (it wants {named(file)})"
-    if reason:
-        why = f": {quoted(reason, LONGEST_NOTE)}"
-    else:
-        why = ""
     notices.post(
         tx,
         holder,
-        f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{why}. When you can spare it,"
-        f" hand it over (`swarm-mcp transfer {as_word(held)} --to {instance.id}`, or transfer_lock) or"
+        f"[auto] {_name(instance, holder)} asks for your lock on {named(held)}{wants}{_because(reason)}. When you can"
+        f" spare it, hand it over (`swarm-mcp transfer {as_word(held)} --to {instance.id}`, or transfer_lock) or"
         " release it; if not, tell it until when you need it.",
         held,
         sender=instance.id,
@@ -263,16 +259,19 @@ def _note_theft(tx: Transaction, thief: Session, lock: Lock, reason: str, forced
     holder = session_table.live(tx, lock.instance_id)
     if holder is None or holder.runtime == REMOTE:  # on its own machine the replica says it, with the path there
         return
-    if reason:
-        why = f": {quoted(reason, LONGEST_NOTE)}"
-    else:
-        why = ""
     notices.post(
         tx,
         holder,
-        f"[auto] Your lock on {named(file)} was taken by {_name(thief, holder)}{why}. Do not write it.",
+        f"[auto] Your lock on {named(file)} was taken by {_name(thief, holder)}{_because(reason)}. Do not write it.",
         file,
     )
+
+
+def _because(reason: str) -> str:
+    """Return the end of a sentence that gives the reason; empty without one."""
+    if reason:
+        return f": {quoted(reason, LONGEST_NOTE)}"
+    return ""
 
 
 def _partner(tx: Transaction, instance: Session, to_id: str) -> Session:

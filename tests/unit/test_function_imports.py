@@ -1,6 +1,6 @@
-"""Imports inside functions: the modules that may have them, and why. All others load what they use at their top.
+"""Imports inside functions: the modules that may have them, by reason. All others import at their top.
 
-The hook core has them all over: a check loads what it needs alone (``test_layers.py`` holds its budgets).
+The hook core is free to: a check must load few modules (``test_layers.py`` holds its budgets).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ equal contents, drops files that git ignores, and holds the bounds.
     stored    the versions of a file; `before_first_write`
     acts      the calls that may have written a file
     steps     the steps of a file, and their authors
-    lines     the lines of a file, and their authors: `lines_of`, `changes_of`, `changes_by`
+    lines     the lines of a file, and their authors: `lines_of`, `changes_of`
     by_persons  saves and undos of persons
     reflog    commits that have changed a file since some time
     pruning   bounds, ignored files, equal contents

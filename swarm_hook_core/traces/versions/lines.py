@@ -106,25 +106,6 @@ def changes_of(path: str, seconds: float | None = None) -> list[Change]:
     return Fold(path, seconds=seconds).changes()
 
 
-def changes_by(runtime: str, session_id: str, folder: str) -> dict[str, list[Change]]:
-    """Return ``{path: changes}`` of files at and below absolute `folder` that this session may have made.
-
-    Files without lines are left out; ``stored.files_of`` names all files that the session has written. Raises OSError.
-    """
-    from swarm_hook_core.traces.versions.stored import files_of
-
-    found = {}
-    for path in files_of(runtime, session_id, folder):
-        try:
-            changes = changes_of(path)
-        except NoLines:
-            continue  # nothing that could be told apart
-        own = [one for one in changes if any(author.session == (runtime, session_id) for author in one.authors)]
-        if own:
-            found[path] = own
-    return found
-
-
 class _Element:
     """A line during the fold, of a version or removed since. `head`: its index in the last commit, or None."""
 

@@ -18,7 +18,7 @@ from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UsageError
 from swarm_mcp.locking.acquisition import Taken, granted_answer
-from swarm_mcp.sessions.acting import acting_session, discard_lock_holder, lock_holder
+from swarm_mcp.sessions.acting import acting_session, lock_holder
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
 
@@ -96,7 +96,7 @@ def lock(args: Arguments) -> int:
             return say_refused(refusal, args, store, wanted, "lock")
         finally:
             if args.given("--detach"):
-                discard_lock_holder(store, instance)  # only where it got nothing
+                store.instances.forget(instance.id)  # only where it got nothing
     value = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
     lines = [_granted(row, taken) for row in taken]
     if args.given("--detach"):

@@ -324,7 +324,7 @@ def agent_ended(args: Arguments) -> int:
     with Store(busy_seconds=args.patience) as store:
         row = _session(store, args)
         if row:
-            require_same_client(store, row, "--session-id")
+            require_same_client(store, row)
             files = store.locks.release_of_agent(row, args.value("--agent"))
             line = f"released {len(files)}"
     return answer(args, {"ok": row is not None, "id": row and row.id, "released": files}, line)

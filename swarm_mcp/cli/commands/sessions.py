@@ -177,7 +177,7 @@ def deregister(args: Arguments) -> int:
         if session_id:
             row = store.instances.of_session(runtime, session_id)
             if row:
-                require_same_client(store, row, "--session-id")
+                require_same_client(store, row)
         else:
             row = _gone(store, args.value("--as")) or find_acting_session(store, args)
             if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):

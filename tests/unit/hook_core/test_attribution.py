@@ -16,7 +16,7 @@ from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import journal, keeping, seen
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
-from swarm_hook_core.traces.versions.lines import Change, Line, NoLines, changes_by, changes_of, lines_of
+from swarm_hook_core.traces.versions.lines import Change, Line, NoLines, changes_of, lines_of
 from swarm_hook_core.traces.versions.stored import versions_of
 
 pytestmark = pytest.mark.usefixtures("no_faults")
@@ -348,8 +348,6 @@ def test_what_a_session_removed_and_replaced(work: Path) -> None:
     assert [line.text for line in (*two.removed, *two.added)] == [b"gamma\n", b"DELTA\n"]
     assert (one.old, one.new, two.old, two.new) == (0, 0, 2, 1)
     assert sessions(two) == {me.session_id}
-    assert list(changes_by("codex", me.session_id, str(work))) == [str(file)]
-    assert [change.old for change in changes_by("codex", peer.session_id, str(work))[str(file)]] == [0]
 
 
 def test_what_is_committed_has_no_owner_even_in_part(work: Path) -> None:
