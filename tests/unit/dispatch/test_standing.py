@@ -103,8 +103,8 @@ def test_it_ends_once_its_tasks_have_cost_the_limit(ground: Ground, lead: dict) 
 
     assert poll_for("0.8") == {"counts": {"done": 2}, "stopped": "the limit of $0.8 is reached"}
     assert sorted(status(ground, task) for task in tasks) == ["done", "done", "open"]
-    assert sorted(json.loads(file.read_text()) for file in spent.iterdir()) == [0.4, 0.8]  # what was left, each time
-    # Each one counts the cost of its own tasks.
+    assert sorted(json.loads(file.read_text()) for file in spent.iterdir()) == [0.4, 0.8]  # the rest of the money
+    # The cost of earlier tasks does not count.
     assert poll_for("1", "--max-tasks", "1") == {"counts": {"done": 1}, "stopped": None}
     assert [row["cost_usd"] for row in ground.sql("SELECT cost_usd FROM swarm_runs")] == [0.4] * 3
 
