@@ -14,6 +14,22 @@ from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 
 GATEWAY = "identity:p mode:gateway"
+# It notes its limit in the folder SPENT, and costs COSTS dollars at most.
+CLAUDE = """#!/usr/bin/env python3
+import json, os, sys, time
+if "--version" in sys.argv:
+    sys.exit(print("2.1.330 (Claude Code)"))
+folder = os.environ["SPENT"]
+limit = float(sys.argv[sys.argv.index("--max-budget-usd") + 1]) if "--max-budget-usd" in sys.argv else None
+open(os.path.join(folder, str(os.getpid())), "w").write(json.dumps(limit))
+time.sleep(0.3)
+cost = min(float(os.environ["COSTS"]), limit or 9)
+print(json.dumps({"type": "system", "subtype": "init", "session_id": "11111111-1111-4111-8111-%012d" % os.getpid(),
+                  "model": "m", "tools": [], "cwd": os.getcwd()}))
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "done", "num_turns": 1,
+                  "total_cost_usd": cost, "session_id": "11111111-1111-4111-8111-%012d" % os.getpid(),
+                  "usage": {"input_tokens": 1, "output_tokens": 1}}))
+"""
 
 
 def dispatch(ground: Ground, requester: dict, title: str = "Do it", script: str = "", **given) -> dict:
@@ -24,6 +40,16 @@ def dispatch(ground: Ground, requester: dict, title: str = "Do it", script: str 
         given["command"] = "/bin/sh -c " + "'" + script.replace("'", "'\\''") + "'"
     with ground.store() as store:
         return carry_out(store, requester, DispatchRequest(title, **given))
+
+
+def priced_claude(ground: Ground, spent: Path, costs: str) -> dict[str, str]:
+    """The environment with a `claude` that costs so many dollars a run and leaves its limits in the folder `spent`."""
+    program = ground.folder / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(CLAUDE)
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "SPENT": str(spent), "COSTS": costs}
 
 
 def task(ground: Ground, answer: dict) -> dict:

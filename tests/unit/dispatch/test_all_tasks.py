@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
-from support.supervised import GATEWAY, alive, dispatch, over, reaches, run_of
+from support.supervised import GATEWAY, alive, dispatch, over, priced_claude, reaches, run_of
 
 from swarm_mcp.agents.dispatch.all_tasks import AllTasks
 from swarm_mcp.agents.dispatch.dispatch import Dispatch
@@ -125,33 +125,12 @@ def test_a_dispatch_that_fails_to_start_anybody_says_so_and_ends(ground: Ground,
 
 # ---------------------------------------------------------------------------------------- the budget
 
-CLAUDE = """#!/usr/bin/env python3
-import json, os, sys, time
-if "--version" in sys.argv:
-    sys.exit(print("2.1.330 (Claude Code)"))
-folder = os.environ["SPENT"]
-limit = float(sys.argv[sys.argv.index("--max-budget-usd") + 1]) if "--max-budget-usd" in sys.argv else None
-open(os.path.join(folder, str(os.getpid())), "w").write(json.dumps(limit))
-time.sleep(0.3)
-cost = min(float(os.environ["COSTS"]), limit or 9)
-print(json.dumps({"type": "system", "subtype": "init", "session_id": "11111111-1111-4111-8111-%012d" % os.getpid(),
-                  "model": "m", "tools": [], "cwd": os.getcwd()}))
-print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "done", "num_turns": 1,
-                  "total_cost_usd": cost, "session_id": "11111111-1111-4111-8111-%012d" % os.getpid(),
-                  "usage": {"input_tokens": 1, "output_tokens": 1}}))
-"""
-
 
 def test_all_together_keep_to_the_limit_and_each_gets_its_share(ground: Ground, lead: dict) -> None:
-    program = ground.folder / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text(CLAUDE)
-    program.chmod(0o755)
     spent = ground.folder / "spent"
     spent.mkdir()
     tasks = [requested(ground, lead, f"t{number}") for number in range(6)]
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "PATH": path, "SPENT": str(spent), "COSTS": "0.4"}
+    env = priced_claude(ground, spent, "0.4")
     done = everything(ground, "--harness", "claude", "--max", "2", "--max-cost", "1.5", "--json", env=env)
     assert done.code == 1
     limits = sorted(json.loads(file.read_text()) for file in spent.iterdir())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
-from support.supervised import GATEWAY, alive
+from support.supervised import GATEWAY, alive, priced_claude
 
 from swarm_mcp.agents.dispatch import standing
 from swarm_mcp.agents.dispatch.request import DispatchRequest
@@ -85,6 +85,28 @@ def test_it_ends_after_so_many_tasks(ground: Ground, lead: dict, poll: Poll) -> 
     tasks = [requested(ground, lead, f"t{number}") for number in range(3)]
     assert ended(poll("true", "--max-tasks", "2", "--max", "3"))["counts"] == {"done": 2}
     assert sorted(status(ground, task) for task in tasks) == ["done", "done", "open"]
+
+
+def test_it_ends_once_its_tasks_have_cost_the_limit(ground: Ground, lead: dict) -> None:
+    spent = ground.folder / "spent"
+    spent.mkdir()
+    env = priced_claude(ground, spent, "0.4")
+    tasks = [requested(ground, lead, f"t{number}") for number in range(3)]
+
+    def poll_for(dollars: str, *more: str) -> dict:
+        words = ["poll", "--as", lead["id"], "--harness", "claude", "--max-cost", dollars, *more, "--json"]
+        done = subprocess.run(
+            [*SWARM, *words], cwd=ground.repo, env=env, stdout=subprocess.PIPE, text=True, timeout=SECONDS,
+            start_new_session=True, check=True,
+        )  # fmt: skip
+        return dict(json.loads(done.stdout))
+
+    assert poll_for("0.8") == {"counts": {"done": 2}, "stopped": "the limit of $0.8 is reached"}
+    assert sorted(status(ground, task) for task in tasks) == ["done", "done", "open"]
+    assert sorted(json.loads(file.read_text()) for file in spent.iterdir()) == [0.4, 0.8]  # the rest of the money
+    # The cost of earlier tasks does not count.
+    assert poll_for("1", "--max-tasks", "1") == {"counts": {"done": 1}, "stopped": None}
+    assert [row["cost_usd"] for row in ground.sql("SELECT cost_usd FROM swarm_runs")] == [0.4] * 3
 
 
 def test_at_a_signal_the_task_at_work_is_finished(ground: Ground, lead: dict, poll: Poll) -> None:
