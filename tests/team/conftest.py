@@ -18,7 +18,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session", autouse=True)
 def needed() -> None:
-    """Without a server none of these tests means anything."""
+    """These tests mean nothing without a server."""
     if needs.lacking():
         needs.give_up()
 

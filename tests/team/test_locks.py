@@ -253,7 +253,7 @@ def test_places_of_the_own_machine_are_in_order_already(two):
     assert one.stand("s1", "t1", "src")["ok"] and one.stand("s2", "t2", "src")["ok"]
 
 
-# ---------------------------------------------------------------------------- what cannot be
+# ---------------------------------------------------------------------------- failures
 
 
 @pytest.mark.parametrize(

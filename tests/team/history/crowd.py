@@ -53,7 +53,7 @@ class CrowdMachine(ServerMachine):
 
     @property
     def is_clear(self) -> bool:
-        """True if its replica has no lock of anybody."""
+        """True if its replica has no lock at all."""
         return self.has_joined and not self._own and not self._remote
 
     def run(self) -> None:
@@ -85,7 +85,7 @@ class CrowdMachine(ServerMachine):
         return [{"session": one, "label": one, "lease": LEASE} for one in self.sessions]
 
     def _lose(self, claim: Claim) -> None:
-        # Within the lease of a session nobody may end its grants.
+        # A session keeps its grants within its lease.
         if claim.fence and clock.now() < self._good_until.get(claim.session, 0.0):
             self.lost += 1
             print(f"{now():.3f} {self._name} {LOST} {claim.place}", file=sys.stderr, flush=True)
@@ -93,7 +93,7 @@ class CrowdMachine(ServerMachine):
 
 
 class Crowd:
-    """The machines of one process, and what has been seen of them."""
+    """The machines of one process, and its observations of them."""
 
     def __init__(self, told: dict):
         self.report, self._stop, self._each = Path(told["report"]), Path(told["stop"]), told["machines"]

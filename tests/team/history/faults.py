@@ -170,7 +170,7 @@ time_t time(time_t *where) {
 
     @staticmethod
     def missing() -> str:
-        """Return the missing requirements on this machine; empty for none."""
+        """Return the missing requirements on this machine, else an empty text."""
         if os.uname().sysname != "Linux":
             return "a server's clock is set on Linux only"
         return "" if shutil.which("cc") else "no C compiler to make the library that sets a server's clock"
@@ -197,7 +197,7 @@ class SmallDisk:
 
     @staticmethod
     def missing() -> str:
-        """Return the missing requirements on this machine; empty for none."""
+        """Return the missing requirements on this machine, else an empty text."""
         if os.uname().sysname != "Linux" or os.geteuid() != 0:
             return "a small file system is mounted by root on Linux only"
         if not shutil.which("mount"):
@@ -234,7 +234,7 @@ class Network:
 
     @staticmethod
     def missing() -> str:
-        """Return the missing requirements on this machine; empty for none."""
+        """Return the missing requirements on this machine, else an empty text."""
         if os.uname().sysname != "Linux" or os.geteuid() != 0 or not shutil.which("ip"):
             return "network namespaces need root on Linux, and the program ip"
         probe = subprocess.run(

@@ -140,7 +140,7 @@ def keep_agent(home: Path, planted: str, is_over, chance: random.Random) -> None
 
 
 def locks_left(conninfo: str, machine: str) -> str:
-    """Return this machine's locks on the server, or its error; empty for none."""
+    """Return this machine's locks on the server, or its error, else an empty text."""
     import psycopg
 
     asked = (

@@ -51,7 +51,7 @@ class ServerMachine:
         self._fresh_until, self._version, self._mark, self._epoch = 0.0, 0, 0, ""
         self._server = TeamServer(conninfo, self._name)
 
-    # ------------------------------------------------------------------ what sessions do
+    # ------------------------------------------------------------------ deeds of sessions
 
     def take(self, session: str, place: str, mode: str) -> Taken | None:
         claim = Claim(session, place, mode)

@@ -175,7 +175,7 @@ def _rest(players: Players, seconds: float) -> None:
         time.sleep(0.05)
 
 
-# ------------------------------------------------------------------ what strikes
+# ------------------------------------------------------------------ faults
 
 
 LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end

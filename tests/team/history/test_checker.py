@@ -1,4 +1,4 @@
-"""The checker finds planted faults in a history, and none in a right one."""
+"""The checker finds planted faults in a history, and accepts a right one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""200 machines at one server: no two sessions hold the same, no grant is lost, and none stays."""
+"""200 machines at one server: no two sessions hold the same, no grant is lost, each one ends."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_no_two_hold_the_same_no_grant_is_lost_and_none_stays(
         ground.server.ask(f"SELECT pg_terminate_backend({pid})")
     players.await_grants()
     with stopped(chance.choice(players.running).pid):
-        time.sleep(protocol.MIRROR_LEASE + 1)  # until nobody waits for its machines
+        time.sleep(protocol.MIRROR_LEASE + 1)  # until its machines are no longer waited for
     players.await_grants()
     if time_of_day:
         time_of_day.move(chance.choice([3600, -3600]))

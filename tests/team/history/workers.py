@@ -40,7 +40,7 @@ class Machine(Protocol):
     pause: float  # seconds between two looks at all files
 
     def take(self, session: str, place: str, mode: str) -> Taken | None:
-        """Return the grant; None if another session holds some of it, or the team cannot be asked."""
+        """Return the grant, unless another session holds some of it, or the team cannot be asked."""
 
     def holds(self, session: str, place: str, fence: int) -> bool:
         """Return True if the session may still believe that it holds that grant."""
