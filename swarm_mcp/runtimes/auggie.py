@@ -13,7 +13,7 @@ from swarm_mcp.runtimes.in_users_file import WithSkills
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 
-# Its servers get hardly a variable, but it fills in those that are named. An empty one is none to us.
+# Its servers get hardly a variable, but it fills in those that are named. An empty one counts as missing.
 _PASSED_ON = (
     "SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
 )  # fmt: skip

@@ -211,7 +211,10 @@ class Client:
 
     def offers(self, script: str, tool: str) -> bool:
         """Return True if the requests of `script` have a tool of this name."""
-        return any(f'"name": "{tool}"' in json.dumps(exchange.body.get("tools")) for exchange in self.exchanges(script))
+        bodies = [exchange.body for exchange in self.exchanges(script)]
+        return any(
+            f'"name": "{tool}"' in json.dumps([body.get("tools"), body.get("tool_definitions")]) for body in bodies
+        )
 
     def call_seconds(self, script: str) -> list[float]:
         """For each answer of the model, the seconds until the client came back with results."""

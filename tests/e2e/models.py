@@ -116,7 +116,7 @@ class ModelServer(LoopbackServer):
         self.players: dict[str, Player] = {}  # instead of a script: decides by the results of its calls
         self.words: dict[str, Callable[[], str]] = {}  # the meaning of «name» in a call at the time of the call
         self.listed: list[str] = []  # the models for a client that asks for a list
-        self.told: dict[str, Any] = {}  # path -> the answer to any other request of a client to its maker's server
+        self.told: dict[str, Any] = {}  # path -> the answer to any other request of a client to its own server
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
         super().__init__(_Handler)

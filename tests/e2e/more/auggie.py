@@ -1,4 +1,4 @@
-"""Auggie as the tests use it: with an account of a server on loopback, which lets it run hooks."""
+"""Auggie as the tests use it: with an account of a server on loopback that has hooks run."""
 
 from __future__ import annotations
 
