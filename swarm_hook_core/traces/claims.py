@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from this age on others may be about to replace the claim
-_LEFTOVER_SECONDS = 60
 _LONGEST = 65536
 _TRIES = 5
 _WORDS = ("key", "file", "runtime", "session_id", "agent", "tool")
@@ -208,19 +207,11 @@ def is_ended(
 
 
 def sweep() -> None:
-    """Remove void claims, and leftovers of processes that were killed while writing. Raises OSError."""
+    """Remove void claims. Raises OSError."""
     now_ns = time.time_ns()
     old = [one for one in standing() if one.is_over(now_ns)]
     if old:
         drop(old)
-    for name in _entries():
-        if name.startswith("."):
-            path = os.path.join(claims_dir(), name)
-            try:
-                if abs(now_ns / 10**9 - os.lstat(path).st_mtime) > _LEFTOVER_SECONDS:
-                    os.remove(path)
-            except OSError:
-                continue  # another process has just removed it
 
 
 # --------------------------------------------------------------------------------------------------- the files

@@ -19,6 +19,7 @@ from swarm_mcp.store import (
     breaches,
     denials,
     leases,
+    leftovers,
     lock_endings,
     lock_rows,
     messages,
@@ -91,6 +92,7 @@ def some(db: Database) -> bool:
         return False
     _drop_old_contents()
     _drop_old_journals(db)
+    leftovers.remove(time.time())
     return True
 
 
@@ -257,6 +259,7 @@ def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict
         pass
     else:
         _drop_old_contents()
+        leftovers.remove(time.time())
         _give_back_all(db)
     return report
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 from typing import NamedTuple
 
 from explore.ground import Ground
 from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
-from swarm_hook_core.traces import claims
+from swarm_mcp.store import leftovers
 
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 PATIENCE_MS = 400
@@ -180,7 +181,7 @@ def acknowledged(ended: Ended, ground: Ground) -> list[str]:
 
 
 def left_behind(ended: Ended, ground: Ground) -> list[str]:
-    """No temporary file is left; after kills and faults not beyond the end of the next turn."""
+    """No temporary file is left; after kills and faults not beyond the coordinator's next cleaning."""
     if ended.did(KILL) or ended.did(FAIL):
-        claims.sweep()
+        leftovers.remove(math.inf)
     return [f"{name} is left behind" for name in ground.left() if name.endswith(".tmp")]

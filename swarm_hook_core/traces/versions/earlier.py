@@ -58,7 +58,7 @@ def path_of(file: str) -> str:
 
 
 def prune(now: float, age: float) -> int:
-    """Remove contents that are older than `age` seconds, and what is left beside them; return their number.
+    """Remove contents that are older than `age` seconds, and unused names; return the number of contents.
 
     Raises OSError.
     """
@@ -66,7 +66,6 @@ def prune(now: float, age: float) -> int:
     old = {one.path for one in found if one.at < now - age}
     used = {one.file for one in found if one.path not in old}
     unused = [os.path.join(_names(), file) for file in _names_in(_names()) if file not in used]
-    unused += [os.path.join(_folder(), name) for name in _names_in(_folder()) if name.endswith(".tmp")]
     for path in [*old, *unused]:
         try:
             if path in old or os.lstat(path).st_mtime < now - 3600:

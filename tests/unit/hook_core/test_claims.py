@@ -17,6 +17,7 @@ from support.sessions import ROOT
 
 from swarm_hook_core.state import has_claims
 from swarm_hook_core.traces import claims
+from swarm_mcp.store import leftovers
 
 KEY = "/r/a.py"
 MINE, PEER = ("claude-code", "me"), ("codex", "peer")
@@ -162,10 +163,9 @@ def test_what_was_killed_while_it_wrote_leaves_no_claim_and_is_swept(tmp_path: P
     assert subprocess.run([sys.executable, "-c", script]).returncode == -signal.SIGKILL
     (left,) = folder().iterdir()
     assert claims.standing() == [] and claim().is_new
-    claims.sweep()
+    leftovers.remove(time.time())
     assert left.exists(), "it might still be being written"
-    os.utime(left, (1, 1))
-    claims.sweep()
+    leftovers.remove(time.time() + 2 * leftovers.KEPT_SECONDS)
     assert not left.exists()
 
 
@@ -173,6 +173,7 @@ RACE = """
 import sys, time
 sys.path.insert(0, {root!r})
 from swarm_hook_core.traces import claims
+from swarm_mcp.store import leftovers
 name, start = sys.argv[1], float(sys.argv[2])
 for number in range(200):
     while time.time() < start + number * 0.002:
