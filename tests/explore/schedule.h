@@ -139,7 +139,7 @@ static struct decision *replayed(int task, int number) {
 /* Return the task to run after one that cannot go on; NOBODY if all are done, or wait for each other. */
 static int next_task(int after, int number) {
     end_sleep();
-    if (!count_ready(NOBODY)) {
+    while (!count_ready(NOBODY)) { /* who wakes first may not run yet: another thread of its process is paused */
         int64_t first = INT64_MAX;
         for (int i = 0; i < TASKS; i++) {
             struct task *one = &world->tasks[i];
