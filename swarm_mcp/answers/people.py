@@ -6,8 +6,7 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.answers.visibility import without_walls
-from swarm_mcp.domain.message import SYSTEM
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import SYSTEM, Session
 from swarm_mcp.store import Store
 
 

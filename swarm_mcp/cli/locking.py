@@ -15,8 +15,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
-from swarm_mcp.cli.reader import said_path
-from swarm_mcp.cli.words import clause
+from swarm_mcp.cli.words import clause, said_path
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.folders import current_scope, here

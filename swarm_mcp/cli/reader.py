@@ -5,16 +5,14 @@ JSON has labels, whole paths and Unix seconds instead, and uses nothing from her
 
 from __future__ import annotations
 
-import os
 from time import localtime, strftime
 
 from swarm_hook_core.naming import UNNAMED
-from swarm_hook_core.paths import git_root
 from swarm_hook_core.wording import ago
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import name_of
-from swarm_mcp.cli.output import for_people, moment
-from swarm_mcp.folders import here
+from swarm_mcp.cli.output import moment
+from swarm_mcp.cli.words import near, places
 from swarm_mcp.sessions.acting import surrounding_session
 
 TYPE_CHECKING = False
@@ -26,28 +24,6 @@ if TYPE_CHECKING:
     from swarm_mcp.store import Store
 
 HIDDEN = "another identity"
-
-
-def said_path(path: str) -> str:
-    """`path` in an answer of one line: at a terminal as it is called from this folder, whole for scripts."""
-    if for_people():
-        return _near(path, _places())
-    return path
-
-
-def _places() -> list[tuple[str, str]]:
-    """This folder and its checkout's root, as they are typed and as they are."""
-    folders = dict.fromkeys([here(), os.path.realpath(here())])
-    return [(folder.rstrip(os.sep), git_root(folder).rstrip(os.sep)) for folder in folders]
-
-
-def _near(path: str, places: list[tuple[str, str]]) -> str:
-    for folder, root in places:
-        if path.startswith(folder + os.sep):
-            return path[len(folder) + 1 :]
-        if path == folder or path.startswith(root + os.sep):
-            return os.path.relpath(path, folder)
-    return path
 
 
 class Reader:
@@ -63,7 +39,7 @@ class Reader:
         self._absolute = args.given("--absolute")
         self._places: list[tuple[str, str]] = []
         if not self._absolute:
-            self._places = _places()
+            self._places = places()
 
     def when(self, at: object) -> str:
         """The age of a time column; a date with --absolute, or if the value is not a time."""
@@ -79,7 +55,7 @@ class Reader:
 
     def path(self, path: str) -> str:
         """`path` as it is called from this folder, where it is in the same checkout; else as it is."""
-        return _near(path, self._places)
+        return near(path, self._places)
 
     def session(self, row: Session) -> str:
         """The name of a session; one without a label, as strangers are shown, is only a number."""

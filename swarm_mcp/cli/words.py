@@ -1,6 +1,12 @@
-"""Small pieces of text that many commands print: numbers with nouns, optional clauses, spans, costs, excerpts."""
+"""Small pieces of text that many commands print: numbers with nouns, clauses, spans, costs, excerpts, paths."""
 
 from __future__ import annotations
+
+import os
+
+from swarm_hook_core.paths import git_root
+from swarm_mcp.cli.output import for_people
+from swarm_mcp.folders import here
 
 
 def count(number: int, noun: str) -> str:
@@ -38,3 +44,26 @@ def excerpt(value: object, longest: int) -> str:
     if len(text) <= longest:
         return text
     return text[: longest - 1] + "…"
+
+
+def said_path(path: str) -> str:
+    """`path` in an answer of one line: at a terminal as it is called from this folder, whole for scripts."""
+    if for_people():
+        return near(path, places())
+    return path
+
+
+def places() -> list[tuple[str, str]]:
+    """Return this folder and its checkout's root, as they are typed and as they are."""
+    folders = dict.fromkeys([here(), os.path.realpath(here())])
+    return [(folder.rstrip(os.sep), git_root(folder).rstrip(os.sep)) for folder in folders]
+
+
+def near(path: str, folders: list[tuple[str, str]]) -> str:
+    """Return `path` as it is called from the first of `folders` (`places`) whose checkout it is in; else as it is."""
+    for folder, root in folders:
+        if path.startswith(folder + os.sep):
+            return path[len(folder) + 1 :]
+        if path == folder or path.startswith(root + os.sep):
+            return os.path.relpath(path, folder)
+    return path

@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SYSTEM = "system"  # the sender of messages that no session wrote
 _MARK = "[task:"
 
 

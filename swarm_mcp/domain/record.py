@@ -32,7 +32,7 @@ class Record(dict[str, "Any"]):
         cls._columns = cls._columns.union(cls.__annotations__)
         # A lock is read some forty times: an attribute that Python has to miss first takes ten times as long.
         for name in cls.__annotations__:
-            if not hasattr(dict, name):
+            if name not in vars(dict):  # hasattr() makes an error for each name that is missing, which costs more
                 setattr(cls, name, property(itemgetter(name)))
 
     def __missing__(self, name: str) -> Any:

@@ -7,6 +7,7 @@ from swarm_mcp.domain.record import Record
 RUN_RUNTIME = "run"  # of the session of a run before its child has reported one of its own
 DETACHED = "detached"  # of a session that is there for its locks alone, without any process: it goes with the last
 REMOTE = "team"  # the runtime of sessions on other machines; only their own machine can end them
+SYSTEM = "system"  # the sender of messages that no session wrote
 STALE_SECONDS = 30  # without a heartbeat, where that is all there is of a session
 
 

@@ -11,7 +11,7 @@ from swarm_mcp.folders import scope_of
 from swarm_mcp.guard.check import BUSY_SECONDS, committer
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import MOST_NAMED, Attempt
+from swarm_mcp.store.attempts import MOST_NAMED, Attempt
 
 if TYPE_CHECKING:
     from swarm_mcp.guard.changes import Changes

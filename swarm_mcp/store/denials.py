@@ -17,7 +17,8 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import lock_finder, lock_queue, notices, session_table
-from swarm_mcp.store.lock_request import Attempt, reach_in, rule
+from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.lock_request import reach_in, rule
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False

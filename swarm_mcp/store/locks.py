@@ -34,7 +34,6 @@ from swarm_mcp.store.lock_request import (
     Reach,
     checked,
     checked_ttl,
-    of_request,
     reach_in,
     reach_of,
     request,
@@ -273,6 +272,8 @@ def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> No
 
 def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refusal: Lock | Waiter) -> bool:
     """Inside a transaction: write the refusal down; return True if it `is_known`, and only counts."""
+    from swarm_mcp.store.attempts import of_request
+
     if refusal.instance_id == instance.id:
         if (refusal.agent or "") not in ("", wanted.agent):
             denials.report_sibling(tx, instance, [refusal], of_request(instance, wanted))

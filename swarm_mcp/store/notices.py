@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.naming import holder_name
-from swarm_mcp.domain.message import SYSTEM, Notice
+from swarm_mcp.domain.message import Notice
+from swarm_mcp.domain.session import SYSTEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

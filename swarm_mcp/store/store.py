@@ -84,21 +84,30 @@ if TYPE_CHECKING:
 else:
 
     class LazyModule:
-        """A module that is not loaded yet: its attributes are the names of its functions."""
+        """A module that is not loaded yet: an attribute is the pair of it and of a function's name.
+
+        Its own name is in `_names`: a ``__getattr__`` would only be asked after Python has failed to find each of 200
+        attributes, which takes longer than the rest of this module.
+        """
 
         def __init__(self, name):
-            self._name = name
+            _names[self] = name
 
-        def __getattr__(self, name):
-            return self._name, name
+        def __getattribute__(self, name):
+            return self, name
+
+    _names = {}  # LazyModule -> its name
 
     class verb:
         """A verb of a part: loads the module when it is first asked for, and binds the function to the database."""
 
+        _loaded = None
+        _adopting = False
+
         def __init__(self, function, adopting=False):
-            self._module, self._name = function
-            self._adopting = adopting
-            self._loaded = None
+            self._module_and_name = function
+            if adopting:
+                self._adopting = True
 
         def __get__(self, part, owner=None):
             function = self._function()
@@ -117,9 +126,10 @@ else:
             return adopting_first
 
         def _function(self):
+            module, name = self._module_and_name
             if self._loaded is None:
-                self._loaded = __import__(self._module, fromlist=[self._name])
-            return getattr(self._loaded, self._name)
+                self._loaded = __import__(_names[module], fromlist=[name])
+            return getattr(self._loaded, name)
 
     class in_write(verb):
         """A verb whose function runs inside one transaction."""

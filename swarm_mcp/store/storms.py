@@ -19,8 +19,8 @@ from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_mcp.store.attempts import Attempt
     from swarm_mcp.store.database import Transaction
-    from swarm_mcp.store.lock_request import Attempt
 
 SHOWN_SECONDS = 3600  # after its last refusal a storm is shown no longer
 

@@ -10,8 +10,7 @@ returned as ``[(recipient id, text)]``, for the caller to wake them with.
 from __future__ import annotations
 
 from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.message import SYSTEM
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain.session import SYSTEM, Session
 from swarm_mcp.domain.task import BLOCKED, CANCELLED, CLAIMED, DONE, IN_PROGRESS, TERMINAL, UNCHANGED, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import reactions, session_life, task_reading, task_requests

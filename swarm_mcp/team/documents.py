@@ -15,7 +15,8 @@ import json
 from typing import NamedTuple
 
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_mcp.domain.message import SYSTEM, of_task
+from swarm_mcp.domain.message import of_task
+from swarm_mcp.domain.session import SYSTEM
 from swarm_mcp.domain.task import BLOCKED, OPEN, TERMINAL
 from swarm_mcp.store.values import appended_since, items_of, joined
 from swarm_mcp.team.document_bodies import (

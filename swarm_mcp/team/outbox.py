@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from swarm_mcp.domain.message import SYSTEM, task_and_text
+from swarm_mcp.domain.message import task_and_text
 from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.session import REMOTE
+from swarm_mcp.domain.session import REMOTE, SYSTEM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ All changes happen inside a transaction.
 
 from __future__ import annotations
 
-from swarm_mcp.domain.message import SYSTEM, KeyValue, length
+from swarm_mcp.domain.message import KeyValue, length
 from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import REMOTE
+from swarm_mcp.domain.session import REMOTE, SYSTEM
 from swarm_mcp.domain.task import TERMINAL, Task
 from swarm_mcp.store import messages, notices, session_table, task_reading, tasks, values
 from swarm_mcp.team.outbox import MESSAGE

@@ -9,8 +9,7 @@ from swarm_hook_core.state import state_dir
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import FOLDERS, JSON, SUBJECTS, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, say, show
-from swarm_mcp.cli.reader import said_path
-from swarm_mcp.cli.words import clause
+from swarm_mcp.cli.words import clause, said_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
 from swarm_mcp.sessions.person import require_person

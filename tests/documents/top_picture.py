@@ -31,7 +31,7 @@ def screen() -> list[Row]:
         from support.traced import note
 
         from swarm_mcp.domain.session import Session
-        from swarm_mcp.store.lock_request import Attempt
+        from swarm_mcp.store.attempts import Attempt
 
         ground = Ground(Path(home))
         me = busy(ground)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.fixtures import Ground
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store.lock_request import Attempt, request
+from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.lock_request import request
 
 
 def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:

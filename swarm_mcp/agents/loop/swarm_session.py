@@ -31,7 +31,7 @@ from swarm_mcp.agents.loop.tools import WRITERS
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.lock_request import of_denial
+from swarm_mcp.store.attempts import of_denial
 
 
 def _config(kernel: str) -> RuntimeConfig:

@@ -12,8 +12,7 @@ from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, MORE_LOCKS, START, TAS
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import answer, complain
-from swarm_mcp.cli.reader import said_path
-from swarm_mcp.cli.words import clause
+from swarm_mcp.cli.words import clause, said_path
 from swarm_mcp.domain.lock import Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UsageError

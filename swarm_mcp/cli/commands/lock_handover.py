@@ -7,7 +7,7 @@ from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, MORE_LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, refused
-from swarm_mcp.cli.reader import said_path
+from swarm_mcp.cli.words import said_path
 from swarm_mcp.domain.lock import granted
 from swarm_mcp.errors import LockRefused, UsageError
 from swarm_mcp.folders import current_scope

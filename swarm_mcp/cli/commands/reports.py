@@ -26,7 +26,7 @@ from swarm_mcp.folders import clean
 from swarm_mcp.locking import unlocked_work
 from swarm_mcp.sessions.agents_shell import require_same_client
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import Attempt
+from swarm_mcp.store.attempts import Attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import message_row
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.lock import Denial
-from swarm_mcp.domain.message import SYSTEM, Message
-from swarm_mcp.domain.session import REMOTE, onlooker
+from swarm_mcp.domain.message import Message
+from swarm_mcp.domain.session import REMOTE, SYSTEM, onlooker
 from swarm_mcp.domain.task import Task
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.edit_events import Names

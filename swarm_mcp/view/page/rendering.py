@@ -20,8 +20,8 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.answers.incident_words import around_name
 from swarm_mcp.answers.incidents import incident_of
 from swarm_mcp.answers.timeline import Happening
-from swarm_mcp.domain.message import SYSTEM
 from swarm_mcp.domain.run import ENDED
+from swarm_mcp.domain.session import SYSTEM
 from swarm_mcp.view.overview.now import near
 
 LONGEST = 4000  # characters of one text of a session

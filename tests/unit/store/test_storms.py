@@ -10,8 +10,8 @@ from support.fixtures import Ground
 from swarm_hook_core.storms import SECONDS
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.denials import KNOWN_SECONDS
-from swarm_mcp.store.lock_request import Attempt
 
 
 def mail_of(ground: Ground, instance: dict) -> list[str]:

@@ -19,7 +19,7 @@ from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store.lock_request import Attempt
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.view.overview import now
 from swarm_mcp.view.top import following, keys, reading
 from swarm_mcp.view.top.app import Top
