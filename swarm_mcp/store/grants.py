@@ -13,7 +13,7 @@ from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store import denials, lock_finder, lock_queue, lock_rows, reactions
+from swarm_mcp.store import lock_finder, lock_rows, reactions
 from swarm_mcp.store.lock_candidates import first_look, numbered
 from swarm_mcp.store.lock_rows import ON_FILES, facts
 
@@ -105,10 +105,14 @@ def grant(
     """
     waited = 0.0
     if around is None or around.waiters:
+        from swarm_mcp.store import lock_queue
+
         waited = lock_queue.waited(tx, wanted.ticket)
         lock_queue.pass_over(tx, instance, wanted)
         lock_queue.give_up(tx, wanted.ticket)
     if around is None or around.denied:
+        from swarm_mcp.store import denials
+
         denials.forget(tx, instance.id, keys_of(wanted))
     granted = [
         _grant(tx, instance, wanted, reach, lock_finder.same(tx, reach) if met is None else met[number], waited)

@@ -15,19 +15,8 @@ from swarm_mcp.domain.lock import AUTO, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import (
-    claimed,
-    denials,
-    grants,
-    lock_endings,
-    lock_finder,
-    lock_queue,
-    lock_rows,
-    reactions,
-    session_life,
-)
+from swarm_mcp.store import claimed, grants, lock_finder, lock_rows, reactions, session_life
 from swarm_mcp.store.lock_candidates import Asking
-from swarm_mcp.store.lock_endings import release_granted
 from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import (
     LockRequest,
@@ -98,6 +87,8 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
         if around.keyless and keys is None and _are_keys_due(tx, wanted):
             return None
         if around.waiters and tx.swept_at != tx.now():
+            from swarm_mcp.store import lock_queue
+
             tx.swept_at = tx.now()  # once a second: reading dead waiters takes its time
             lock_queue.sweep(tx)
         met = found
@@ -105,6 +96,8 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
             met = _reaped_for(tx, instance, wanted, found)
         refusal: Lock | Waiter | None = _first_other(tx, instance, wanted, met)
         if refusal is None and around.waiters:
+            from swarm_mcp.store import lock_queue
+
             refusal = lock_queue.ahead_of(tx, instance, wanted)
         if refusal is None:
             # Where something of others had to be removed first, there is more now than was seen around it.
@@ -116,6 +109,8 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
             return _acquire(db, instance, wanted, keys)
         return granted
     if is_known:
+        from swarm_mcp.store import denials
+
         denials.count(db, instance, refusal)
     raise _refusal(db, instance, refusal)
 
@@ -140,6 +135,8 @@ def _new_among(granted: list[Lock], met: list[list[Lock]]) -> list[Lock]:
 
 def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: list[list[Lock]]) -> list[list[Lock]]:
     """Inside a transaction: return the locks of `found` that still hold, having removed the others."""
+    from swarm_mcp.store import lock_endings
+
     tx.taker = (instance.id, grants.keys_of(wanted))
     try:
         return [lock_endings.reaped(tx, rows) for rows in found]
@@ -169,6 +166,8 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
         released = _release_granted(db, instance, file, agent, lock_id)
         if released:
             return released
+    from swarm_mcp.store import lock_endings
+
     reach = reach_of(instance, file, is_new=False)
     refusal = None
     with db.writing() as tx:
@@ -194,6 +193,8 @@ def _release_granted(db: Database, instance: Session, file: str, agent: str, loc
     """
     if not lock_id:
         return 0
+    from swarm_mcp.store.lock_endings import release_granted
+
     with db.writing() as tx:
         claimed.adopt_in(tx)
         released = release_granted(tx, instance, lock_id, agent)
@@ -262,6 +263,8 @@ def _first_other(tx: Transaction, instance: Session, wanted: LockRequest, met: l
 
 def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> None:
     """Refuse a repeated request at once, without waiting for the store, if it is still refused."""
+    from swarm_mcp.store import denials, lock_queue
+
     if wanted.ticket or not denials.are_recent(tx, instance.id):
         return
     refusal = _obstacle(tx, instance, wanted) or lock_queue.ahead_of(tx, instance, wanted)
@@ -272,6 +275,7 @@ def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> No
 
 def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refusal: Lock | Waiter) -> bool:
     """Inside a transaction: write the refusal down; return True if it `is_known`, and only counts."""
+    from swarm_mcp.store import denials
     from swarm_mcp.store.attempts import of_request
 
     if refusal.instance_id == instance.id:

@@ -39,7 +39,7 @@ ANSWERS = {
     "What do I see in my own editor?": "A language server",
     "Does it work with worktrees?": "swarm works with `git worktree`",
     "CI, containers, SSH, WSL?": "Install where the agent client runs",
-    "With a colleague?": "share their locks over a PostgreSQL server",
+    "With a colleague?": "share locks over a PostgreSQL server",
     "Nothing is checked": "swarm-mcp doctor",
     "What does it cost?": "before each write",
     "Does it send anything anywhere?": "Nothing of your work",

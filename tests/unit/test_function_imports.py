@@ -18,7 +18,7 @@ REASONS = {
         answers/size answers/text_width cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/lock_waits
         cli/locking cli/main cli/output cli/verbs contributions hooks/process hooks/protection_watch hooks/session_hooks
         installation runtimes/__init__ runtimes/user_settings sessions/acting sessions/agents_shell start
-        store/claimed store/cleanup store/database store/denials store/driver store/known_values store/leases
+        store/claimed store/cleanup store/database store/denials store/driver store/grants store/known_values store/leases
         store/lock_endings store/lock_finder store/lock_listing store/lock_request store/lock_waiting store/locks
         store/notices store/reactions store/runs store/session_life store/session_table store/sessions store/store
         store/tasks store/user_interface store/values
@@ -28,7 +28,7 @@ REASONS = {
         agents/tools/dispatch server/app server/service
     """,
     "each worker has a supervisor, which needs no event loop": """
-        agents/harness/client_tools agents/harness/event_stream agents/harness/permissions agents/harness/run
+        agents/harness/client_tools agents/harness/event_stream agents/harness/permissions agents/harness/record agents/harness/run
     """,
     "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/requirements",
     "the names of a public package are loaded when they are asked for": "agents/harness/__init__",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import logging
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -73,6 +72,8 @@ def decided(decide: Callable[[PermissionRequest], Any], request: PermissionReque
 
             answer = asyncio.run(waited())
     except Exception as error:
+        import logging
+
         logging.getLogger("swarm_mcp.agents.harness").error("on_permission of a run has raised", exc_info=True)
         return f"{REFUSED}: {faults.describe(error)}"
     if answer is True:

@@ -8,7 +8,6 @@ events of them again. `events_in` reads a run's records, also while they are bei
 from __future__ import annotations
 
 import json
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -278,5 +277,7 @@ def _call(listeners: list[Any], *words: object) -> None:
 
 def _tell_caller(listener: object) -> None:
     """Log that a caller's own listener has raised: by default that stands on standard error, with where it was."""
+    import logging
+
     name = getattr(listener, "__qualname__", type(listener).__name__)
     logging.getLogger("swarm_mcp.agents.harness").error("the listener %s of a run has raised", name, exc_info=True)
