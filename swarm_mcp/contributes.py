@@ -33,6 +33,7 @@ VERBS = {
     "request-task": "swarm_mcp.cli.commands.tasks",
     "claim": "swarm_mcp.cli.commands.tasks",
     "update-task": "swarm_mcp.cli.commands.tasks",
+    "answer": "swarm_mcp.cli.commands.task_answer",
     "watch": "swarm_mcp.cli.commands.watch",
     "kv": "swarm_mcp.cli.commands.kv",
     "inspect": "swarm_mcp.cli.commands.inspection",
@@ -55,7 +56,7 @@ VERBS = {
     "completion": "swarm_mcp.cli.commands.completion",
 }
 NOUNS = {
-    "task": {"list": "tasks", "request": "request-task", "claim": "claim", "end": "update-task"},
+    "task": {"list": "tasks", "request": "request-task", "claim": "claim", "end": "update-task", "answer": "answer"},
     "msg": {"list": "messages", "send": "send", "all": "broadcast", "wake": "prompt-peer"},
 }
 ALIASES = {"list-instances": "instances", "ls": "locks", "auto": "protect"}

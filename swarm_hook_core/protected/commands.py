@@ -43,6 +43,8 @@ def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | No
         return Matter(by, "it ends the kernel's hold on locked files", way)
     if verb == "team" and rest[:1] == ["leave"]:
         return Matter(by, "it ends the sharing of locks with other machines", way)
+    if verb == "answer" or (verb == "task" and rest[:1] == ["answer"]):
+        return Matter(by, "it answers what a person was asked", way)
     if verb == "steal" and "--force" in rest:
         return Matter(by, "it takes a lock from a live session", way)
     return None

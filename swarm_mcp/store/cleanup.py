@@ -335,6 +335,8 @@ def _drop_aged(tx: Transaction, kind: str, limit: int, scope: str | None, mode: 
     counts = tx.rows(f"SELECT scope, count(*) AS n FROM (SELECT scope {chosen}) GROUP BY scope", values)
     if counts:
         tx.change(f"DELETE FROM {table} WHERE rowid IN (SELECT rowid {chosen})", values)
+        if table == "tasks":
+            tx.change("DELETE FROM swarm_questions WHERE task_id NOT IN (SELECT id FROM tasks)")
     found = {row.scope: row.n for row in counts}
     if seconds:
         more = {"cutoff": past, "ttl_secs": seconds}

@@ -104,6 +104,10 @@ TABLES = {
         session_params TEXT, record TEXT, host TEXT, supervisor_pid INTEGER, supervisor_start TEXT,
         child_pid INTEGER, child_start TEXT, client_pid INTEGER, client_start TEXT, cost_usd REAL, usage TEXT,
         result TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, ended_at INTEGER""",
+    # What workers ask a person about their tasks.
+    "swarm_questions": """
+        id INTEGER PRIMARY KEY, task_id TEXT NOT NULL, asked_by TEXT NOT NULL, question TEXT NOT NULL,
+        asked_at INTEGER NOT NULL, answer TEXT, answered_at INTEGER, told_at INTEGER""",
     # When each kind of housekeeping was last done, and how far it came.
     "swarm_upkeep": "what TEXT PRIMARY KEY, done_at INTEGER NOT NULL, place TEXT",
     "swarm_schema": "version INTEGER NOT NULL",
@@ -138,6 +142,8 @@ INDEXES = {
     "swarm_alteration_key_idx": "swarm_alterations(path_key, id)",
     "swarm_alteration_time_idx": "swarm_alterations(altered_at)",
     "swarm_run_task_idx": "swarm_runs(task_id, started_at) WHERE task_id IS NOT NULL",
+    "swarm_question_task_idx": "swarm_questions(task_id)",
+    "swarm_question_open_idx": "swarm_questions(id) WHERE answer IS NULL",
     "swarm_run_time_idx": "swarm_runs(started_at)",
     # Ours: listings in pages, each from a place in its order. Those of tasks are of an expression that only their walks
     # have: no other question is to take them where it has an index of its own.

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         messages,
         notices,
         protection,
+        questions,
         runs,
         sending,
         session_life,
@@ -147,9 +148,9 @@ else:
 
     _MODULES = """
         activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
-        lock_rows lock_waiting locks messages notices protection reactions runs sending session_life session_table
-        sessions spawn_locks storms task_claims task_reading task_requests tasks transfers user_interface
-        values worktree_locks
+        lock_rows lock_waiting locks messages notices protection questions reactions runs sending session_life
+        session_table sessions spawn_locks storms task_claims task_reading task_requests tasks transfers
+        user_interface values worktree_locks
     """
     for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
@@ -349,6 +350,18 @@ class Tasks(Part):
     complete = verb(tasks.complete)
 
 
+class Questions(Part):
+    """Questions of workers to a person."""
+
+    ask = verb(questions.ask)
+    answer = verb(questions.answer)
+    of_task = verb(questions.of_task)
+    open_of = verb(questions.open_of)
+    untold = verb(questions.untold)
+    told = in_write(questions.told)
+    waiting = verb(questions.waiting)
+
+
 class Runs(Part):
     """Children that agent command lines were started as."""
 
@@ -479,6 +492,7 @@ class Store:
         self.messages = Messages(database)
         self.notices = Notices(database)
         self.tasks = Tasks(database)
+        self.questions = Questions(database)
         self.runs = Runs(database)
         self.spawn_locks = SpawnLocks(database)
         self.kv = KeyValues(database)

@@ -365,6 +365,15 @@ def tell_ended(tx: Transaction, actor: Session, task: Task, summary: str | None)
     return _post(tx, actor, requester, text, task)
 
 
+def tell_asked(tx: Transaction, actor: Session, task: Task, question: str) -> list[tuple[str, str]]:
+    """Inside a transaction: tell the requester that the task waits for a person's answer."""
+    if task.requester == actor.id:
+        return []
+    text = f"A question to a person: {_title(task)}: {quoted(question, LONGEST_QUOTE)}."
+    text += f" They answer in a terminal of their own: swarm-mcp task answer {task.id} TEXT"
+    return _post(tx, actor, task.requester, text, task)
+
+
 def tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
     """Inside a transaction: tell assignees that their tasks may begin now. `actor` may be the system itself."""
     told = []

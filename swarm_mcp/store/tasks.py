@@ -43,7 +43,7 @@ def report_progress(
             raise Refused("expected_next_update_at is a time in Unix seconds")
         changed["expected_next_update_at"] = int(due)
     with db.writing() as tx:
-        task = _known(tx, actor, task_id)
+        task = known(tx, actor, task_id)
         if task.assignee != actor.id:
             raise Refused("Only the assignee can report progress on this task")
         if task.status != IN_PROGRESS and (begun or task.status != CLAIMED):
@@ -65,7 +65,7 @@ def report_progress(
 def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
     """Let a task that waits for approval begin, or wait for its dependencies: ``{task, notices}``."""
     with db.writing() as tx:
-        task = _known(tx, actor, task_id)
+        task = known(tx, actor, task_id)
         standing = states.dependencies_of(tx, task)
         columns: dict[str, Any] = {}
         if standing.failed:
@@ -132,10 +132,10 @@ def _end(
     """Do as `end`, unless there is a `complaint` of the task: a missing part of its end, empty without one."""
     if status not in TERMINAL:
         raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
-    known = task_reading.seen(db, actor, task_id)
-    keys = states.keys_of(known) if known else []  # outside the transaction
+    before = task_reading.seen(db, actor, task_id)
+    keys = states.keys_of(before) if before else []  # outside the transaction
     with db.writing() as tx:
-        task = _known(tx, actor, task_id)
+        task = known(tx, actor, task_id)
         why = states.refusal(task, status, "end", actor.id) or complaint(task)
         if why:
             raise Refused(why)
@@ -164,7 +164,7 @@ def settle_vanished(tx: Transaction, scope: str | None = None) -> list[tuple[str
     return _tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
 
 
-def _known(tx: Transaction, actor: Session, task_id: str) -> Task:
+def known(tx: Transaction, actor: Session, task_id: str) -> Task:
     """Inside a transaction of `actor`: return the task. Raises Refused if the actor may not know of it."""
     session_life.require(tx, actor.id)
     task = task_reading.seen(tx, actor, task_id)

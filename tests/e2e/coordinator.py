@@ -26,7 +26,7 @@ class Coordinator:
         done = subprocess.run(
             [str(self.executable), *arguments],
             cwd=self.checkout,
-            env={**self.env, **(PERSON if arguments[0] in OF_PERSONS else {})},
+            env={**self.env, **(PERSON if arguments[0] in OF_PERSONS or arguments[:2] == ("task", "answer") else {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

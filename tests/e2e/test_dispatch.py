@@ -115,6 +115,28 @@ def test_a_standing_worker_does_the_tasks_as_they_come_until_it_is_ended(lead: L
     assert wait_for(lambda: client.ground.own_processes() == [], 60)
 
 
+def test_a_worker_asks_a_person_ends_its_turn_and_goes_on_with_the_answer(lead: Lead) -> None:
+    client, coordinator = lead.client, lead.coordinator
+    client.models.words["task"] = lambda: coordinator.json("tasks")[0]["id"]
+    if client.name != "codex":
+        client._server = "mcp__swarm"  # type: ignore[attr-defined]  # a worker's server is no plugin's
+    question = {"task_id": "«task»", "question": "Which database?", "wait_seconds": 0}
+    client.models.script("work", *client.swarm_tools(("request_human_input", question)), Step(text="I wait."))
+    task = lead.dispatch("work", wait="")["task_id"]
+
+    def waits() -> bool:
+        return lead.run()["state"] == "queued" and lead.task(task).get("question") == "Which database?"
+
+    assert wait_for(waits, PATIENCE), (lead.task(task), lead.run())
+    assert any("No answer yet" in result for result in client.results("work")), client.results("work")
+    coordinator.text("task", "answer", task, "the newer one")
+    assert wait_for(lambda: lead.task(task)["status"] == "done", PATIENCE), lead.task(task)
+    told = [json.dumps(exchange.body) for exchange in client.models.exchanges()]
+    assert any("Their answer: the newer one" in text for text in told)
+    assert wait_for(lambda: client.ground.own_processes() == [], 60)
+    assert "question" not in lead.task(task)
+
+
 def test_a_worker_is_denied_what_the_lead_holds_and_goes_on(lead: Lead) -> None:
     client = lead.client
     lead.coordinator.lock(lead.id, "notes.md", "careful surgery")

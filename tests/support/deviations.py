@@ -188,7 +188,7 @@ CLI = (
 # Tools beside the recorded ones.
 MORE_TOOLS = (
     "pause_task", "resume_task", "transfer_lock", "request_lock", "steal_lock", "renew_lock", "explain_lock",
-    "lock_history", "commit", "undo",
+    "lock_history", "commit", "undo", "request_human_input",
 )  # fmt: skip
 PLANNED = "locks have reach, mode, time and a line of waiters here"
 PAGES = "an answer has a largest size; what is beyond it can be asked for"

@@ -6,13 +6,14 @@ Neither argv nor a file carries it: others can read the first, and the second mi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_mcp.agents.dispatch.spawners import WorkerSpec
 from swarm_mcp.agents.harness.prompting import run_environment, task_prompt, with_system_prompt
 from swarm_mcp.agents.harness.query import query_of as described
 from swarm_mcp.answers.views import short
+from swarm_mcp.domain.question import Question
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import started_by
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 GO_ON = "You were interrupted while you worked on this task, and are to go on with it. Look first at what is done."
 AGAIN = "You have tried this before, and it failed: {} Look first at what is done, then try it once more; where the way\
  that you took was the cause, take another."
+ANSWERED = "You asked a person: {}\nTheir answer: {}"
 IN_A_TREE = (
     "This folder is a work tree of the repository for this task alone, on a branch of its own: commit there what\
  you do. What you have not committed when you close is committed for you, and the branch is merged later."
@@ -109,11 +111,13 @@ def query_of(
     reached: str = "",
     message_id: int = 0,
     failure: str = "",
+    asked: Sequence[Question] = (),
 ) -> Query:
     """Return the query to a harness on behalf of a task (its row).
 
     `previous`: the session to continue, None for a new one. `reached`: the progress of an earlier run, and `failure`
-    its error, empty for a success. `message_id`: of the message with the instructions, 0 for none.
+    its error, empty for a success. `asked`: questions to a person; the answered ones are told. `message_id`: of the
+    message with the instructions, 0 for none.
     """
     config = {**assignment.run, "cwd": assignment.cwd, "command": assignment.command}
     query = described("", config)._replace(
@@ -129,11 +133,12 @@ def query_of(
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
     if failure:
         again = [AGAIN.format(failure)]
-    elif previous:
+    elif previous and not any(one.answer is not None and one.told_at is None for one in asked):
         again = [GO_ON]
     else:
         again = []
-    first = [*again, *([IN_A_TREE] if assignment.tree_of else [])]
+    answers = [ANSWERED.format(one.question, one.answer) for one in asked if one.answer is not None]
+    first = [*again, *answers, *([IN_A_TREE] if assignment.tree_of else [])]
     message = "\n\n".join([*first, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.
     prompt = task_prompt(task, message, reached, query=query, context=context)

@@ -21,6 +21,8 @@ from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import Membership
 from swarm_mcp.agents.harness.outcome import FINAL, STUCK, TRANSIENT, UNKNOWN, UNSUPPORTED, Cost, RunResult, added
 from swarm_mcp.agents.harness.run import Run
+from swarm_mcp.domain.question import WAITS as WAITS_FOR_ANSWER
+from swarm_mcp.domain.question import Question
 from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
 from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL, Task
 from swarm_mcp.errors import SwarmError
@@ -104,11 +106,22 @@ class Supervisor:
                 reason = self._wait_for_resume()
                 if not reason:
                     continue
+            elif not reason and self._has_asked():
+                self.slot.release()
+                self._reached, self._failure = self.progress.summary(), ""
+                self.task.note(state=QUEUED)
+                continue
             elif not reason and self._tries_again():
                 reason = self._wait_before_retry()
                 if not reason:
                     continue
             return reason
+
+    def _has_asked(self) -> bool:
+        """Return True if the agent has ended its turn well, and an answer that it asked a person for is to follow."""
+        if not self.result or self.result.is_error:
+            return False
+        return bool(self.task.untold())
 
     def _tries_again(self) -> bool:
         """Return True for one more attempt after a failure; the reason is kept for the worker's instructions."""
@@ -160,7 +173,10 @@ class Supervisor:
                     self._rest(UNCONFIRMED_SECONDS)
                 continue
             if task.status in (CLAIMED, IN_PROGRESS):
-                if not self._has_slot():
+                asked = self.store.questions.open_of(task.id)
+                if asked:
+                    self._wait_for_answer(task, asked)
+                elif not self._has_slot():
                     self._report(task, WAITS)
                 elif self.task.is_confirmed():
                     return ""
@@ -168,6 +184,12 @@ class Supervisor:
                     self._report(task, UNCONFIRMED)
                     self._rest(UNCONFIRMED_SECONDS)
             self._rest()
+
+    def _wait_for_answer(self, task: Task, asked: Question) -> None:
+        """Rest a moment while a person is asked; others have the slot meanwhile."""
+        self.slot.release()
+        if not (task.blocked_reason or "").startswith(WAITS_FOR_ANSWER):  # of an earlier worker
+            self.task.report(task, self._reached or WAITS, blocked_reason=WAITS_FOR_ANSWER + asked.question)
 
     def _attempt(self) -> str:
         """Run the harness to its end; return the reason it was stopped for, empty where it ended by itself."""
@@ -181,9 +203,9 @@ class Supervisor:
             is_stuck = self.result is not None and self.result.error_category in STUCK
             if not is_stuck and (self.result or not self.assignment.run.get("fresh")):
                 previous = self.store.runs.session_of(task.id, self.adapter.name)
-            query = query_of(
-                self.assignment, self.adapter, task, previous, self._reached, self.task.message_id, self._failure
-            )
+            answers = self.store.questions.of_task(task.id)
+            told = (self._reached, self.task.message_id, self._failure, answers)
+            query = query_of(self.assignment, self.adapter, task, previous, *told)
             if self._limit and self.result:
                 query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would mean no limit
             run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
@@ -222,6 +244,8 @@ class Supervisor:
                 result = result._replace(cost=added(self._before, result.cost))
         self._before = result.cost
         self.result = result
+        if not result.is_error:
+            self.task.note_told(answers)
         self.task.write_result_down(result)
         return reason
 

@@ -13,6 +13,7 @@ from swarm_mcp.agents.harness.membership import result_columns
 from swarm_mcp.agents.harness.outcome import TRANSIENT, RunResult, answer_text
 from swarm_mcp.agents.harness.resumption import ResumableSession, deserialize, serialize
 from swarm_mcp.domain.message import of_task
+from swarm_mcp.domain.question import Question
 from swarm_mcp.domain.run import CANCEL, PAUSE
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL, Task
@@ -209,6 +210,25 @@ class WorkerTask:
             return task
         begun: Task = claim(self.store, self.me, self.assignment.task_id, ignore_unread=True)["task"]
         return begun
+
+    def untold(self) -> list[Question]:
+        """Return the questions to a person whose answers the agent does not know."""
+        try:
+            found: list[Question] = self.store.questions.untold(self.assignment.task_id)
+            return found
+        except SwarmError as error:
+            record_fault(str(error))
+            return []
+
+    def note_told(self, answers: list[Question]) -> None:
+        """Note that the agent has read these answers in its instructions."""
+        ids = [one.id for one in answers if one.answer is not None]
+        if not ids:
+            return
+        try:
+            self.store.questions.told(ids)
+        except SwarmError as error:
+            record_fault(str(error))
 
     def report(self, task: Task, text: str, **more: object) -> None:
         """Report how far the task is; `more` as ``report_progress`` has it. An empty text reports nothing."""

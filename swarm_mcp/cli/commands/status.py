@@ -21,8 +21,9 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, count
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.lock import Denial
+from swarm_mcp.domain.question import Question
 from swarm_mcp.domain.session import REMOTE, Session, onlooker
-from swarm_mcp.domain.task import TERMINAL
+from swarm_mcp.domain.task import TERMINAL, Task
 from swarm_mcp.folders import current_scope
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import viewer_identity
@@ -36,7 +37,7 @@ else:
 
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600
-LOCKS, SESSIONS, STORMS, INCIDENTS = 20, 100, 20, 5  # rows of each kind
+LOCKS, SESSIONS, STORMS, INCIDENTS, QUESTIONS = 20, 100, 20, 5, 20  # rows of each kind
 NEXT_STEPS = """\
 No sessions and no locks here. Next steps:
   start an agent here: it takes part by itself after swarm-mcp install
@@ -57,6 +58,7 @@ class Status(NamedTuple):
     refused: list[Group]
     noticed: list[Group]
     tasks: dict[str, int]
+    questions: list[dict[str, str]]
     messages: dict[str, int]
     values: int
     faults: int
@@ -122,12 +124,18 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         refused=lately(store, scope, reader.people, now - HOUR_SECONDS, INCIDENTS, REFUSED),
         noticed=lately(store, scope, reader.people, now - HOUR_SECONDS, INCIDENTS, NOTICE),
         tasks=store.tasks.counts(onlooker(viewer, scope)),
+        questions=[_asked(*one) for one in store.questions.waiting(onlooker(viewer, scope))[:QUESTIONS]],
         messages=store.messages.counts(scope, now - DAY_SECONDS, viewer),
         values=store.kv.count(scope, clause("identity:{}", viewer) or None),
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
         merges=user_settings.merging(user_settings.checkout_here()),
         machines=machines_of(store, scope),
     )
+
+
+def _asked(task: Task, asked: Question) -> dict[str, str]:
+    """Return a task that waits for a person's answer, with its question, cut to a line."""
+    return {"task_id": task.id, "title": task.title, "question": quoted(asked.question)}
 
 
 def _storm(storm: Denial, viewer: str) -> dict[str, Any]:
@@ -164,6 +172,7 @@ def _as_json(found: Status) -> dict[str, Any]:
         "instance_count": found.session_count,
         "open_tasks": {state: number for state, number in found.tasks.items() if number and state not in TERMINAL},
         "tasks": found.tasks,
+        "questions": found.questions,
         "messages": found.messages,
         "values": found.values,
         "faults": found.faults,
@@ -187,6 +196,9 @@ def _say(found: Status, reader: Reader) -> None:
         say(f"{shared.kind}: {shared.repository}, {shared.freshness}{advice}")
     by_status = ", ".join(f"{number} {state}" for state, number in found.tasks.items() if number)
     say(f"tasks: {by_status or 'none'}")
+    for asked in found.questions:
+        task = short(asked["task_id"])
+        say(f"  {task} asks a person: {asked['question']} (swarm-mcp task answer {task} TEXT)")
     say(f"messages: {found.messages['unread']} unread, {found.messages['recent']} in the last day")
     if found.session_count:
         say(f"merging: {user_settings.merging_in_words(found.merges)}")

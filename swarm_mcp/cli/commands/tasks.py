@@ -49,10 +49,16 @@ def tasks(args: Arguments) -> int:
         found = printed_page(
             args,
             lambda after: store.tasks.walk(viewer, status, after=after, by_age=True),
-            lambda task: {name: task[name] for name in names},
+            lambda task: {**{name: task[name] for name in names}, **_question(store, task)},
             lambda: store.tasks.count(viewer, status),
         )
         return say_page(args, found, lambda: _table(list(map(Task, found.rows)), Reader(args, store, identity)))
+
+
+def _question(store: Store, task: Task) -> dict[str, str]:
+    """Return the question of a task that waits for a person's answer, as a column of its row; else no column."""
+    asked = None if task.status in TERMINAL else store.questions.open_of(task.id)
+    return {"question": asked.question} if asked else {}
 
 
 def _table(tasks: list[Task], reader: Reader) -> None:
@@ -61,9 +67,12 @@ def _table(tasks: list[Task], reader: Reader) -> None:
         assignee, made = "-", reader.when(task.created_at)
         if task.assignee:
             assignee = reader.called(task.assignee)
-        cells.append((short(task.id), task.status, task.type, task.priority or None, assignee, made, task.title))
+        title, asks = task.title, task.get("question")
+        if asks:
+            title += f"  asks a person: {asks}"
+        cells.append((short(task.id), task.status, task.type, task.priority or None, assignee, made, title))
         facts = f"{task.type}  p{task.priority}  assignee={assignee}  {made}"
-        plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {task.title}")
+        plain.append(f"  {short(task.id)}  [{task.status}]  {facts}  {title}")
     listing(("id", "status", "type", "priority", "assignee", "asked", "title"), cells, plain, empty="(no tasks)")
 
 

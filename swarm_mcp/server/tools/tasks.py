@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from functools import partial
+
+from swarm_mcp.domain.question import Question
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
 from swarm_mcp.errors import Refused
 from swarm_mcp.locking.task_claiming import claim, claim_next
-from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, flag, listed, number, text, texts
+from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, WaitingCall, flag, listed, number, text, texts
 from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
@@ -86,6 +90,30 @@ def _report(call: Call, arguments: dict[str, Any]) -> Answer:
     return Answer({"ok": True, **progress})
 
 
+async def _ask_person(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer:
+    end = time.monotonic() + min(arguments["wait_seconds"], LONGEST_WAIT)
+    task_id = arguments["task_id"]
+    asked, prompt = await waiting.run(lambda call: _asked(call, task_id, arguments["question"]))
+    while asked.answer is None and time.monotonic() < end:
+        await waiting.changed(end - time.monotonic())
+        asked = await waiting.run(partial(_question_now, asked=asked))
+    value = {"ok": True, "question_id": asked.id, "answer": asked.answer, **prompt}
+    if asked.answer is None:
+        return Answer({**value, "next": NOT_YET})
+    return Answer(value, on_sent=lambda store: store.questions.told([asked.id]))
+
+
+def _asked(call: Call, task_id: str, question: str) -> tuple[Question, dict[str, Any]]:
+    me = call.member()
+    asked, notices = call.store.questions.ask(me, task_id, question)
+    return asked, _prompt(call, me, notices)
+
+
+def _question_now(call: Call, asked: Question) -> Question:
+    call.member()  # a session that waits is alive
+    return next((one for one in call.store.questions.of_task(asked.task_id) if one.id == asked.id), asked)
+
+
 def _approve(call: Call, arguments: dict[str, Any]) -> Answer:
     me = call.member()
     approved = call.store.tasks.approve(me, arguments["task_id"])
@@ -106,6 +134,11 @@ def _list(call: Call, arguments: dict[str, Any]) -> Answer:
     return listed(rows, lambda task: task, lambda: tasks.count(me, status, assignee, requester), arguments)
 
 
+LONGEST_WAIT = 3600  # seconds
+NOT_YET = (
+    "No answer yet. Do what does not depend on it, then call again with the same question. A worker that swarm has"
+    " started may end its turn instead, without complete_task: it is continued with the answer."
+)
 TASK_ID = text("The task's id.")
 IGNORE_UNREAD = {
     "type": "boolean",
@@ -254,6 +287,20 @@ TOOLS = (
         },
         _report,
         required=("task_id", "summary"),
+    ),
+    Tool(
+        "request_human_input",
+        "Ask the person a question about your task, if the work cannot go on without a decision that is theirs. Waits"
+        " for the answer, and says so if there is none yet. For other sessions, send_message.",
+        {
+            "task_id": TASK_ID,
+            "question": text("The question, with all that a person needs to answer it, and the choices."),
+            "wait_seconds": number(
+                "Seconds to wait for the answer, less than your client's limit for a tool call.", minimum=0, default=45
+            ),
+        },
+        _ask_person,
+        required=("task_id", "question"),
     ),
     Tool(
         "approve_task",

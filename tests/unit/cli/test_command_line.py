@@ -152,6 +152,10 @@ def prepare(town: Ground, verb: str) -> None:
     """Add the preconditions of this one example."""
     if verb == "update-task":
         town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
+    elif verb == "answer":
+        town.sql("UPDATE tasks SET status = 'in_progress', assignee = ? WHERE id = ?", town.me["id"], TASK)
+        with town.store() as store:
+            store.questions.ask(store.instances.live(town.me["id"]), TASK, "Which database?")
     elif verb in ("unlock", "transfer", "renew"):
         town.lock(town.me, "src/schema.sql")
         town.sql("UPDATE context SET fence = 41 WHERE type = 'lock'")
@@ -211,6 +215,7 @@ def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
         monkeypatch.delenv("SWARM_MCP_INSTANCE_ID")
     if verb in (
         "commit",
+        "answer",
         "steal",
         "protect",
         "auto",

@@ -93,6 +93,7 @@ DENIED = [
     "swarm-mcp protect --fence off", "swarm-mcp protect --fence=off --user",
     "python3 -m swarm_mcp auto off", "env -u CLAUDECODE swarm-mcp auto off", "nohup setsid swarm-mcp auto off &",
     "sh -c 'swarm-mcp auto off'", "echo auto off | xargs swarm-mcp", "swarm-mcp uninstall", "swarm-mcp guard uninstall",
+    "swarm-mcp task answer t yes", "swarm-mcp answer t yes",
     "swarm-mcp install --no-kernel", "swarm-mcp team leave", "swarm-mcp steal f --force --reason x",
     "SWARM_AUTO=off swarm-mcp auto off", "swarm-mcp hold x -- rm {store}",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ TOOLS = {
     "register", "list_instances", "whoami", "bootstrap", "remove_instance", "deregister", "send_message", "prompt_peer",
     "peek_peer", "resolve_workspace_handle", "broadcast", "poll_messages", "request_task", "request_task_batch",
     "dispatch", "pause_task", "resume_task", "claim_task", "claim_next_task", "update_task", "complete_task",
-    "report_progress", "approve_task",
+    "report_progress", "request_human_input", "approve_task",
     "get_task", "list_tasks", "get_file_lock", "lock_file", "unlock_file", "transfer_lock", "request_lock", "steal_lock",
     "renew_lock", "explain_lock", "lock_history", "kv_get", "kv_set", "kv_append", "kv_delete", "kv_list", "swarm_status", "wait_for_activity",
     "commit", "undo",
@@ -47,9 +47,9 @@ def server(ground: Ground):
 # -- tools ------------------------------------------------------------------------------------------
 
 
-def test_a_model_sees_at_most_28_tools_and_a_front_end_all(ground: Ground, server: Server):
+def test_a_model_sees_at_most_29_tools_and_a_front_end_all(ground: Ground, server: Server):
     shown = {tool["name"] for tool in server.ask("tools/list")["tools"]}
-    assert len(shown) <= 28 and shown < TOOLS and {"explain_lock", "list_tasks"} <= shown
+    assert len(shown) <= 29 and shown < TOOLS and {"explain_lock", "list_tasks"} <= shown
     assert not {"resolve_workspace_handle", "peek_peer", "remove_instance"} & shown
     server.call("register", {"directory": ground.scope})
     assert server.call("list_instances")["structuredContent"]["items"]  # an old client calls it by its name

@@ -40,8 +40,8 @@ _READING = ("read", "grep", "find", "ls")
 SWARM_TOOLS = (
     "register", "whoami", "bootstrap", "lock_file", "unlock_file", "transfer_lock", "request_lock", "explain_lock",
     "send_message", "prompt_peer", "broadcast", "poll_messages", "request_task", "request_task_batch", "claim_task",
-    "claim_next_task", "complete_task", "report_progress", "approve_task", "get_task", "list_tasks", "kv_get",
-    "kv_set", "swarm_status", "wait_for_activity",
+    "claim_next_task", "complete_task", "report_progress", "request_human_input", "approve_task", "get_task",
+    "list_tasks", "kv_get", "kv_set", "swarm_status", "wait_for_activity",
 )  # fmt: skip
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _NO_SESSION = (
