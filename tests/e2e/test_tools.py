@@ -30,6 +30,7 @@ CALLS = (
     ("list_tasks", {"status": "blocked"}, "three"),
     ("claim_task", {"task_id": "«one»"}, "true"),
     ("report_progress", {"task_id": "«one»", "summary": "half way"}, "true"),
+    ("request_human_input", {"task_id": "«one»", "question": "Which?", "wait_seconds": 0}, "No answer yet"),
     ("complete_task", {"task_id": "«one»", "summary": "all of it"}, "done"),
     ("claim_next_task", {"types": ["fix"]}, "two"),
     ("complete_task", {"task_id": "«two»", "summary": "that too"}, "done"),
