@@ -545,6 +545,10 @@ class Store:
         """Return True if sessions share any values."""
         return self.database.has("kv")
 
+    def has_questions(self) -> bool:
+        """Return True if a worker's question to a person is not answered yet."""
+        return self.database.has("swarm_questions WHERE answer IS NULL")
+
     def described(self) -> dict[str, str]:
         """Return where the rows are kept, for people to read: ``{backend, db_path, ...}``."""
         if os.environ.get("SWARM_DB_PATH", "").strip():

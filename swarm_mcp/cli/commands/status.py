@@ -21,7 +21,6 @@ from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause, count
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.lock import Denial
-from swarm_mcp.domain.question import Question
 from swarm_mcp.domain.session import REMOTE, Session, onlooker
 from swarm_mcp.domain.task import TERMINAL, Task
 from swarm_mcp.folders import current_scope
@@ -32,6 +31,8 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
+
+    from swarm_mcp.domain.question import Question
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
 
@@ -124,7 +125,7 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         refused=lately(store, scope, reader.people, now - HOUR_SECONDS, INCIDENTS, REFUSED),
         noticed=lately(store, scope, reader.people, now - HOUR_SECONDS, INCIDENTS, NOTICE),
         tasks=store.tasks.counts(onlooker(viewer, scope)),
-        questions=[_asked(*one) for one in store.questions.waiting(onlooker(viewer, scope))[:QUESTIONS]],
+        questions=_questions(store, onlooker(viewer, scope)),
         messages=store.messages.counts(scope, now - DAY_SECONDS, viewer),
         values=store.kv.count(scope, clause("identity:{}", viewer) or None),
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
@@ -133,8 +134,15 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
     )
 
 
+def _questions(store: Store, viewer: Session) -> list[dict[str, str]]:
+    """Return the tasks that wait for a person's answer, the oldest question first."""
+    if not store.has_questions():
+        return []  # most often: the modules of tasks are not loaded
+    return [_asked(*one) for one in store.questions.waiting(viewer)[:QUESTIONS]]
+
+
 def _asked(task: Task, asked: Question) -> dict[str, str]:
-    """Return a task that waits for a person's answer, with its question, cut to a line."""
+    """Return such a task, with its question cut to a line."""
     return {"task_id": task.id, "title": task.title, "question": quoted(asked.question)}
 
 

@@ -159,6 +159,8 @@ def test_an_agent_does_not_answer(ground: Ground, lead: dict) -> None:
 
 def test_the_tool_waits_for_the_answer(ground: Ground, lead: dict) -> None:
     with Server(ground) as server:
+        asks = {"task_id": "none", "question": QUESTION}
+        assert server.text("request_human_input", asks) == "Not registered. Call register first."
         server.call("register", {"directory": ground.scope, "label": "identity:p"})
         task = server.value("request_task", {"type": "fix", "title": "port it"})["task_id"]
         server.value("claim_task", {"task_id": task})

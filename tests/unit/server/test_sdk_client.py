@@ -63,6 +63,8 @@ def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
             two, three = value(await call("request_task_batch", tasks=batch))["task_ids"]
             assert value(await call("claim_task", task_id=task))["ok"] is True
             assert value(await call("report_progress", task_id=task, summary="half"))["ok"] is True
+            asked = value(await call("request_human_input", task_id=task, question="Which?", wait_seconds=0))
+            assert asked["answer"] is None
             assert value(await call("complete_task", task_id=task, summary="whole"))["status"] == "done"
             assert value(await call("claim_next_task"))["task_id"] == two
             assert value(await call("update_task", task_id=two, status="done"))["ok"] is True
