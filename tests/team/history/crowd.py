@@ -19,7 +19,7 @@ from pathlib import Path
 from swarm_hook_core import clock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.team import connection, protocol, server
-from swarm_mcp.team.agent import RETRY_SECONDS
+from swarm_mcp.team.talk import RETRY_SECONDS
 from team.servers import PATIENCE, patient
 
 from . import server_machine

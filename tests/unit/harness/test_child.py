@@ -250,9 +250,9 @@ def read_all(child: Child) -> bytes:
 @requirement("D-06")
 def test_a_child_has_its_group_its_words_and_its_end(tmp_path):
     child = child_of(tmp_path, 'cat; echo "$1 $(pwd)"; exit 7', "a prompt\n")
+    assert os.getpgid(child.pid) == child.pid == os.getsid(child.pid)  # it lives until its input ends
     while child.feed():
         time.sleep(0.01)
-    assert os.getpgid(child.pid) == child.pid == os.getsid(child.pid)
     assert read_all(child) == f"a prompt\n {tmp_path}\n".encode()
     wait_for(child.ended)
     assert (child.close(), child.close(), child.exit_code, child.signal) == (0, 0, 7, 0)
