@@ -1,7 +1,9 @@
 """The same five programs with three libraries, in the real clients: lines of each, seconds to the first event.
 
 usage, in an environment with swarm and the tests: python -m evaluate.sdks PYTHON NODE_MODULES
-PYTHON has claude-agent-sdk installed, NODE_MODULES @openai/codex-sdk. `SWARM_E2E_CLIENTS` names the clients.
+PYTHON has claude-agent-sdk 0.2.184, openai-codex 0.163.0 and agent-client-protocol 0.12.1 installed, NODE_MODULES
+@openai/codex-sdk 0.163.0, @agentclientprotocol/claude-agent-acp 0.101.0 (with Node.js 22) and codex-acp 2.6.0.
+`SWARM_E2E_CLIENTS` names the clients.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from pathlib import Path
 
 from e2e.client import Client
 from e2e.clients import CLIENTS
-from e2e.ground import own_ground
+from e2e.ground import client_folder, own_ground
 from e2e.models import play
 
 HERE = Path(__file__).parent
 PROGRAMS = ("events", "cancel", "resume", "schema", "permission")
-OURS, CLAUDE, CODEX = "swarm_mcp.harness", "claude-agent-sdk", "@openai/codex-sdk"
-FOLDERS = {OURS: "ours", CLAUDE: "claude", CODEX: "codex"}
+OURS, CLAUDE, CODEX, CODEX_PYTHON = "swarm_mcp.harness", "claude-agent-sdk", "@openai/codex-sdk", "openai-codex"
+ACP = "agent-client-protocol"
+FOLDERS = {OURS: "ours", CLAUDE: "claude", CODEX: "codex", CODEX_PYTHON: "openai_codex", ACP: "acp"}
+ACP_PATHS = {"CLAUDE_CODE_EXECUTABLE": "claude", "CODEX_PATH": "codex"}
+ACP_AGENTS = {"claude": "claude-agent-acp", "codex": "codex-acp"}
 ROUNDS = 5
 
 
@@ -48,7 +53,10 @@ def run(agent: Client, library: str, program: str, python: str, modules: str) ->
     if program == "schema" and agent.name == "codex":
         prompts = ["Give it a title"]
     path = next((HERE / FOLDERS[library]).glob(f"{program}.*"))
-    argv = [{OURS: sys.executable, CLAUDE: python, CODEX: "node"}[library], str(path), agent.harness, *prompts]
+    program_of = {OURS: sys.executable, CODEX: "node"}
+    argv = [program_of.get(library, python), str(path), agent.harness, *prompts]
+    if library == ACP:
+        argv[2] = os.path.join(modules, ".bin", ACP_AGENTS[agent.harness])
     if library == CODEX:  # its modules are found beside the program alone
         place = ground.root / "sdk"
         place.mkdir(exist_ok=True)
@@ -56,7 +64,9 @@ def run(agent: Client, library: str, program: str, python: str, modules: str) ->
             (place / "node_modules").symlink_to(modules)
         argv[1] = str(place / path.name)
         Path(argv[1]).write_text(path.read_text())
-    env = {**ground.env, "IS_SANDBOX": "1"}
+    # Else agents of the protocol start clients of their own.
+    paths = {name: str(client_folder() / client) for name, client in ACP_PATHS.items()}
+    env = {**ground.env, **paths, "IS_SANDBOX": "1"}
     began = time.monotonic()
     child = subprocess.Popen(argv, cwd=ground.checkout, env=env, stdout=subprocess.PIPE, text=True)
     assert child.stdout
@@ -81,7 +91,8 @@ def run(agent: Client, library: str, program: str, python: str, modules: str) ->
 def main() -> int:
     """Print the table."""
     python, modules = sys.argv[1], os.path.abspath(sys.argv[2])
-    pairs = [("claude", OURS), ("claude", CLAUDE), ("codex", OURS), ("codex", CODEX)]
+    pairs = [("claude", library) for library in (OURS, CLAUDE, ACP)]
+    pairs += [("codex", library) for library in (OURS, CODEX, CODEX_PYTHON, ACP)]
     print("|client, library|" + "|".join(PROGRAMS) + "|first event, s|\n|" + "---|" * (len(PROGRAMS) + 2))
     rows: dict[tuple[str, str], list[float]] = {pair: [] for pair in pairs}
     with own_ground("sdks") as ground:
