@@ -1,4 +1,4 @@
-"""A cheap start of a hook: ``os`` without its abstract classes, and the hook core from one file, the *image*.
+"""A cheap start of a hook: ``os`` as far as checks need it, and the hook core from one file, the *image*.
 
 Most of an import's cost is the search: folders are listed, and each module is a file to find, open and read. The image
 holds the bytecode of all modules that the plugin's hooks have loaded so far. Like Python's own bytecode it lies in
@@ -14,61 +14,95 @@ from marshal import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType, ModuleType
+    from typing import Any
 
+    Found = tuple[CodeType, str, str]  # code of a module, its source's path, and the folder of a package or nothing
 
-class Variables:
-    """Stands in for the abstract mapping under ``os.environ``. All but its commonest methods are the real ones'."""
-
-    def get(self, key: str, default: object = None) -> object:
-        """Return the variable's value, or `default`."""
-        try:
-            return self[key]  # type: ignore[index]  # by the class in ``os``
-        except KeyError:  # it is not set
-            return default
-
-    def __contains__(self, key: str) -> bool:
-        return self.get(key) is not None
-
-    def keys(self) -> object:
-        """Return the names of all variables."""
-        return dict.fromkeys(self).keys()  # type: ignore[call-overload]
-
-    def items(self) -> object:
-        """Return the names of all variables, with their values."""
-        return dict(self).items()  # type: ignore[call-overload]
-
-    def __getattr__(self, name: str) -> object:
-        from _collections_abc import MutableMapping
-
-        found = getattr(MutableMapping, name)
-        if hasattr(found, "__get__"):
-            return found.__get__(self)
-        return found
-
-
-def _check_methods(*kind_and_names: object) -> object:
-    from _collections_abc import _check_methods as check  # type: ignore[attr-defined]
-
-    return check(*kind_and_names)
-
-
-# ``os`` loads all abstract classes for one of them, and ``from __future__`` a module for a name that is never used: a
-# fifth of an interpreter's start.
 Module = type(sys)
-if "_collections_abc" not in sys.modules:
-    gc.set_threshold(50_000)  # a check ends before there is much garbage; looking for it costs up to 1 ms
-    lean = sys.modules["_collections_abc"] = Module("lean")
-    lean.MutableMapping, lean.Mapping, lean._check_methods = Variables, dict, _check_methods  # type: ignore[attr-defined]
-    try:
+
+
+class Variables(dict):  # type: ignore[type-arg]  # for the stubs it would be another class in Python 3.9
+    """``os.environ`` for readers. The first change loads the whole of ``os``, and is made there and here."""
+
+
+def _changing(name: str) -> "Callable[..., Any]":
+    """Return the method `name` of `Variables`."""
+
+    def change(self: Variables, *words: object, **more: object) -> object:
+        from os import walk  # noqa: F401  # of the whole module alone
+
+        real = sys.modules["os"].environ
+        result = getattr(real, name)(*words, **more)
+        dict.clear(self)
+        dict.update(self, real)
+        return result
+
+    return change
+
+
+for _name in ("__setitem__", "__delitem__", "__ior__", "clear", "pop", "popitem", "setdefault", "update"):
+    setattr(Variables, _name, _changing(_name))
+
+
+def _lean_os() -> "ModuleType":
+    """Return the commonest names of ``os`` as a module. Any other name loads the whole of it, and is taken from there.
+
+    Loading it costs a tenth of an interpreter's start.
+    """
+    import posix
+
+    lean = Module("os")
+
+    def whole(name: str) -> object:
+        if name.startswith(("__", "O_")):  # marks of another kind of module, flags of another platform
+            raise AttributeError(name)
+        if sys.modules.get("os") is lean:
+            del sys.modules["os"]
         import os
-    except ImportError:  # another release of Python wants more of it
+
+        lean.__dict__.update(os.__dict__)
+        lean.__dict__.pop("__getattr__", None)
+        return getattr(os, name)
+
+    given = {name: value for name, value in posix.__dict__.items() if name[0] != "_" and name != "environ"}
+    given.update(_exit=posix._exit, name="posix", error=OSError, linesep="\n", SEEK_SET=0)
+    lean.__dict__.update(given, __getattr__=whole)
+    sys.modules["os"], sys.modules["stat"] = lean, __import__("_stat")
+    try:
+        import posixpath
+    finally:
+        del sys.modules["stat"]
+    for name in ("curdir", "pardir", "sep", "extsep", "pathsep", "defpath", "altsep", "devnull"):
+        setattr(lean, name, getattr(posixpath, name))
+    sys.modules["os.path"] = posixpath
+    coding, errors = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
+
+    def fsencode(path: "str | bytes") -> bytes:
+        path = posix.fspath(path)
+        return path.encode(coding, errors) if isinstance(path, str) else path
+
+    def fsdecode(path: "str | bytes") -> str:
+        path = posix.fspath(path)
+        return path.decode(coding, errors) if isinstance(path, bytes) else path
+
+    variables = Variables((fsdecode(key), fsdecode(value)) for key, value in posix.environ.items())
+    lean.__dict__.update(path=posixpath, environ=variables, fsencode=fsencode, fsdecode=fsdecode)
+    return lean
+
+
+if "os" not in sys.modules and "posix" in sys.builtin_module_names and sys.implementation.name == "cpython":
+    gc.set_threshold(50_000)  # a check ends before there is much garbage; looking for it costs up to 1 ms
+    try:
+        os: "Any" = _lean_os()
+    except (ImportError, AttributeError):  # another release of Python
         sys.modules.pop("os", None)
-    del sys.modules["_collections_abc"]
-    import os
+        import os
 else:
     import os
+# ``from __future__`` loads a module for a name that is never used.
 sys.modules.setdefault("__future__", Module("lean")).annotations = None  # type: ignore[attr-defined]
 
 PACKAGE = "swarm_hook_core"
@@ -77,25 +111,54 @@ FORMAT = "swarm hooks 1 " + getattr(MACHINERY, "MAGIC_NUMBER", b"").hex()  # of 
 COMPILED = ("_json", "_sqlite3", "binascii", "fcntl")
 LONGEST_INDEX = 1 << 15  # bytes
 Spec = type(sys.__spec__)  # ``importlib.machinery.ModuleSpec``
-Code = type(_check_methods.__code__)
+Code = type(_lean_os.__code__)
 
 
-class Loader:
-    """Runs the code that a module's spec holds as its `loader_state`."""
+def import_by(source: "Any") -> None:
+    """Import the modules that ``source.find(name)`` knows from the code that it returns, a Found; others as usual.
 
-    def create_module(self, spec: "ModuleSpec") -> None:
-        """Have the module made as usual."""
+    Most of Python's own import is work for which a short process has no use: it costs as much as to run our modules.
+    A process with other threads imports as usual.
+    """
+    import _thread
 
-    def exec_module(self, module: "ModuleType") -> None:
-        """Run the module's code."""
-        spec = module.__spec__
-        assert spec is not None
-        module.__file__, code, spec.loader_state = spec.origin, spec.loader_state, None
-        exec(code, module.__dict__)
+    importing: Any = sys.modules["_frozen_importlib"]
+    usual, modules, threads = importing._find_and_load, sys.modules, _thread._count
+
+    def find_and_load(name: str, import_: "Callable[..., object]") -> object:
+        parent, _, last = name.rpartition(".")
+        if threads():
+            return usual(name, import_)
+        if parent and parent not in modules:
+            import_(parent)
+            if name in modules:
+                return modules[name]
+        found = source.find(name)
+        if found is None:
+            spec = compiled(name)
+            return importing._load(spec) if spec is not None else usual(name, import_)
+        code, file, folder = found
+        module: Any = Module(name)
+        module.__spec__ = spec = Spec(name, source, origin=file)
+        module.__file__, module.__package__ = file, parent
+        if folder:
+            module.__package__, module.__path__ = name, [folder]
+            spec.submodule_search_locations = module.__path__
+        modules[name] = module
+        try:
+            exec(code, module.__dict__)
+        except BaseException:
+            modules.pop(name, None)
+            raise
+        if parent:
+            setattr(modules[parent], last, module)
+        return modules[name]
+
+    importing._find_and_load = find_and_load
 
 
-class Image(Loader):
-    """Imports the hook core, and a hook's own modules, from the image of a plugin.
+class Image:
+    """The image of a plugin, for `import_by`: the hook core, and a hook's own modules.
 
     root        the plugin's folder
     keys        of the hook's own modules, by their names: the path of a source below `root`, without its ending
@@ -111,7 +174,7 @@ class Image(Loader):
         self.index, self.handle = "", -1
         self.has_missed = False
         if MACHINERY is not None:
-            sys.meta_path.insert(0, self)
+            import_by(self)
         try:
             self.handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             if not _is_own(os.fstat(self.handle)):
@@ -122,21 +185,21 @@ class Image(Loader):
         except (OSError, ValueError, AttributeError):  # missing or broken; Windows has no such call
             pass
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
-        """Return the spec of a module in the image; None for any other, and for one with another source by now."""
+    def find(self, name: str) -> "Found | None":
+        """Return a module of the image; None for any other, and for one with another source by now."""
         key = self.keys.get(name) or (name.startswith(PACKAGE) and name.replace(".", "/"))
         if not key:
-            return compiled(name)
+            return None
         place = self.index.find(f"\n{key}\t")
         if place >= 0:
             try:
-                return self._spec(name, *self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
+                return self._found(*self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
             except (OSError, ValueError, EOFError, TypeError):
                 pass  # the source has changed or gone, or the image is torn
         self.has_missed = True
         return None
 
-    def _spec(self, name: str, key: str, start: str, length: str, time: str, size: str, kind: str) -> "ModuleSpec":
+    def _found(self, key: str, start: str, length: str, time: str, size: str, kind: str) -> "Found":
         folder = f"{self.root}/{key}"
         file = folder + ".py"
         if kind:
@@ -145,10 +208,7 @@ class Image(Loader):
         code = loads(os.pread(self.handle, int(length), int(start)))
         if found.st_mtime_ns != int(time) or found.st_size != int(size) or type(code) is not Code:
             raise ValueError(f"{file} is not as it was")
-        spec = Spec(name, self, origin=file, loader_state=code)  # type: ignore[arg-type]
-        if kind:
-            spec.submodule_search_locations = [folder]
-        return spec
+        return code, file, folder if kind else ""
 
 
 def _is_own(found: "os.stat_result") -> bool:

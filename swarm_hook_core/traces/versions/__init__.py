@@ -41,7 +41,6 @@ This module holds only the copy. A check loads it when a copy is due.
 from __future__ import annotations
 
 import os
-import stat
 
 from swarm_hook_core.state import make_private, state_dir, write_all
 
@@ -53,6 +52,7 @@ LIMIT_BYTES = 1024 * 1024  # of a file; nothing is kept of a larger one
 NO_FILE, NOT_KEPT = 0, 0o200  # permissions that stand for a state
 CONTENT, HALF = 0o400, 0o600
 
+_FILE = 0o100000  # as in the module `stat`, which takes time to load
 _PIECE = 128 * 1024  # bytes read at once where the kernel does not copy
 _READ = (
     os.O_RDONLY
@@ -117,7 +117,7 @@ def _keep(target: str, at_ns: int, fill: Callable[[int], int]) -> bool:
         return False  # kept before, by this call or another one
     try:
         state = fill(writing)
-        by = writing if os.utime in os.supports_fd else target  # Windows takes paths only
+        by = target if os.name == "nt" else writing  # Windows takes paths only
         os.utime(by, ns=(at_ns, at_ns))
         os.chmod(by, state)
     finally:
@@ -129,7 +129,7 @@ def _opened(source: str) -> tuple[int, int]:
     """Return ``(handle, CONTENT)`` of a file that can be kept, else ``(-1, NO_FILE or NOT_KEPT)``."""
     try:
         found = os.lstat(source)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
+        if found.st_mode & 0o170000 != _FILE or found.st_size > LIMIT_BYTES:
             return -1, NOT_KEPT
         return os.open(source, _READ), CONTENT
     except (FileNotFoundError, NotADirectoryError):
@@ -141,7 +141,7 @@ def _opened(source: str) -> tuple[int, int]:
 def _copied(reading: int, writing: int) -> int:
     """Copy one open file into the other; return the permissions of the version."""
     before = os.fstat(reading)
-    if not stat.S_ISREG(before.st_mode) or before.st_size > LIMIT_BYTES:
+    if before.st_mode & 0o170000 != _FILE or before.st_size > LIMIT_BYTES:
         return NOT_KEPT  # another file by now
     copied = _by_kernel(reading, writing, before.st_size)
     if copied < before.st_size:

@@ -1,4 +1,4 @@
-"""A hook's cheap start: ``os`` without the abstract classes, and modules from the image of a plugin (``lean``)."""
+"""A hook's cheap start: ``os`` in part, and modules from the image of a plugin (``lean``)."""
 
 from __future__ import annotations
 
@@ -175,12 +175,26 @@ import sys
 assert "os" not in sys.modules
 sys.path.insert(0, {folder!r})
 from lean import os
-assert "_collections_abc" not in sys.modules
+assert "_collections_abc" not in sys.modules and "stat" not in sys.modules
+def reads(variables):
+    assert variables.get("A") == "1" and variables.get("no", 2) == 2 and "A" in variables and "no" not in variables
+    assert "A" in variables.keys() and dict(variables)["A"] == "1" and ("A", "1") in variables.items()
+    assert {{**variables}}["A"] == "1" and variables.copy()["A"] == "1" and (variables | {{"B": "2"}})["B"] == "2"
+    assert variables["odd"] == "\\udcff" and os.fsencode(variables["odd"]) == b"\\xff" and os.fsdecode(b"\\xff") == "\\udcff"
+earlier, lean = os.environ, os
+reads(os.environ)
+assert os.path.realpath(".") == os.getcwd() and os.path.isdir("/") and not os.path.islink("/") and os.sep == "/"
+assert getattr(os, "O_BINARY", 0) == 0 and not hasattr(os, "__path__")
+assert "_collections_abc" not in sys.modules and sys.modules["os"] is os
+del os.environ["B"]
+import os
+reads(os.environ)
+reads(earlier)
+assert earlier is not os.environ is lean.environ and "B" not in earlier and os.getenv("B") is None is lean.getenv("B")
+assert lean.walk is os.walk and lean.error is OSError and "_collections_abc" in sys.modules
+earlier["A"] = "5"
+assert os.environ["A"] == "5" == earlier.pop("A") and "A" not in os.environ and "A" not in earlier
 os.environ["A"] = "1"
-assert os.environ.get("A") == "1" and os.environ.get("no", 2) == 2 and "A" in os.environ and "no" not in os.environ
-assert "A" in os.environ.keys() and dict(os.environ)["A"] == "1" and ("A", "1") in os.environ.items()
-assert {{**os.environ}}["A"] == "1" and os.environ.copy()["A"] == "1" and (os.environ | {{"B": "2"}})["B"] == "2"
-assert "_collections_abc" not in sys.modules
 assert os.environ.pop("A") == "1" and "A" not in os.environ and os.environ.pop("A", None) is None
 os.environ.update(C="3")
 assert os.environ.setdefault("C", "4") == "3" and "3" in os.environ.values()
@@ -195,7 +209,61 @@ except AttributeError:
 """
 
 
-def test_os_without_the_abstract_classes_does_all_that_os_does() -> None:
-    script = LEAN.format(folder=str(ROOT / "swarm_hook_core"))
+SAMPLE = """
+import sys
+sys.path.insert(0, {folder!r})
+import lean
+given = {{
+    "pack": ("VALUE = 1", "pack/__init__.py", "pack"),
+    "pack.one": ("import pack.two as two\\nfrom pack import VALUE\\nNAME = __name__, __package__", "pack/one.py", ""),
+    "pack.two": ("from pack.one import __name__ as other", "pack/two.py", ""),
+    "pack.bad": ("import pack.one\\n1 / 0", "pack/bad.py", ""),
+}}
+class Source:
+    def find(self, name):
+        if name in given:
+            text, file, folder = given[name]
+            return compile(text, file, "exec"), file, folder
+lean.import_by(Source())
+from pack.one import two, VALUE, NAME
+import pack
+assert NAME == ("pack.one", "pack") and VALUE == 1 and two.other == "pack.one" and pack.one.two is two
+assert pack.__path__ == ["pack"] and pack.__package__ == "pack" and pack.__spec__.submodule_search_locations == ["pack"]
+assert type(pack.__spec__) is type(sys.__spec__) and pack.one.__spec__.name == "pack.one" and pack.one.__file__ == "pack/one.py"
+for name in ("pack.bad", "pack.none", "none", "none.other", "pack.one.none"):
+    try:
+        __import__(name)
+    except (ZeroDivisionError if name == "pack.bad" else ImportError):
+        assert name not in sys.modules and not hasattr(pack, "bad")
+    else:
+        raise AssertionError(name)
+import _thread, time
+lock = _thread.allocate_lock(); lock.acquire()
+def imports():
+    try:
+        import pack.three
+    except ImportError:  # as usual: not by the source
+        done.append(1)
+    lock.release()
+given["pack.three"], done = ("", "pack/three.py", ""), []
+_thread.start_new_thread(imports, ())
+lock.acquire()
+while _thread._count():
+    time.sleep(0.01)
+assert done
+import pack.three, json, fcntl
+print("well")
+"""
+
+
+def test_imports_from_a_source_are_as_python_makes_them() -> None:
+    script = SAMPLE.format(folder=str(ROOT / "swarm_hook_core"))
     done = subprocess.run([INTERPRETER, "-B", "-I", "-S", "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("well\n", "")
+
+
+def test_os_in_part_does_all_that_os_does() -> None:
+    script = LEAN.format(folder=str(ROOT / "swarm_hook_core"))
+    env = {"A": "1", "B": "2", "odd": "\udcff", "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([INTERPRETER, "-B", "-I", "-S", "-c", script], capture_output=True, text=True, env=env)
     assert (done.stdout, done.stderr) == ("well\n", "")
