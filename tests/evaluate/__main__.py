@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from e2e.ground import sweep
+from e2e.ground import base_folder, sweep
+from support.patience import patient_programs
 
 from . import afternoon, crowds, figures, pairs
 from .ways import Way, fetched, ways
@@ -39,7 +41,9 @@ def main() -> int:
     sweep()
     chosen = [way for way in ways() if not given.way or way.name in given.way]
     if given.short:
-        return int(sum(_unexpected(way) for way in chosen if way.name in EXPECTED) > 0)
+        with tempfile.TemporaryDirectory(prefix=f"played-{os.getpid()}-", dir=base_folder()) as place:
+            patient = patient_programs(Path(place))
+            return int(sum(_unexpected(way, patient) for way in chosen if way.name in EXPECTED) > 0)
     with tempfile.TemporaryDirectory() as scratch:
         played = pairs.first_of_each(pairs.load(_patches(given.patches, Path(scratch))))[: given.pairs]
         absent = [way.name for way in chosen if not _measured(way, given, played)]
@@ -79,13 +83,17 @@ def _measured(way: Way, given: argparse.Namespace, played: list[tuple[str, list[
     return True
 
 
-def _unexpected(way: Way) -> bool:
-    """Play the sample in one way; print the figures that are not as expected. True if there are any."""
+def _unexpected(way: Way, patient: Path) -> bool:
+    """Play the sample in one way; print the figures that are not as expected. True if there are any.
+
+    `patient`: the folder of a swarm that waits on a busy machine.
+    """
     expected = EXPECTED[way.name]
-    built, _ = pairs.total(way, None, pairs.load(pairs.SAMPLE))
+    programs = patient if way.level else None
+    built, _ = pairs.total(way, programs, pairs.load(pairs.SAMPLE))
     found = built._asdict()
     if "gone" in expected:
-        came = afternoon.play(way, None, SHORT_STEP)
+        came = afternoon.play(way, programs, SHORT_STEP)
         found |= {"gone": came.lost, "false": came.refused}
     wrong = {name: found[name] for name, number in expected.items() if found[name] != number}
     print(f"{way.name}: {len(wrong)} figures other than expected {wrong or ''}")

@@ -87,12 +87,14 @@ def argv(runtime: str, hook: str) -> list[str]:
     return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 
-# The real hook, with as much time for a session's start as a busy machine needs.
+# The real hook, with as much time for a session's start, turns and end as a busy machine needs. A session that is not
+# registered in time is, in passing, by its first check: that changes the store.
 _PATIENT = f"""
 import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
 from swarm_hook_core import lifecycle
-lifecycle.START_SECONDS, lifecycle.START_PATIENCE = 240.0, 120.0
+lifecycle.START_SECONDS = lifecycle.TURN_SECONDS = lifecycle.END_SECONDS = 240.0
+lifecycle.START_PATIENCE = lifecycle.TURN_PATIENCE = lifecycle.END_PATIENCE = 120.0
 del sys.argv[0]
 sys.path.insert(0, os.path.dirname(sys.argv[0]))  # as for a program
 runpy.run_path(sys.argv[0], run_name="__main__")
@@ -102,7 +104,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def run(
     runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None, patient: bool = False
 ) -> Ran:
-    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a start waits for a busy machine."""
+    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a session's start, turn or end has its time."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
     variables = {**os.environ, **(env or {})}
@@ -145,9 +147,9 @@ def new_session() -> str:
     return str(uuid.uuid4())
 
 
-def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", patient: bool = False, **env: str) -> Ran:
+def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", **env: str) -> Ran:
     payload = {**captured(runtime, f"SessionStart.{source}", cwd), "session_id": session_id}
-    return run(runtime, "session_start", payload, env, patient=patient)
+    return run(runtime, "session_start", payload, env, patient=True)
 
 
 def subagent_payload(event: str, session_id: str, agent: str, cwd: Any) -> dict[str, Any]:

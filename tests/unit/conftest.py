@@ -15,20 +15,12 @@ from support import checkouts
 from support.altered import Limits
 from support.checkouts import ALONE, AMPLE
 from support.fixtures import Ground
+from support.patience import HURRY
 from support.sessions import RUNTIMES, mistakes
 from support.world import World
 
-from swarm_hook_core import budget, client_release, coordinator, pattern_match
-from swarm_hook_core.lookup import worktree_locks
-from swarm_hook_core.persons import lines as persons_lines
-from swarm_hook_core.persons import losses, stash
-from swarm_hook_core.shell import collision, walk
-from swarm_hook_core.shell.programs import archives
-from swarm_hook_core.shell.programs.git import listings
-from swarm_hook_core.traces import clearing, committed, looks, seen_text, shared_files, sweeps, transcript
-from swarm_hook_core.traces.head import pushes, shared
-from swarm_hook_core.traces.versions import pruning
-from swarm_hook_core.watching import watch, watched_files
+from swarm_hook_core import budget
+from swarm_hook_core.shell import walk
 
 # Two marks say, beside a test, that it is not run each time:
 #
@@ -45,23 +37,6 @@ LEFT_OUT = {
 STARTS_CHECKS = re.compile(
     r"from support\.sessions import (\([^)]*|[^(\n]*)\b(run|write|begun)\b|\bsessions\.(run|write|begun)\("
 )
-
-# Seconds on the clock, not of processor time, after which a check goes on without an answer: on a busy machine they would
-# decide tests.
-HURRY = {
-    **dict.fromkeys(
-        (clearing, client_release, committed, coordinator, listings, looks, losses, pattern_match, persons_lines, pushes, seen_text,
-         shared_files, stash, sweeps), "SECONDS"
-    ),
-    archives: "LISTING_SECONDS",
-    collision: "GIT_SECONDS TREE_SECONDS",
-    pruning: "GIT_SECONDS",
-    shared: "ALIAS_SECONDS",
-    transcript: "MOST_SECONDS",
-    watch: "KEEPING_SECONDS",
-    watched_files: "PATTERN_SECONDS",
-    worktree_locks: "GIT_SECONDS",
-}  # fmt: skip
 
 # These begin first: the last worker would be at them when the others are done.
 LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")

@@ -21,7 +21,7 @@ MOVE = ("ui", "move", "--target", "n", "--x", "1", "--y", "2")
 INTERFACE = """
 gate()
 with Store() as store:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         row = store.database.row("SELECT * FROM ui_commands WHERE status = 'pending'")
         if row:

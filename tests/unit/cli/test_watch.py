@@ -64,7 +64,7 @@ def peer(ground: Ground) -> dict:
 def watching_for(ground: Ground, peer: dict, *words: str, **options) -> Watching:
     """A watch that has begun: it has told of one lock."""
     watching = Watching(ground, *words, **options)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     with ground.store() as store:
         while time.monotonic() < end:
             store.locks.acquire(peer, "begin")

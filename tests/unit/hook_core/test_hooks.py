@@ -199,7 +199,7 @@ def test_the_end_leaves_nothing(runtime: str, repo: Path, home: Path) -> None:
         store.locks.acquire(row, str(repo / "f"), "")
     kept = list((home / "state").rglob("meta.json"))
     assert len(kept) == 1, "told which coordinator to use, the hook keeps its instance at hand"
-    ran = run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me})
+    ran = run(runtime, "session_end", {**captured(runtime, "SessionEnd", repo), "session_id": me}, patient=True)
     assert (ran.code, ran.out, ran.err) == (0, "", "")
     assert instances() == []
     with Store() as store:
@@ -228,7 +228,7 @@ def test_a_session_nobody_knows_is_registered_in_passing_and_then_checked(runtim
     me = new_session()
     assert write(runtime, me, repo, repo / "f").reason
     # On a busy machine the registration outlasts the check: the check waits for a limited time only.
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while len(instances()) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     assert sorted(row["session_id"] == me for row in instances()) == [False, True]
@@ -259,7 +259,7 @@ def test_the_very_first_check_of_all_makes_the_store(runtime: str, repo: Path, s
     store.unlink()
     ran = write(runtime, new_session(), repo, repo / "f")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not (store.exists() and instances()):
         assert time.monotonic() < deadline, "a first registration outlasts the check, and is left to finish"
         time.sleep(0.05)
@@ -448,7 +448,8 @@ def test_a_check_reads_and_writes_nothing(runtime: str, repo: Path, store: Path)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         before = list(connection.iterdump())
     connection.close()
-    assert write(runtime, me, repo, repo / "f").reason
+    # Without a coordinator: a process of its own records the refusal there.
+    assert write(runtime, me, repo, repo / "f", PATH="/nowhere", SWARM_MCP_BIN="").reason
     with closing(sqlite3.connect(store)) as connection, connection:
         assert list(connection.iterdump()) == before
     connection.close()

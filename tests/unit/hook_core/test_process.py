@@ -39,7 +39,7 @@ def test_a_program_s_name_may_hold_anything(tmp_path: Path) -> None:
     odd.symlink_to("/bin/sleep")
     child = subprocess.Popen([odd, "60"])
     try:
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while program_name(child.pid) != odd.name[:15] and time.monotonic() < deadline:
             time.sleep(0.01)
         assert program_name(child.pid) == odd.name[:15]
@@ -83,7 +83,7 @@ def test_a_forked_process_looks_for_itself() -> None:
 def test_an_ended_process_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
     started = start_time(sleeper.pid)
     sleeper.kill()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while start_time(sleeper.pid) != "-":
         assert time.monotonic() < deadline, "killed and unreaped, it is a zombie"
     assert gone(HERE, sleeper.pid, started, HERE), "a zombie has ended"

@@ -196,7 +196,7 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
         for _ in range(5):
             with hasty.database.writing():
                 pass
-        end = time.monotonic() + 5
+        end = time.monotonic() + 60
         while descriptors() > before and time.monotonic() < end:
             time.sleep(0.01)
         assert descriptors() == before
@@ -212,7 +212,7 @@ def test_a_turn_lasts_until_the_store_was_had_and_a_moment_longer(ground: Ground
         time.sleep(turns.TURN)
         assert turns.is_waited_for(folder)
     line.leave()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while turns.is_waited_for(folder) and time.monotonic() < end:
         time.sleep(turns.TURN)
     assert not turns.is_waited_for(folder)

@@ -1,0 +1,87 @@
+"""Limits on the clock, raised: on a busy machine they would decide tests. Speed is measured in tests/bench.
+
+A check that has no answer in time goes on without it. Tests in this process raise the limits of `HURRY`. Programs in
+processes of their own come from a copy of the installation whose limits are raised: `patient_programs`. Nothing in the
+product can be told to wait longer.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType
+
+from support.checkouts import AMPLE
+from swarm_hook_core import budget, client_release, coordinator, lease_renewal, lifecycle, pattern_match, sessions
+from swarm_hook_core.lookup import glance, waiting, worktree_locks
+from swarm_hook_core.persons import lines as persons_lines
+from swarm_hook_core.persons import losses, stash
+from swarm_hook_core.shell import collision, walk
+from swarm_hook_core.shell.programs import archives, asked, find_expression
+from swarm_hook_core.shell.programs.git import listings
+from swarm_hook_core.traces import clearing, committed, looks, seen_text, shared_files, sweeps, transcript
+from swarm_hook_core.traces.head import pushes, shared
+from swarm_hook_core.traces.versions import lines, pruning, reflog
+from swarm_hook_core.watching import watch, watched_files
+
+# Seconds on the clock, not of processor time, after which a check goes on without an answer.
+HURRY: dict[ModuleType, str] = {
+    **dict.fromkeys(
+        (clearing, client_release, committed, coordinator, listings, looks, losses, pattern_match, persons_lines, pushes, seen_text,
+         shared_files, stash, sweeps), "SECONDS"
+    ),
+    archives: "LISTING_SECONDS",
+    collision: "GIT_SECONDS TREE_SECONDS",
+    pruning: "GIT_SECONDS",
+    shared: "ALIAS_SECONDS",
+    transcript: "MOST_SECONDS",
+    watch: "KEEPING_SECONDS",
+    watched_files: "PATTERN_SECONDS",
+    worktree_locks: "GIT_SECONDS",
+}  # fmt: skip
+
+# What only processes meet besides: the start of one's session, a store that others write, and processor time.
+PROCESSES: dict[ModuleType, str] = {
+    **dict.fromkeys((find_expression, lines, reflog, waiting), "SECONDS"),
+    asked: "SECONDS_TO_ASK",
+    budget: "SECONDS",
+    glance: "BUSY_SECONDS",
+    lease_renewal: "TELL_SECONDS",
+    lifecycle: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE",
+    sessions: "DEADLINE_SECONDS",
+    walk: "SECONDS SECONDS_TO_PARSE SECONDS_TO_LIST",
+}
+
+# The launcher ends a coordinator that takes longer.
+LAUNCHER = "swarm_mcp/_plugin/integrations/hook.sh"
+_WITHIN = re.compile(r"\bwithin=[\d.]+")
+
+
+def patient_programs(folder: Path) -> Path:
+    """Copy the installed swarm to `folder`, with ample limits; return the folder of its program `swarm-mcp`."""
+    installed = Path(sysconfig.get_path("purelib"))
+    packages, programs = folder / "packages", folder / "bin"
+    packages.mkdir(parents=True)
+    programs.mkdir()
+    for entry in installed.iterdir():
+        if entry.name not in ("swarm_mcp", "swarm_hook_core"):
+            (packages / entry.name).symlink_to(entry)
+        else:
+            shutil.copytree(entry, packages / entry.name)  # with the times that its bytecode goes by
+    for module, names in (*HURRY.items(), *PROCESSES.items()):
+        assert all(hasattr(module, name) for name in names.split()), (module, names)
+        file = packages / f"{module.__name__.replace('.', '/')}.py"
+        with open(file, "a", encoding="utf-8") as source:  # a limit is read at each use
+            source.writelines(f"{name} = {AMPLE}\n" for name in names.split())
+    text, raised = _WITHIN.subn(f"within={AMPLE:.0f}", (packages / LAUNCHER).read_text(encoding="utf-8"))
+    assert raised == 3, "the launcher states its limits otherwise"
+    (packages / LAUNCHER).write_text(text, encoding="utf-8")
+    code = f"import sys; sys.path[:0] = [{str(packages)!r}]; from swarm_mcp.cli.main import main; sys.exit(main())"
+    program = programs / "swarm-mcp"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-I", "-S", "-c", code])} "$@"\n')
+    program.chmod(0o755)
+    return programs
