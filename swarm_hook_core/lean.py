@@ -1,9 +1,9 @@
 """A cheap start of a hook: ``os`` without its abstract classes, and the hook core from one file, the *image*.
 
-Most of an import's cost is the search: folders are listed, and each module is a file to find, open and read. The image
-holds the bytecode of all modules that the plugin's hooks have loaded so far. Like Python's own bytecode it lies in
-``__pycache__``, serves one version of Python, and notes each source's time and size: a source that differs is imported
-as usual. ``integrations/image.py`` writes it.
+Most of an import's cost is the search (folders are listed, and each module is a file to find, open and read) and the
+import system's own steps: `import_by` does without them. The image holds the bytecode of all modules that the plugin's
+hooks have loaded so far. Like Python's own bytecode it lies in ``__pycache__``, serves one version of Python, and notes
+each source's time and size: a source that differs is imported as usual. ``integrations/image.py`` writes it.
 
 A hook imports this file by itself, as ``lean``: the package around it comes from the image.
 """
@@ -14,8 +14,11 @@ from marshal import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from types import CodeType
+
+    Found = tuple[str, CodeType, list[str]]  # a module's source, its code, and the folder of a package
 
 
 class Variables:
@@ -80,21 +83,48 @@ Spec = type(sys.__spec__)  # ``importlib.machinery.ModuleSpec``
 Code = type(_check_methods.__code__)
 
 
-class Loader:
-    """Runs the code that a module's spec holds as its `loader_state`."""
+def import_by(found: "Callable[[str], Found | None]") -> None:
+    """Import each module from what `found` returns for its name; None: as usual.
 
-    def create_module(self, spec: "ModuleSpec") -> None:
-        """Have the module made as usual."""
+    Python's own steps around a module, with locks for threads, take longer than to run most modules of ours. They are
+    for any module while there are threads.
+    """
+    modules, machinery = sys.modules, sys.modules["_frozen_importlib"]
+    usual, threads = machinery._find_and_load, modules["_thread"]._count
 
-    def exec_module(self, module: "ModuleType") -> None:
-        """Run the module's code."""
-        spec = module.__spec__
-        assert spec is not None
-        module.__file__, code, spec.loader_state = spec.origin, spec.loader_state, None
-        exec(code, module.__dict__)
+    def find_and_load(name: str, import_: "Callable[[str], object]") -> object:
+        way = None
+        if not threads():
+            way = found(name)
+        if way is None:
+            own = compiled(name)
+            return machinery._load(own) if own else usual(name, import_)
+        file, code, folders = way
+        parent, _, last = name.rpartition(".")
+        if parent and parent not in modules:
+            import_(parent)
+            if name in modules:  # by its parent
+                return modules[name]
+        module = modules[name] = Module(name)
+        module.__file__, module.__package__ = file, parent
+        module.__spec__ = spec = Spec(name, None, origin=file)
+        spec._initializing = False  # each import statement looks for it, and an attribute that is missing costs more
+        if folders:
+            module.__path__ = spec.submodule_search_locations = folders
+            module.__package__ = name
+        try:
+            exec(code, module.__dict__)
+        except BaseException:
+            modules.pop(name, None)
+            raise
+        if parent:
+            setattr(modules[parent], last, module)
+        return module
+
+    machinery._find_and_load = find_and_load
 
 
-class Image(Loader):
+class Image:
     """Imports the hook core, and a hook's own modules, from the image of a plugin.
 
     root        the plugin's folder
@@ -111,7 +141,7 @@ class Image(Loader):
         self.index, self.handle = "", -1
         self.has_missed = False
         if MACHINERY is not None:
-            sys.meta_path.insert(0, self)
+            import_by(self.find)
         try:
             self.handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             if not _is_own(os.fstat(self.handle)):
@@ -122,21 +152,21 @@ class Image(Loader):
         except (OSError, ValueError, AttributeError):  # missing or broken; Windows has no such call
             pass
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
-        """Return the spec of a module in the image; None for any other, and for one with another source by now."""
+    def find(self, name: str) -> "Found | None":
+        """Return what runs a module in the image; None for any other, and for one with another source by now."""
         key = self.keys.get(name) or (name.startswith(PACKAGE) and name.replace(".", "/"))
         if not key:
-            return compiled(name)
+            return None
         place = self.index.find(f"\n{key}\t")
         if place >= 0:
             try:
-                return self._spec(name, *self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
+                return self._read(*self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
             except (OSError, ValueError, EOFError, TypeError):
                 pass  # the source has changed or gone, or the image is torn
         self.has_missed = True
         return None
 
-    def _spec(self, name: str, key: str, start: str, length: str, time: str, size: str, kind: str) -> "ModuleSpec":
+    def _read(self, key: str, start: str, length: str, time: str, size: str, kind: str) -> "Found":
         folder = f"{self.root}/{key}"
         file = folder + ".py"
         if kind:
@@ -145,10 +175,7 @@ class Image(Loader):
         code = loads(os.pread(self.handle, int(length), int(start)))
         if found.st_mtime_ns != int(time) or found.st_size != int(size) or type(code) is not Code:
             raise ValueError(f"{file} is not as it was")
-        spec = Spec(name, self, origin=file, loader_state=code)  # type: ignore[arg-type]
-        if kind:
-            spec.submodule_search_locations = [folder]
-        return spec
+        return file, code, [folder] * bool(kind)
 
 
 def _is_own(found: "os.stat_result") -> bool:

@@ -1,8 +1,9 @@
 """The start of a short process of the coordinator: a hook, or a command that answers at once.
 
-Python finds a module by a search of folders, which takes longer than to run most of ours. `Finder` goes straight to the
-bytecode that the installer has compiled; a module without fresh bytecode is imported as usual. ``os`` is loaded without
-its abstract classes (``swarm_hook_core.lean``). Servers and other long commands start as any program does.
+Python searches folders for a module, with steps around it: that takes longer than to run most of ours. Here the
+bytecode that the installer has compiled is run at once (``lean.import_by``); a module without fresh bytecode is
+imported as usual. ``os`` is loaded without its abstract classes. Servers and other long commands start as any program
+does.
 """
 
 import sys
@@ -10,7 +11,9 @@ from marshal import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
+    from types import CodeType
+
+    from swarm_hook_core.lean import Found
 
 SHORT = {
     "hook", "lock", "unlock", "locks", "ls", "status", "renew", "why", "register", "deregister", "denied", "attempted",
@@ -19,7 +22,6 @@ SHORT = {
 PACKAGES = ("swarm_mcp", "swarm_hook_core")
 LARGEST = 1 << 18  # bytes of a module's bytecode
 HEADER = 16  # bytes before the code: magic number, flags, time and size of the source
-Spec = type(sys.__spec__)  # ``importlib.machinery.ModuleSpec``
 
 
 def begin() -> None:
@@ -35,45 +37,39 @@ def begin() -> None:
     ):
         return
     if sys.implementation.name == "cpython" and not (flags.optimize or sys.pycache_prefix):
-        from swarm_hook_core import lean  # noqa: F401
+        from swarm_hook_core.lean import import_by
 
-        sys.meta_path.insert(0, Finder(__file__[: -len("/swarm_mcp/start.py")]))
+        import_by(Bytecode(__file__[: -len("/swarm_mcp/start.py")]).find)
 
 
-class Finder:
-    """Imports modules of our packages in the folder `root` from their bytecode."""
+class Bytecode:
+    """The compiled modules of our packages in the folder `root`."""
 
     def __init__(self, root: str):
         import os  # `lean` has loaded it
 
-        from swarm_hook_core.lean import Loader, compiled
-
-        self.root = root
+        self.root, self.os = root, os
         self.ending = f".{sys.implementation.cache_tag}.pyc"
         self.magic: bytes = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
-        self.os, self.compiled, loader = os, compiled, Loader()
-        self.create_module, self.exec_module = loader.create_module, loader.exec_module
 
-    def find_spec(self, name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
-        """Return the spec of a module of ours with its code; None for any other, and for one without fresh bytecode."""
+    def find(self, name: str) -> "Found | None":
+        """Return what runs a module of ours; None for any other, and for one without fresh bytecode."""
         package, _, rest = name.partition(".")
         if package not in PACKAGES:
-            return self.compiled(name)
+            return None
         folder, _, last = f"{self.root}/{name.replace('.', '/')}".rpartition("/")
         try:
-            return self._spec(name, folder, last)
+            return (*self._read(folder, last), [])
         except FileNotFoundError:  # it is a package, or has not been compiled
             folder = f"{folder}/{last}"
         except (OSError, ValueError, EOFError, TypeError):  # not fresh, or torn
             return None
         try:
-            spec = self._spec(name, folder, "__init__")
+            return (*self._read(folder, "__init__"), [folder])
         except (OSError, ValueError, EOFError, TypeError):  # not fresh, or torn
             return None
-        spec.submodule_search_locations = [folder]
-        return spec
 
-    def _spec(self, name: str, folder: str, file: str) -> "ModuleSpec":
+    def _read(self, folder: str, file: str) -> "tuple[str, CodeType]":
         os, source = self.os, f"{folder}/{file}.py"
         handle = os.open(f"{folder}/__pycache__/{file}{self.ending}", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -85,5 +81,4 @@ class Finder:
         # As Python does by default: flags of 0, and the source as it was.
         if data[:HEADER] != self.magic + (time << 32 | size << 64).to_bytes(12, "little"):
             raise ValueError(f"{source} has changed")
-        code = loads(memoryview(data)[HEADER:])
-        return Spec(name, self, origin=source, loader_state=code)  # type: ignore[arg-type]
+        return source, loads(memoryview(data)[HEADER:])
