@@ -108,7 +108,8 @@ def import_by(found: "Callable[[str], Found | None]") -> None:
         module = modules[name] = Module(name)
         module.__file__, module.__package__ = file, parent
         module.__spec__ = spec = Spec(name, None, origin=file)
-        spec._initializing = False  # each import statement looks for it, and an attribute that is missing costs more
+        # Each import statement looks for it, and an attribute that is missing costs more.
+        spec._initializing = False  # type: ignore[attr-defined]
         if folders:
             module.__path__ = spec.submodule_search_locations = folders
             module.__package__ = name
@@ -121,7 +122,7 @@ def import_by(found: "Callable[[str], Found | None]") -> None:
             setattr(modules[parent], last, module)
         return module
 
-    machinery._find_and_load = find_and_load
+    machinery._find_and_load = find_and_load  # type: ignore[attr-defined]
 
 
 class Image:

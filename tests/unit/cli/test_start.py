@@ -94,7 +94,9 @@ def test_a_module_without_fresh_bytecode_is_imported_as_usual(change: str, packa
 
 def in_a_short_command(root: Path, code: str) -> str:
     """Return the output of `code`, which runs where a short command has begun."""
-    begun = f"import sys; sys.path.insert(0, {str(root)!r}); sys.argv[1:] = {SHORT!r}; import swarm_mcp.start as start\n"
+    begun = (
+        f"import sys; sys.path.insert(0, {str(root)!r}); sys.argv[1:] = {SHORT!r}; import swarm_mcp.start as start\n"
+    )
     words = [INTERPRETER, "-I", "-S", "-B", "-c", f"{begun}start.begin()\n{code}"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
@@ -102,11 +104,13 @@ def in_a_short_command(root: Path, code: str) -> str:
 def test_beside_threads_modules_are_imported_as_usual(packages: Path) -> None:
     code = """
 import _thread
-end, ended = _thread.allocate_lock(), _thread.allocate_lock()
-end.acquire(), ended.acquire()
-_thread.start_new_thread(lambda: (end.acquire(), ended.release()), ())
+end = _thread.allocate_lock()
+end.acquire()
+_thread.start_new_thread(end.acquire, ())
+while not _thread._count():
+    pass
 import swarm_mcp.part
-end.release(), ended.acquire()
+end.release()
 while _thread._count():
     pass
 from swarm_mcp.part import one
