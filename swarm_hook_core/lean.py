@@ -1,9 +1,9 @@
 """A cheap start of a hook: ``os`` as far as checks need it, and the hook core from one file, the *image*.
 
-Most of an import's cost is the search: folders are listed, and each module is a file to find, open and read. The image
-holds the bytecode of all modules that the plugin's hooks have loaded so far. Like Python's own bytecode it lies in
-``__pycache__``, serves one version of Python, and notes each source's time and size: a source that differs is imported
-as usual. ``integrations/image.py`` writes it.
+Most of an import's cost is the search (folders are listed, and each module is a file to find, open and read) and the
+import system's own steps: `import_by` does without them. The image holds the bytecode of all modules that the plugin's
+hooks have loaded so far. Like Python's own bytecode it lies in ``__pycache__``, serves one version of Python, and notes
+each source's time and size: a source that differs is imported as usual. ``integrations/image.py`` writes it.
 
 A hook imports this file by itself, as ``lean``: the package around it comes from the image.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
-    Found = tuple[CodeType, str, str]  # code of a module, its source's path, and the folder of a package or nothing
+    Found = tuple[str, CodeType, list[str]]  # a module's source, its code, and the folder of a package
 
 Module = type(sys)
 
@@ -114,37 +114,39 @@ Spec = type(sys.__spec__)  # ``importlib.machinery.ModuleSpec``
 Code = type(_lean_os.__code__)
 
 
-def import_by(source: "Any") -> None:
-    """Import the modules that ``source.find(name)`` knows from the code that it returns, a Found; others as usual.
+def import_by(found: "Callable[[str], Found | None]") -> None:
+    """Import each module from what `found` returns for its name; None: as usual.
 
-    Most of Python's own import is work for which a short process has no use: it costs as much as to run our modules.
-    A process with other threads imports as usual.
+    Python's own steps around a module, with locks for threads, take longer than to run most modules of ours. They are
+    for any module while there are threads, and for all in a release of Python that has other steps.
     """
-    import _thread
+    modules, machinery = sys.modules, sys.modules["_frozen_importlib"]
+    usual = getattr(machinery, "_find_and_load", None)
+    if usual is None:
+        return
+    threads = modules["_thread"]._count
 
-    importing: Any = sys.modules["_frozen_importlib"]
-    usual, modules, threads = importing._find_and_load, sys.modules, _thread._count
-
-    def find_and_load(name: str, import_: "Callable[..., object]") -> object:
+    def find_and_load(name: str, import_: "Callable[[str], object]") -> object:
+        ours = None
+        if not threads():
+            ours = found(name)
+        if ours is None:
+            spec = compiled(name)
+            return machinery._load(spec) if spec else usual(name, import_)
+        file, code, folders = ours
         parent, _, last = name.rpartition(".")
-        if threads():
-            return usual(name, import_)
         if parent and parent not in modules:
             import_(parent)
-            if name in modules:
+            if name in modules:  # by its parent
                 return modules[name]
-        found = source.find(name)
-        if found is None:
-            spec = compiled(name)
-            return importing._load(spec) if spec is not None else usual(name, import_)
-        code, file, folder = found
-        module: Any = Module(name)
-        module.__spec__ = spec = Spec(name, source, origin=file)
+        module = modules[name] = Module(name)
         module.__file__, module.__package__ = file, parent
-        if folder:
-            module.__package__, module.__path__ = name, [folder]
-            spec.submodule_search_locations = module.__path__
-        modules[name] = module
+        module.__spec__ = made = Spec(name, None, origin=file)
+        # Each import statement looks for it, and an attribute that is missing costs more.
+        made._initializing = False  # type: ignore[attr-defined]
+        if folders:
+            module.__path__ = made.submodule_search_locations = folders
+            module.__package__ = name
         try:
             exec(code, module.__dict__)
         except BaseException:
@@ -152,13 +154,13 @@ def import_by(source: "Any") -> None:
             raise
         if parent:
             setattr(modules[parent], last, module)
-        return modules[name]
+        return module
 
-    importing._find_and_load = find_and_load
+    machinery._find_and_load = find_and_load  # type: ignore[attr-defined]
 
 
 class Image:
-    """The image of a plugin, for `import_by`: the hook core, and a hook's own modules.
+    """Imports the hook core, and a hook's own modules, from the image of a plugin.
 
     root        the plugin's folder
     keys        of the hook's own modules, by their names: the path of a source below `root`, without its ending
@@ -174,7 +176,7 @@ class Image:
         self.index, self.handle = "", -1
         self.has_missed = False
         if MACHINERY is not None:
-            import_by(self)
+            import_by(self.find)
         try:
             self.handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             if not _is_own(os.fstat(self.handle)):
@@ -186,20 +188,20 @@ class Image:
             pass
 
     def find(self, name: str) -> "Found | None":
-        """Return a module of the image; None for any other, and for one with another source by now."""
+        """Return what runs a module in the image; None for any other, and for one with another source by now."""
         key = self.keys.get(name) or (name.startswith(PACKAGE) and name.replace(".", "/"))
         if not key:
             return None
         place = self.index.find(f"\n{key}\t")
         if place >= 0:
             try:
-                return self._found(*self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
+                return self._read(*self.index[place + 1 : self.index.index("\n", place + 1)].split("\t"))
             except (OSError, ValueError, EOFError, TypeError):
                 pass  # the source has changed or gone, or the image is torn
         self.has_missed = True
         return None
 
-    def _found(self, key: str, start: str, length: str, time: str, size: str, kind: str) -> "Found":
+    def _read(self, key: str, start: str, length: str, time: str, size: str, kind: str) -> "Found":
         folder = f"{self.root}/{key}"
         file = folder + ".py"
         if kind:
@@ -208,7 +210,7 @@ class Image:
         code = loads(os.pread(self.handle, int(length), int(start)))
         if found.st_mtime_ns != int(time) or found.st_size != int(size) or type(code) is not Code:
             raise ValueError(f"{file} is not as it was")
-        return code, file, folder if kind else ""
+        return file, code, [folder] * bool(kind)
 
 
 def _is_own(found: "os.stat_result") -> bool:

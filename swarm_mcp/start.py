@@ -1,8 +1,8 @@
 """The start of a short process of the coordinator: a hook, or a command that answers at once.
 
-Python finds a module by a search of folders, which takes longer than to run most of ours. `Finder` goes straight to the
-bytecode that the installer has compiled; a module without fresh bytecode is imported as usual. ``os`` is loaded as far
-as needed (``swarm_hook_core.lean``). Servers and other long commands start as any program does.
+Python searches folders for a module, with steps around it: that takes longer than to run most of ours. Here the
+bytecode that the installer has compiled is run at once (``lean.import_by``); a module without fresh bytecode is
+imported as usual. ``os`` is loaded as far as needed. Servers and other long commands start as any program does.
 """
 
 import sys
@@ -10,6 +10,8 @@ from marshal import loads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
+
     from swarm_hook_core.lean import Found
 
 SHORT = {
@@ -36,37 +38,37 @@ def begin() -> None:
     if sys.implementation.name == "cpython" and not (flags.optimize or sys.pycache_prefix):
         from swarm_hook_core.lean import import_by
 
-        import_by(Finder(__file__[: -len("/swarm_mcp/start.py")]))
+        import_by(Bytecode(__file__[: -len("/swarm_mcp/start.py")]).find)
 
 
-class Finder:
-    """Our packages in the folder `root`, from their bytecode, for ``lean.import_by``."""
+class Bytecode:
+    """The compiled modules of our packages in the folder `root`."""
 
     def __init__(self, root: str):
         import os  # `lean` has loaded it
 
-        self.os, self.root = os, root
+        self.root, self.os = root, os
         self.ending = f".{sys.implementation.cache_tag}.pyc"
         self.magic: bytes = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER
 
     def find(self, name: str) -> "Found | None":
-        """Return a module of ours; None for any other, and for one without fresh bytecode."""
+        """Return what runs a module of ours; None for any other, and for one without fresh bytecode."""
         package, _, rest = name.partition(".")
         if package not in PACKAGES:
             return None
         folder, _, last = f"{self.root}/{name.replace('.', '/')}".rpartition("/")
         try:
-            return self._found(folder, last)
+            return (*self._read(folder, last), [])
         except FileNotFoundError:  # it is a package, or has not been compiled
             folder = f"{folder}/{last}"
         except (OSError, ValueError, EOFError, TypeError):  # not fresh, or torn
             return None
         try:
-            return (*self._found(folder, "__init__")[:2], folder)
+            return (*self._read(folder, "__init__"), [folder])
         except (OSError, ValueError, EOFError, TypeError):  # not fresh, or torn
             return None
 
-    def _found(self, folder: str, file: str) -> "Found":
+    def _read(self, folder: str, file: str) -> "tuple[str, CodeType]":
         os, source = self.os, f"{folder}/{file}.py"
         handle = os.open(f"{folder}/__pycache__/{file}{self.ending}", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -78,4 +80,4 @@ class Finder:
         # As Python does by default: flags of 0, and the source as it was.
         if data[:HEADER] != self.magic + (time << 32 | size << 64).to_bytes(12, "little"):
             raise ValueError(f"{source} has changed")
-        return loads(memoryview(data)[HEADER:]), source, ""
+        return source, loads(memoryview(data)[HEADER:])

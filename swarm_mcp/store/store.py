@@ -82,6 +82,7 @@ if TYPE_CHECKING:
         def __get__(self, part: Part | None, owner: object) -> Any: ...
 
     in_write = verb
+    later = type
 else:
 
     class LazyModule:
@@ -146,6 +147,10 @@ else:
 
             return in_transaction
 
+    def later(name: str, bases: tuple[type], verbs: dict[str, object]) -> object:
+        """Return the arguments of `type` for a part's class. `Store` makes the class when a verb of it is called."""
+        return name, bases, verbs
+
     _MODULES = """
         activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
         lock_rows lock_waiting locks messages notices protection questions reactions runs sending session_life
@@ -163,7 +168,7 @@ class Part:
         self._database = database
 
 
-class Sessions(Part):
+class Sessions(Part, metaclass=later):
     """Sessions that take part."""
 
     register = verb(sessions.register)
@@ -193,7 +198,7 @@ class Sessions(Part):
     forget = in_write(session_life.forget)
 
 
-class Locks(Part):
+class Locks(Part, metaclass=later):
     """Files that are held. A request only looks; a refusal raises LockRefused."""
 
     acquire = verb(locks.acquire)
@@ -227,7 +232,7 @@ class Locks(Part):
     listed = verb(lock_listing.listed)
 
 
-class LockQueue(Part):
+class LockQueue(Part, metaclass=later):
     """The line of waiters for locks, first come, first served."""
 
     waiting = verb(lock_queue.waiting)
@@ -244,7 +249,7 @@ class LockQueue(Part):
     show_life = in_write(lock_waiting.show_life)
 
 
-class Leases(Part):
+class Leases(Part, metaclass=later):
     """Locks that lapse unless their session shows life."""
 
     keep = verb(session_life.keep)
@@ -255,7 +260,7 @@ class Leases(Part):
     overtaken = verb(leases.overtaken)
 
 
-class Transfers(Part):
+class Transfers(Part, metaclass=later):
     """A lock's ways to another holder."""
 
     transfer = verb(transfers.transfer)
@@ -263,7 +268,7 @@ class Transfers(Part):
     steal = verb(transfers.steal)
 
 
-class Denials(Part):
+class Denials(Part, metaclass=later):
     """Sessions that were kept from a file, to be told when it is free."""
 
     report = verb(denials.report, adopting=True)
@@ -271,13 +276,13 @@ class Denials(Part):
     files = verb(denials.files)
 
 
-class Storms(Part):
+class Storms(Part, metaclass=later):
     """Sessions that try a file again and again that they are refused."""
 
     known = verb(storms.known)
 
 
-class Breaches(Part):
+class Breaches(Part, metaclass=later):
     """Locked files that changed under their holders, and restored contents."""
 
     report = verb(breaches.report)
@@ -286,14 +291,14 @@ class Breaches(Part):
     known = verb(breaches.known)
 
 
-class Protection(Part):
+class Protection(Part, metaclass=later):
     """Attempts of agents at deeds that only a person may do, and weakened protection."""
 
     attempted = verb(protection.attempted)
     lowered = in_write(protection.lowered)
 
 
-class Messages(Part):
+class Messages(Part, metaclass=later):
     """Mail between sessions. A taken message counts as read once it is acknowledged."""
 
     send = verb(sending.send)
@@ -312,7 +317,7 @@ class Messages(Part):
     counts = verb(messages.counts)
 
 
-class Notices(Part):
+class Notices(Part, metaclass=later):
     """Messages that a session's next hook tells its model."""
 
     take = verb(notices.take)
@@ -320,7 +325,7 @@ class Notices(Part):
     are_messages_unread = verb(notices.are_messages_unread)
 
 
-class Tasks(Part):
+class Tasks(Part, metaclass=later):
     """Work that sessions hand to each other. A breach of its rules raises Refused.
 
     A change returns the messages that it stored for others, ``[(recipient id, text)]``, for waking them.
@@ -350,7 +355,7 @@ class Tasks(Part):
     complete = verb(tasks.complete)
 
 
-class Questions(Part):
+class Questions(Part, metaclass=later):
     """Questions of workers to a person."""
 
     ask = verb(questions.ask)
@@ -362,7 +367,7 @@ class Questions(Part):
     waiting = verb(questions.waiting)
 
 
-class Runs(Part):
+class Runs(Part, metaclass=later):
     """Children that agent command lines were started as."""
 
     begin = verb(runs.begin)
@@ -381,7 +386,7 @@ class Runs(Part):
     take_back = verb(runs.take_back)
 
 
-class SpawnLocks(Part):
+class SpawnLocks(Part, metaclass=later):
     """Workers that are being started for a task: one dispatch at a time."""
 
     take = in_write(spawn_locks.take)
@@ -391,7 +396,7 @@ class SpawnLocks(Part):
     worker_of = verb(spawn_locks.worker_of)
 
 
-class KeyValues(Part):
+class KeyValues(Part, metaclass=later):
     """Shared values, owned by the identity that first set them. Writes raise Refused where that is another one."""
 
     walk = verb(values.walk)
@@ -402,7 +407,7 @@ class KeyValues(Part):
     delete = verb(values.delete)
 
 
-class Panes(Part):
+class Panes(Part, metaclass=later):
     """Panes that sessions have published, in which they can be seen."""
 
     republish = verb(user_interface.republish)
@@ -414,13 +419,13 @@ class Panes(Part):
     with_locks = verb(user_interface.with_locks)
 
 
-class Planner(Part):
+class Planner(Part, metaclass=later):
     """The session that owns a scope's plan."""
 
     owner = verb(known_values.plan_owner)
 
 
-class Tracker(Part):
+class Tracker(Part, metaclass=later):
     """The work tracker of an identity, and its entries for tasks."""
 
     of = verb(known_values.tracker_of)
@@ -428,7 +433,7 @@ class Tracker(Part):
     entry = verb(known_values.entry_of)
 
 
-class Activity(Part):
+class Activity(Part, metaclass=later):
     """Events, as far as one session may know them."""
 
     moment = verb(activity.moment)
@@ -441,7 +446,7 @@ class Activity(Part):
     sweep = verb(activity.sweep)
 
 
-class UiCommands(Part):
+class UiCommands(Part, metaclass=later):
     """Orders to an external user interface."""
 
     enqueue = verb(user_interface.enqueue)
@@ -452,7 +457,7 @@ class UiCommands(Part):
     outcome = verb(user_interface.outcome)
 
 
-class Cleanup(Part):
+class Cleanup(Part, metaclass=later):
     """Rows that fall due with time."""
 
     some = verb(cleanup.some)
@@ -465,6 +470,29 @@ class Store:
 
     Rows are the records of ``swarm_mcp.domain``; times are Unix seconds, unless a name or a docstring says otherwise.
     """
+
+    instances: Sessions
+    locks: Locks
+    queue: LockQueue
+    leases: Leases
+    transfers: Transfers
+    denials: Denials
+    storms: Storms
+    breaches: Breaches
+    protection: Protection
+    messages: Messages
+    notices: Notices
+    tasks: Tasks
+    questions: Questions
+    runs: Runs
+    spawn_locks: SpawnLocks
+    kv: KeyValues
+    panes: Panes
+    planner: Planner
+    tracker: Tracker
+    activity: Activity
+    ui_commands: UiCommands
+    cleanup: Cleanup
 
     def __init__(
         self,
@@ -479,29 +507,18 @@ class Store:
         Unless it `adopts`, claims that hooks have left for their writes do not become locks when locks are looked at.
         Unless it `tells`, the packages that react to changes are not told of its commits (``contributions``).
         """
-        self.database = database = Database(path, read_only, busy_seconds, adopts, tells)
-        self.instances = Sessions(database)
-        self.locks = Locks(database)
-        self.queue = LockQueue(database)
-        self.leases = Leases(database)
-        self.transfers = Transfers(database)
-        self.denials = Denials(database)
-        self.storms = Storms(database)
-        self.breaches = Breaches(database)
-        self.protection = Protection(database)
-        self.messages = Messages(database)
-        self.notices = Notices(database)
-        self.tasks = Tasks(database)
-        self.questions = Questions(database)
-        self.runs = Runs(database)
-        self.spawn_locks = SpawnLocks(database)
-        self.kv = KeyValues(database)
-        self.panes = Panes(database)
-        self.planner = Planner(database)
-        self.tracker = Tracker(database)
-        self.activity = Activity(database)
-        self.ui_commands = UiCommands(database)
-        self.cleanup = Cleanup(database)
+        self.database = Database(path, read_only, busy_seconds, adopts, tells)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Part:
+            """Make the part of this name when it is first asked for."""
+            kind = Store.__annotations__.get(name)
+            if kind is None:
+                raise AttributeError(name)
+            part = type(*globals()[kind])(self.database)
+            setattr(self, name, part)
+            return part
 
     def __enter__(self: S) -> S:
         return self

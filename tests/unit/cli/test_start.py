@@ -50,12 +50,12 @@ def started(root: Path, words: list[str], *flags: str) -> tuple[list[str], int]:
     )
     loaders, value, file, folders, has_abstract = json.loads(done.stdout)
     assert file == str(root / "swarm_mcp/part/one.py") and folders == [str(root / "swarm_mcp/part")]
-    assert has_abstract is (loaders[0] != "Finder"), "`os` was loaded without them"
+    assert has_abstract is (loaders[0] != "NoneType"), "`os` was loaded without them"
     return loaders, value
 
 
 def test_a_short_command_takes_the_bytecode(packages: Path) -> None:
-    assert started(packages, SHORT) == (["Finder", "Finder"], 1)
+    assert started(packages, SHORT) == (["NoneType", "NoneType"], 1)
 
 
 @pytest.mark.parametrize("words", [[], ["serve"], ["lock", "--help"], ["nonsense"]])
@@ -89,7 +89,63 @@ def test_a_module_without_fresh_bytecode_is_imported_as_usual(change: str, packa
         flags = ["-O"]
     loaders, found_value = started(packages, SHORT, *flags)
     assert found_value == value
-    assert loaders == ([*["SourceFileLoader"] * 2] if flags else ["Finder", "SourceFileLoader"])
+    assert loaders == ([*["SourceFileLoader"] * 2] if flags else ["NoneType", "SourceFileLoader"])
+
+
+def in_a_short_command(root: Path, code: str) -> str:
+    """Return the output of `code`, which runs where a short command has begun."""
+    begun = (
+        f"import sys; sys.path.insert(0, {str(root)!r}); sys.argv[1:] = {SHORT!r}; import swarm_mcp.start as start\n"
+    )
+    words = [INTERPRETER, "-I", "-S", "-B", "-c", f"{begun}start.begin()\n{code}"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def test_beside_threads_modules_are_imported_as_usual(packages: Path) -> None:
+    code = """
+import _thread
+end = _thread.allocate_lock()
+end.acquire()
+_thread.start_new_thread(end.acquire, ())
+while not _thread._count():
+    pass
+import swarm_mcp.part
+end.release()
+while _thread._count():
+    pass
+from swarm_mcp.part import one
+print(type(swarm_mcp.part.__spec__.loader).__name__, one.__spec__.loader)
+"""
+    assert in_a_short_command(packages, code) == "SourceFileLoader None\n"
+
+
+def test_a_module_is_where_the_import_system_would_put_it(packages: Path) -> None:
+    (packages / "swarm_mcp/part/__init__.py").write_text("from swarm_mcp.part.one import VALUE\n")
+    subprocess.run([INTERPRETER, "-I", "-S", "-m", "compileall", "-q", str(packages)], check=True)
+    code = """
+from importlib.util import find_spec
+import swarm_mcp.part.one as one
+part = sys.modules["swarm_mcp.part"]
+print(part.VALUE, part.one is one, sys.modules["swarm_mcp"].part is part, part.__package__, one.__package__)
+print(find_spec("swarm_mcp.part").origin == part.__file__, find_spec("swarm_mcp.part.none"))
+"""
+    expected = "1 True True swarm_mcp.part swarm_mcp.part\nTrue None\n"
+    assert in_a_short_command(packages, code) == expected
+
+
+def test_a_module_that_fails_is_tried_again(packages: Path) -> None:
+    (packages / "swarm_mcp/part/bad.py").write_text("import sys\nsys.tries += 1\n1 / (sys.tries - 1)\n")
+    subprocess.run([INTERPRETER, "-I", "-S", "-m", "compileall", "-q", str(packages)], check=True)
+    code = """
+sys.tries = 0
+for _ in range(2):
+    try:
+        import swarm_mcp.part.bad
+    except ZeroDivisionError:
+        print("swarm_mcp.part.bad" in sys.modules)
+print(sys.tries, swarm_mcp.part.bad.__name__)
+"""
+    assert in_a_short_command(packages, code) == "False\n2 swarm_mcp.part.bad\n"
 
 
 def test_a_whole_command_runs_from_bytecode_alone(tmp_path: Path) -> None:

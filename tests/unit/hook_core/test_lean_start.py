@@ -214,17 +214,20 @@ import sys
 sys.path.insert(0, {folder!r})
 import lean
 given = {{
-    "pack": ("VALUE = 1", "pack/__init__.py", "pack"),
-    "pack.one": ("import pack.two as two\\nfrom pack import VALUE\\nNAME = __name__, __package__", "pack/one.py", ""),
-    "pack.two": ("from pack.one import __name__ as other", "pack/two.py", ""),
-    "pack.bad": ("import pack.one\\n1 / 0", "pack/bad.py", ""),
+    "pack": ("VALUE = 1", "pack/__init__.py", ["pack"]),
+    "pack.one": ("import pack.two as two\\nfrom pack import VALUE\\nNAME = __name__, __package__", "pack/one.py", []),
+    "pack.two": ("from pack.one import __name__ as other", "pack/two.py", []),
+    "pack.bad": ("import pack.one\\n1 / 0", "pack/bad.py", []),
 }}
-class Source:
-    def find(self, name):
-        if name in given:
-            text, file, folder = given[name]
-            return compile(text, file, "exec"), file, folder
-lean.import_by(Source())
+def find(name):
+    if name in given:
+        text, file, folders = given[name]
+        return file, compile(text, file, "exec"), folders
+machinery = sys.modules["_frozen_importlib"]
+sys.modules["_frozen_importlib"] = type(sys)("of another release")
+lean.import_by(find)  # does nothing there
+sys.modules["_frozen_importlib"] = machinery
+lean.import_by(find)
 from pack.one import two, VALUE, NAME
 import pack
 assert NAME == ("pack.one", "pack") and VALUE == 1 and two.other == "pack.one" and pack.one.two is two
@@ -245,7 +248,7 @@ def imports():
     except ImportError:  # as usual: not by the source
         done.append(1)
     lock.release()
-given["pack.three"], done = ("", "pack/three.py", ""), []
+given["pack.three"], done = ("", "pack/three.py", []), []
 _thread.start_new_thread(imports, ())
 lock.acquire()
 while _thread._count():
