@@ -92,7 +92,22 @@ def some(db: Database) -> bool:
         return False
     _drop_old_contents()
     _drop_old_journals(db)
-    leftovers.remove(time.time())
+    if _is_hour_over(db):
+        leftovers.remove(time.time())
+    return True
+
+
+def _is_hour_over(db: Database) -> bool:
+    """Return True once an hour: a look goes through the whole state folder."""
+    sql = "SELECT done_at FROM swarm_upkeep WHERE what = 'leftovers'"
+    try:
+        with db.writing() as tx:
+            row = tx.row(sql)
+            if row and abs(tx.now() - row.done_at) < leftovers.KEPT_SECONDS:  # the clock may have been set back
+                return False
+            _note(tx, "leftovers", "")
+    except SwarmError:
+        return False  # busy; the next pass asks again
     return True
 
 

@@ -19,7 +19,7 @@ from support.requirement import requirement
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.claude.launch import launch
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
-from swarm_mcp.harness import PermissionRequest, TextDelta
+from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
 
 from .clients import ClaudeCode
 from .ground import own_ground
@@ -282,10 +282,20 @@ def test_a_permission_is_asked_and_text_comes_in_pieces(claude: ClaudeCode) -> N
     assert porcelain(claude.ground) == ["?? yes.md"]
     first, second = made.ends("Bash")
     assert not first["is_error"] and second["is_error"] and "not on a Friday" in second["result"]
+    told = [event for event in made.events if isinstance(event, PermissionAsked)]
+    answers = [(True, ""), (False, "not on a Friday")]
+    assert [(one.args["command"], (one.is_allowed, one.answer)) for one in told] == list(zip(commands, answers))
+    starts, places = (
+        [index for index, event in enumerate(made.events) if event.kind == "tool_start"],
+        [made.events.index(one) for one in told],
+    )
+    assert starts[0] < places[0] < starts[1] < places[1]
     pieces = [event.text for event in made.events if isinstance(event, TextDelta)]
     assert "".join(pieces) == result.output == "The script ask is over."
     made = start(claude, "alone", claude.shell(commands[1]))
     made.well()
+    (alone,) = [event for event in made.events if isinstance(event, PermissionAsked)]
+    assert (alone.tool_name, alone.args["command"], alone.is_allowed) == ("Bash", commands[1], False) and alone.answer
     assert made.ends("Bash")[0]["is_error"] and porcelain(claude.ground) == ["?? yes.md"]
 
 

@@ -18,7 +18,7 @@ from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import McpServer
-from swarm_mcp.harness import PermissionRequest, TextDelta
+from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
 
 from .checks import assert_untouched
 from .clients import Codex
@@ -236,6 +236,12 @@ def test_an_approval_is_asked_and_text_comes_in_pieces(agent: Codex, monkeypatch
     pieces = [event.text for event in made.events if isinstance(event, TextDelta)]
     assert len(pieces) > 1 and "".join(pieces) == result.output == "The script ask is over."
     assert [end["is_error"] for end in made.ends("Bash")] == [False, True]
+    told = [event for event in made.events if isinstance(event, PermissionAsked)]
+    assert [(one.tool_name, one.reason, one.is_allowed) for one in told] == [
+        ("Bash", "it lies outside", True), ("Bash", "it lies outside", False),
+    ]  # fmt: skip
+    ends = [index for index, event in enumerate(made.events) if event.kind == "tool_end" and event.tool_name == "Bash"]
+    assert made.events.index(told[0]) < ends[0] < made.events.index(told[1]) < ends[1]
     assert result.cost.output_tokens and made.ends("apply_patch")
     _, again = ran(agent, "again", previous=result)
     assert again.session_id == result.session_id

@@ -32,7 +32,7 @@ TYPES_OF = {"implementer": ("implement", "fix", "test"), "reviewer": ("review",)
         Option("--role ROLE", "take the tasks of that role: implementer (implement, fix, test), reviewer, researcher,"
                " generalist (all; the default)", source=ROLES),
         Option("--type TYPE", "take tasks of that type, instead of those of a role", repeatable=True, source=TYPES),
-        Option("--max N", "at most N workers at a time (default: 1)"),
+        Option("--max N", "at most N workers at a time (default: 1), beside those that wait for a person"),
         Option("--max-tasks N", "end after N tasks (default: 0, any number)"),
         Option("--max-cost USD", "end once all tasks together have cost that much"),
         Option("--for S", "take no more tasks after S seconds (default: 0, for ever)"),

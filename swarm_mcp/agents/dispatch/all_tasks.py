@@ -16,7 +16,8 @@ from swarm_mcp.agents.dispatch.nursery import Nursery
 from swarm_mcp.agents.dispatch.request import DispatchRequest, require_gateway, worker_command
 from swarm_mcp.agents.harness.registry import get
 from swarm_mcp.answers.views import name_of, short
-from swarm_mcp.domain.run import ENDED, PAUSED, RUNNING, Run
+from swarm_mcp.domain.question import WAITS
+from swarm_mcp.domain.run import ENDED, PAUSED, QUEUED, RUNNING, Run
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import (
     APPROVAL_REQUIRED,
@@ -56,9 +57,9 @@ class AllTasks:
     """The open tasks of `requester`'s scope, and their progress.
 
     `request` says how workers are started; its ``max_cost_usd`` limits the cost of all together. At most `most` work at
-    a time (0: the machine's limit). `parent`: only the parts of that task. `tell` gets a task and its new state in a
-    few words; `nursery` starts its workers, if they are processes. Raises Refused if no worker can be started like
-    that.
+    a time (0: the machine's limit), beside those that wait for a person. `parent`: only the parts of that task. `tell`
+    gets a task and its new state in a few words; `nursery` starts its workers, if they are processes. Raises Refused if
+    no worker can be started like that.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class AllTasks:
         self._look(store)
         ready = [task for task in self.tasks if self._may_begin(store, task)]
         for place, task in enumerate(sorted(ready, key=lambda task: (-task.priority, task.created_at))):
-            if len(self._at_work) >= self.most:
+            if self._free_places() <= 0:
                 break
             limit = self._share(len(ready) - place)
             if limit is None:
@@ -188,8 +189,18 @@ class AllTasks:
             return task.status
         run = self._at_work.get(task.id)
         if run is not None:
+            if run.state == QUEUED and asks_a_person(task):
+                return "asks a person"
             return {RUNNING: "at work", PAUSED: "paused"}.get(run.state, "")
         return self._faults.get(task.id, "")
+
+    def _free_places(self) -> int:
+        """Return how many workers may be started now; those that wait for a person have given their slot back."""
+        waiting = sum(
+            run is not None and (run.state == PAUSED or (run.state == QUEUED and asks_a_person(self._tasks[task_id])))
+            for task_id, run in self._at_work.items()
+        )
+        return self.most - len(self._at_work) + waiting
 
     def _may_begin(self, store: Store, task: Task) -> bool:
         if task.id in self._at_work or task.id in self._faults:
@@ -233,7 +244,7 @@ class AllTasks:
         left = self._budget - self._spent - sum(cost for cost in costs if cost is not None) - sum(self._limits.values())
         if left >= LEAST_SHARE:
             # Rounded to a millionth: the limit is handed to a program as text, and must equal its later comparison.
-            return round(left / min(ready, self.most - len(self._at_work)), 6)
+            return round(left / min(ready, self._free_places()), 6)
         if not self._at_work:
             self.stopped = f"the limit of ${self._budget:g} is reached"
         return None
@@ -276,6 +287,11 @@ def _as_it_is(store: Store, task: Task) -> Task:
     if held and not (task.assignee and store.instances.live(task.assignee)):
         return task.replace(status=OPEN)
     return task
+
+
+def asks_a_person(task: Task) -> bool:
+    """Return True while a person's answer about the task is awaited."""
+    return (task.blocked_reason or "").startswith(WAITS)
 
 
 def ended_runs(store: Store, task: Task) -> list[Run]:

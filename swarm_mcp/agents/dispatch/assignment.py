@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from swarm_mcp.agents.dispatch.spawners import WorkerSpec
-from swarm_mcp.agents.harness.prompting import run_environment, task_prompt, with_system_prompt
+from swarm_mcp.agents.harness.prompting import (
+    HAS_ASKED,
+    HAS_FAILED,
+    INTERRUPTED,
+    run_environment,
+    task_prompt,
+    with_system_prompt,
+)  # fmt: skip
 from swarm_mcp.agents.harness.query import query_of as described
 from swarm_mcp.answers.views import short
 from swarm_mcp.domain.question import Question
@@ -131,15 +138,16 @@ def query_of(
     )
     linked = {"linked_task_ids": task.depends_on or [], "message_id": message_id or None}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
+    again: list[str] = []
     if failure:
-        again = [AGAIN.format(failure)]
-    elif previous and not any(one.answer is not None and one.told_at is None for one in asked):
-        again = [GO_ON]
+        again, ended = [AGAIN.format(failure)], HAS_FAILED
+    elif any(one.answer is not None and one.told_at is None for one in asked):
+        ended = HAS_ASKED
     else:
-        again = []
+        again, ended = [GO_ON] if previous else [], INTERRUPTED
     answers = [ANSWERED.format(one.question, one.answer) for one in asked if one.answer is not None]
     first = [*again, *answers, *([IN_A_TREE] if assignment.tree_of else [])]
     message = "\n\n".join([*first, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.
-    prompt = task_prompt(task, message, reached, query=query, context=context)
+    prompt = task_prompt(task, message, reached, query=query, context=context, ended=ended)
     return with_system_prompt(query, adapter)._replace(prompt=prompt, env=run_environment(query, context))

@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from swarm_hook_core import faults
 from swarm_mcp.agents.dispatch import slots, task_trees
 from swarm_mcp.agents.dispatch.assignment import Assignment, query_of
 from swarm_mcp.agents.dispatch.worker_task import LOST, OVER, Progress, WorkerTask, record_fault, result_text
@@ -85,6 +86,9 @@ class Supervisor:
             self.task.write_instructions_down()
             self._end_task(self._work())
             self.task.note()  # writes that failed before
+        except Exception as error:  # a bug of ours, or the store: the traceback goes to a log that no one may read
+            record_fault(f"the supervisor of task {self.assignment.task_id} has died: {faults.describe(error)}")
+            raise
         finally:
             self.slot.release()
             slots.forget(me.id)

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.typed_events import Line as Line
     from swarm_mcp.agents.harness.typed_events import LockDenied as LockDenied
     from swarm_mcp.agents.harness.typed_events import Message as Message
+    from swarm_mcp.agents.harness.typed_events import PermissionAsked as PermissionAsked
     from swarm_mcp.agents.harness.typed_events import Result as Result
     from swarm_mcp.agents.harness.typed_events import Retry as Retry
     from swarm_mcp.agents.harness.typed_events import SessionStarted as SessionStarted
@@ -76,8 +77,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AnyEvent", "AuthError", "Capabilities", "Check", "Compaction", "Cost", "Custom", "Error", "Event",
     "EventStream", "HarnessAdapter", "HarnessError", "Launch", "Line", "LockDenied", "McpServer", "Membership",
-    "Message", "NotInstalled", "PermissionRequest", "Price", "Query", "Refused", "Result", "Retry", "Run",
-    "RunResult", "Session", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage",
+    "Message", "NotInstalled", "PermissionAsked", "PermissionRequest", "Price", "Query", "Refused", "Result", "Retry",
+    "Run", "RunResult", "Session", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Unsupported", "Usage",
     "events", "events_in", "priced", "query_of", "registry", "to_envelope", "to_transcript", "typed",
 ]  # fmt: skip
 
@@ -104,6 +105,7 @@ _HOMES = {
         "Line",
         "LockDenied",
         "Message",
+        "PermissionAsked",
         "Result",
         "Retry",
         "SessionStarted",

@@ -264,12 +264,13 @@ def follow(
     deadline: Callable[[], None],
     until: float,
     grace: float,
+    each_turn: Callable[[], None] = lambda: None,
 ) -> bool:
     """Read `child` until it is over. Returns True if it was stopped.
 
     `take` gets ``("stdout" | "stderr", bytes)`` as they come, and empty bytes at a stream's end. At `until`
     (``time.monotonic()``, 0 for never) `deadline` is called to make a stop request. After one: TERM, `grace` seconds,
-    KILL.
+    KILL. `each_turn` is called at least every TICK_SECONDS.
     """
     streams = _Streams(child, take, stop)
     try:
@@ -287,6 +288,7 @@ def follow(
                 child.kill()
             nearest = [limit for limit in (kill_at, until if not stopped else 0.0) if limit]
             streams.turn(min([TICK_SECONDS, *(max(0.0, limit - now) for limit in nearest)]))
+            each_turn()
         streams.drain(DRAIN_SECONDS)
         return stopped
     finally:

@@ -14,6 +14,8 @@
   | ``context_usage`` | ``context_used_tokens``, ``context_total_tokens``, ``context_percent``, ``output_tokens``; if
     known, the run's ``cost_usd`` so far, ``num_turns``, ``goes_on`` (false: this was its last answer), and ``spent``
     (``outcome.Cost``, in the form of the ``result``), for a run that is cut off |
+  | ``permission_asked`` | the client's question: ``tool_call_id`` (empty: unknown), ``tool_name``, ``args``,
+    ``reason``; its answer: ``is_allowed``, ``answer`` (why not; empty where allowed) |
   | ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
 
 Harnesses omit events when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
@@ -27,9 +29,10 @@ from typing import Any, NamedTuple
 
 SESSION_INIT, MESSAGE, TOOL_START, TOOL_END = "session_init", "message", "tool_start", "tool_end"
 RESULT, ERROR, RAW_LOG, RAW_STDERR = "result", "error", "raw_log", "raw_stderr"
-CUSTOM, CONTEXT_USAGE, COMPACTION = "custom", "context_usage", "compaction"
+CUSTOM, CONTEXT_USAGE, COMPACTION, PERMISSION_ASKED = "custom", "context_usage", "compaction", "permission_asked"
 KINDS = (
     SESSION_INIT, MESSAGE, TOOL_START, TOOL_END, RESULT, ERROR, RAW_LOG, RAW_STDERR, CUSTOM, CONTEXT_USAGE, COMPACTION,
+    PERMISSION_ASKED,
 )  # fmt: skip
 
 
@@ -68,6 +71,12 @@ def tool_end(call_id: str, name: str, result: str, is_error: bool = False) -> Ev
 def result(output: str | None, is_error: bool = False, error_category: str | None = None, **more: object) -> Event:
     """Make the event of the harness's result."""
     return Event(RESULT, {"output": output, "is_error": is_error, "error_category": error_category, **more})
+
+
+def permission_asked(call_id: str, name: str, args: object, reason: str, refused: str | None) -> Event:
+    """Make the event of a question that a client has asked, with its answer: `refused` is the reason of a refusal."""
+    data = {"tool_call_id": call_id, "tool_name": name, "args": args, "reason": reason}
+    return Event(PERMISSION_ASKED, {**data, "is_allowed": refused is None, "answer": refused or ""})
 
 
 def error(text: str, category: str) -> Event:
@@ -140,6 +149,10 @@ class Ledger:
                 if isinstance(again, dict) and again.get("category"):
                     self.trouble = again
             yield event
+
+    def is_open(self, call_id: str) -> bool:
+        """Return True for a tool call that has begun, and is not over."""
+        return call_id in self._open
 
     def close(self) -> Iterator[Event]:
         """Yield the ends of tool calls that the harness left open."""

@@ -132,8 +132,8 @@ class Narrator:
             return []  # counted, not told
         if name == "error":
             return [Told(ERROR, at, text)]
-        if name == events.COMPACTION or name in WITHIN or "retry" in name:
-            if name == events.COMPACTION:
+        if name in (events.COMPACTION, events.PERMISSION_ASKED) or name in WITHIN or "retry" in name:
+            if name in (events.COMPACTION, events.PERMISSION_ASKED):
                 kind = NOTES
             else:
                 kind = WARNS

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core import faults
 from swarm_mcp.agents.harness.client_tools import ToolServer
-from swarm_mcp.agents.harness.query import McpServer
+from swarm_mcp.agents.harness.events import Event, permission_asked
+from swarm_mcp.agents.harness.query import EDIT, McpServer, Query
 
 SERVER, TOOL = "swarm_permissions", "ask"
 REFUSED = "refused by the program that started this run"
@@ -30,11 +31,21 @@ class PermissionRequest(NamedTuple):
 Decision = bool | str | None
 
 
-class PermissionServer:
-    """The questions of one run, answered by `decide` in a thread for each. ``with`` it, `server` is its address."""
+def asks(query: Query | None) -> bool:
+    """Return True where the client's questions are answered by a function; elsewhere the client refuses by itself."""
+    return query is not None and query.on_permission is not None and query.mode == EDIT
 
-    def __init__(self, decide: Callable[[PermissionRequest], Any]):
-        self._decide = decide
+
+class PermissionServer:
+    """The questions of one run, answered by `decide` in a thread for each. ``with`` it, `server` is its address.
+
+    `tell` gets each question with its answer, in that thread, before the client does.
+    """
+
+    def __init__(
+        self, decide: Callable[[PermissionRequest], Any], tell: Callable[[Event], object] = lambda _event: None
+    ):
+        self._decide, self._tell = decide, tell
         self._tools = ToolServer((self._tool(),))
 
     def __enter__(self) -> PermissionServer:
@@ -53,6 +64,7 @@ class PermissionServer:
         def ask(tool_name: str, input: dict[str, Any], tool_use_id: str = "", reason: str = "") -> str:
             """Ask the program that started this run if a tool may be called. For the client alone."""
             refused = decided(self._decide, PermissionRequest(tool_name, input, reason))
+            self._tell(permission_asked(tool_use_id, tool_name, input, reason, refused))
             if refused is None:
                 return json.dumps({"behavior": "allow", "updatedInput": input})
             return json.dumps({"behavior": "deny", "message": refused})

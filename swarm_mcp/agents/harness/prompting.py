@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SECTION_LIMIT = 20_000  # characters of one section of the system prompt
 TOTAL_LIMIT = 150_000
+INTERRUPTED, HAS_FAILED, HAS_ASKED = "was interrupted", "failed", "ended with a question to a person"
 CUT = "\n[... cut: {} characters more]"
 _PLACE = re.compile(r"\{\{\s*([\w.-]{1,200})\s*\}\}")
 DEFAULT_TEMPLATE = """\
@@ -70,13 +71,15 @@ def task_prompt(
     query: Query | None = None,
     context: Mapping[str, object] = {},
     template: str = "",
+    ended: str = INTERRUPTED,
 ) -> str:
     """Return the prompt of a worker.
 
     `task` is the task's row, `message` the words of the session that hands it over. `previous_progress` is how far an
-    earlier run of the task came. `template` defaults to the file that ``SWARM_WORKER_TEMPLATE`` names, else to
-    DEFAULT_TEMPLATE; beside `template_values` it can name task, title (in quotes), context, message, asked (the
-    message as a quotation), details, progress. Raises Refused where that file cannot be read.
+    earlier run of the task came, and `ended` how that run ended. `template` defaults to the file that
+    ``SWARM_WORKER_TEMPLATE`` names, else to DEFAULT_TEMPLATE; beside `template_values` it can name task, title (in
+    quotes), context, message, asked (the message as a quotation), details, progress. Raises Refused where that file
+    cannot be read.
     """
     told = safe(message.strip() or str(task.get("title") or ""))
     values = template_values(
@@ -87,7 +90,7 @@ def task_prompt(
         title=quoted(str(task.get("title") or "")),
         asked=_as_said(told),
         progress=previous_progress.strip(),
-        details=_details(task, told, previous_progress.strip()),
+        details=_details(task, told, previous_progress.strip(), ended),
     )
     text = filled(template or chosen_template(), values)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
@@ -166,7 +169,7 @@ def _role(role: str) -> str:
     return ""
 
 
-def _details(task: Mapping[str, object], told: str, progress: str) -> str:
+def _details(task: Mapping[str, object], told: str, progress: str, ended: str) -> str:
     """Return the task's details beyond its title and the worker's instructions."""
     about = safe(str(task.get("description") or "").strip())
     files = task.get("files")
@@ -180,8 +183,7 @@ def _details(task: Mapping[str, object], told: str, progress: str) -> str:
     else:
         parts = []
     parts += ["Files: " + ", ".join(named_files)] if named_files else []
-    reached = "An earlier run of this task was interrupted. Its progress:"
-    parts += [f"{reached}\n\n{_as_said(safe(progress))}"] if progress else []
+    parts += [f"An earlier run of this task {ended}. Its progress:\n\n{_as_said(safe(progress))}"] if progress else []
     return "\n\n".join(parts)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -204,9 +205,13 @@ RUNTIME = "swarm-run"  # in the fault log
 
 
 class EventSink:
-    """The record and the listeners of one run. Listeners are called in the run's own thread, in order."""
+    """The record and the listeners of one run. Listeners are called in the run's own thread, in order.
+
+    `waiting` has events of other threads, for the run's to hand on.
+    """
 
     def __init__(self) -> None:
+        self.waiting: deque[Event] = deque()
         self.scrubber = Scrubber()
         self.record: Record | None = None
         self._events: list[Callable[[AnyEvent], object]] = []

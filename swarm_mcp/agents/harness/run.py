@@ -325,7 +325,7 @@ class Run:
     def _asked(self) -> Any:
         if self._query.on_permission is None:
             return contextlib.nullcontext()
-        return PermissionServer(self._query.on_permission)
+        return PermissionServer(self._query.on_permission, self._sink.waiting.append)
 
     def _equipped(self, tools: Any, asked: Any) -> Query:
         """The query with all servers and skills that the child gets."""

@@ -105,7 +105,9 @@ class RunAttempt:
             def deadline() -> None:
                 self._stop.give(outcome.TIMEOUT, f"it took longer than {seconds:g} seconds")
 
-            self.was_stopped = follow(child, self.take, self._stop, deadline, until, self._query.grace_seconds)
+            self.was_stopped = follow(
+                child, self.take, self._stop, deadline, until, self._query.grace_seconds, self._hand_on
+            )
         finally:
             left = child.close()
         if left:
@@ -157,6 +159,7 @@ class RunAttempt:
     def over(self, exit_code: int | None, signal: int) -> Ending:
         """Return how the child ended, after both its streams have, and emit the events that are left."""
         self._events(self._ask(self._adapter.finish, self._state))
+        self._hand_on(is_over=True)
         for event in self._ledger.close():
             self._sink.event(event)
         ledger = self._ledger
@@ -174,10 +177,22 @@ class RunAttempt:
             return
         self._sink.line(stream, self._recorded(line))
         self._native += bool(line.strip())
+        self._hand_on()  # an answer during a call stands before the end of that call
         seen = self._ask(self._adapter.parse, line, self._state)
         if not seen:
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
         self._events(seen)
+
+    def _hand_on(self, is_over: bool = False) -> None:
+        """Hand on events of other threads; one about a call waits for the call's beginning."""
+        waiting = self._sink.waiting
+        for _ in range(len(waiting)):
+            event = waiting.popleft()
+            call_id = event.data.get("tool_call_id")
+            if is_over or not call_id or self._ledger.is_open(call_id):
+                self._sink.event(event)
+            else:
+                waiting.append(event)
 
     def _recorded(self, line: str) -> str:
         try:

@@ -139,6 +139,12 @@ def _context(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return ("", {})
 
 
+def _permission(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    answer = "yes" if data.get("is_allowed") else _text(data.get("answer")) or "no"
+    asked = f"{_text(data.get('tool_name'))} {_text(data.get('args'))}"
+    return "system", {"name": events.PERMISSION_ASKED, "text": f"{asked}: {answer}"}
+
+
 def _compaction(data: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     before = data.get("pre_compact_tokens")
     if before is None:
@@ -160,6 +166,7 @@ _MAKERS = {
     events.CUSTOM: _custom,
     events.CONTEXT_USAGE: _context,
     events.COMPACTION: _compaction,
+    events.PERMISSION_ASKED: _permission,
 }
 
 

@@ -143,6 +143,22 @@ class Compaction(Event):
     context_total_tokens = _Field(count_of)
 
 
+class PermissionAsked(Event):
+    """A client has asked if it may call a tool, and was answered: by `on_permission`, or that it may not.
+
+    `reason` is the client's, and `answer` says why it may not.
+    """
+
+    __slots__ = ()
+    __match_args__ = ("tool_name", "args", "is_allowed")
+    tool_call_id = _Field(_text)
+    tool_name = _Field(_text)
+    args = _Field(_table)
+    reason = _Field(_text)
+    is_allowed = _Field(bool)
+    answer = _Field(_text)
+
+
 class Retry(Event):
     """The harness asks its API again. `category` is an error code, `not_before` Unix seconds."""
 
@@ -212,8 +228,8 @@ class Custom(Event):
 
 
 AnyEvent = (
-    SessionStarted | Message | ToolStart | ToolEnd | TextDelta | Usage | Compaction | Retry | LockDenied | Error
-    | Result | Line | Custom
+    SessionStarted | Message | ToolStart | ToolEnd | TextDelta | Usage | Compaction | PermissionAsked | Retry
+    | LockDenied | Error | Result | Line | Custom
 )  # fmt: skip
 _CLASSES: dict[str, type[Event]] = {
     events.SESSION_INIT: SessionStarted,
@@ -222,6 +238,7 @@ _CLASSES: dict[str, type[Event]] = {
     events.TOOL_END: ToolEnd,
     events.CONTEXT_USAGE: Usage,
     events.COMPACTION: Compaction,
+    events.PERMISSION_ASKED: PermissionAsked,
     events.ERROR: Error,
     events.RESULT: Result,
     events.RAW_LOG: Line,

@@ -29,6 +29,7 @@ from swarm_mcp.agents.harness.adapter import Capabilities
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.process_adapter import Process
 from swarm_mcp.agents.harness.resumption import ResumableSession, serialize
+from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import SHELL_VARIABLES
@@ -404,3 +405,16 @@ def test_a_supervisor_wants_an_assignment(ground: Ground) -> None:
     done = ground.process("work", "--from", str(ground.folder / "none"))
     assert done.code == 1 and "assignment cannot be read" in done.err
     assert not Path(ground.database).exists()
+
+
+def test_a_supervisor_that_dies_leaves_a_fault(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_self: Supervisor) -> str:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Supervisor, "_work", broken)
+    with ground.store() as store:
+        made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
+        with pytest.raises(ZeroDivisionError):
+            Supervisor(store, assignment(ground, lead, made.id, "true", harness="process")).carry_out()
+    (fault,) = recorded_faults()
+    assert made.id in str(fault) and "ZeroDivisionError: a bug" in str(fault)

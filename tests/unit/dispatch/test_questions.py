@@ -85,7 +85,9 @@ def test_a_worker_waits_for_the_answer_and_goes_on_with_it(ground: Ground, lead:
     done = answered(ground, task["id"], "the newer one")
     assert done.returncode == 0 and '"the newer one"' in done.stdout, done
     ended_well(ground, answer)
-    assert TOLD in (ground.repo / "told-1").read_text()
+    told = (ground.repo / "told-1").read_text()
+    assert TOLD in told and "An earlier run of this task ended with a question to a person. Its progress:" in told
+    assert "interrupted" not in told
     assert run_of(ground, answer)["result"]["attempts"] == 2
     assert supervised.task(ground, answer)["blocked_reason"] is None
     assert "question" not in ground.swarm("task", "list", "--json").json[0]

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,13 +14,25 @@ from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
 from support.supervised import GATEWAY, alive, priced_claude
 
-from swarm_mcp.agents.dispatch import standing
+from swarm_mcp.agents.dispatch import all_tasks, control, standing
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.agents.dispatch.standing import StandingWorker
 
 pytestmark = pytest.mark.slow
 
 SECONDS = 240.0  # for anything that starts a process
+# The worker of a task named "asks" asks a person, and ends its turn once the file "go" is there.
+ASK = """
+import os, time
+from pathlib import Path
+from swarm_mcp.store import Store
+with Store() as store:
+    me, task = store.instances.live(os.environ["SWARM_MCP_INSTANCE_ID"]), os.environ["SWARM_TASK_ID"]
+    if store.tasks.get(me.scope, task).title == "asks":
+        store.questions.ask(me, task, "Which?")
+while not Path("go").exists():
+    time.sleep(0.1)
+"""
 Poll = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -152,6 +165,51 @@ def test_the_next_one_follows_the_workers_of_a_killed_one(ground: Ground, lead: 
     becomes(ground, after, "done")
     second.send_signal(signal.SIGTERM)
     assert ended(second)["counts"]["done"] >= 1
+
+
+def test_a_worker_that_waits_for_an_answer_leaves_its_place_to_others(ground: Ground, lead: dict, poll: Poll) -> None:
+    (ground.folder / "ask.py").write_text(ASK)
+    (ground.repo / "go").touch()
+    asks = requested(ground, lead, "asks")
+    worker = poll(f"exec {sys.executable} {ground.folder}/ask.py", "--max", "1")
+    wait_for(lambda: ground.sql("SELECT 1 FROM swarm_questions"), SECONDS)
+    later = requested(ground, lead, "later")
+    becomes(ground, later, "done")
+    assert status(ground, asks) == "in_progress"
+    with ground.store() as store:
+        store.questions.answer(lead, asks, "that one")
+    becomes(ground, asks, "done")
+    worker.send_signal(signal.SIGTERM)
+    assert ended(worker)["counts"] == {"done": 2}
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, limits, waits: bool) -> None:
+    """A worker that has asked is at work until its turn ends; a paused one is not."""
+    (ground.folder / "ask.py").write_text(ASK)
+    asks = requested(ground, lead, "asks")
+    told: list[str] = []
+    limits(all_tasks, LOOK_SECONDS=0.0)
+    with ground.store() as store:
+        row = store.instances.live(lead["id"])
+        request = DispatchRequest("", harness="process", command=f"{sys.executable} {ground.folder}/ask.py")
+        work = StandingWorker(
+            store, row, request, most=1, tell=lambda task, words: told.append(f"{task.title} {words}")
+        )
+        wait_for(lambda: work.advance(store) or ground.sql("SELECT 1 FROM swarm_questions"), SECONDS)
+        later = requested(ground, lead, "later")
+        for _ in range(20):
+            work.advance(store)
+        assert store.runs.of_task(ground.scope, later) == []
+        if waits:
+            (ground.repo / "go").touch()
+        else:
+            control.pause(store, row, asks)
+        wait_for(lambda: work.advance(store) or store.runs.of_task(ground.scope, later), SECONDS)
+        (ground.repo / "go").touch()
+        wait_for(lambda: work.advance(store) or status(ground, later) == "done", SECONDS)
+        assert ("asks asks a person" if waits else "asks paused") in told
+        assert status(ground, asks) == "in_progress"
 
 
 def test_after_a_failure_it_starts_none_for_a_while(ground: Ground, lead: dict, limits) -> None:

@@ -5,17 +5,28 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
 import pytest
 from support.harness_fixtures import Scripted
 
-from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.adapter import Capabilities, Launch
 from swarm_mcp.agents.harness.codex import bridge, stream
+from swarm_mcp.agents.harness.events import permission_asked
 from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, PermissionServer, decided
 from swarm_mcp.doctor.faults import recorded_faults
-from swarm_mcp.harness import PermissionRequest, Query, Refused, Run, Unsupported
+from swarm_mcp.harness import (
+    PermissionAsked,
+    PermissionRequest,
+    Query,
+    Refused,
+    Run,
+    Unsupported,
+    events_in,
+    typed,
+)
 
 pytestmark = pytest.mark.slow
 ASKED = PermissionRequest("Bash", {"command": "ls"})
@@ -57,6 +68,58 @@ def test_the_server_answers_as_claude_code_wants_it() -> None:
         found = asked_over(server, tool_name="Bash", input={"command": "ls"}, tool_use_id="t")
         assert found == {"behavior": "allow", "updatedInput": {"command": "ls"}}
         assert asked_over(server, tool_name="Web", input={}) == {"behavior": "deny", "message": "only Bash"}
+
+
+CALLS_AND_ASKS = """
+import json, os, urllib.request
+server = json.loads(os.environ["PERMISSIONS"])
+def ask(**arguments):
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "ask", "arguments": arguments}}
+    request = urllib.request.Request(server["url"], json.dumps(call).encode(),
+                                     {**server["headers"], "Content-Type": "application/json"})
+    urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request).read()
+ask(tool_name="Early", input={}, tool_use_id="c")  # before the call is read
+tell("start", "c", "Bash", {})
+ask(tool_name="Bash", input={"n": 1}, tool_use_id="c", reason="why")
+tell("end", "c", "Bash", "")
+ask(tool_name="Web", input={})
+ask(tool_name="Lost", input={}, tool_use_id="never begun")
+tell("result", "done")
+"""
+
+
+class Asks(Scripted):
+    capabilities = Capabilities(permissions=True)
+
+    def launch(self, query: Query, folder: Path) -> Launch:
+        launch = super().launch(query, folder)
+        server = query.mcp_servers[SERVER]
+        told = json.dumps({"url": server.url, "headers": dict(server.headers)})
+        return launch._replace(env={**launch.env, "PERMISSIONS": told})
+
+
+def test_each_question_is_an_event_in_its_place(tmp_path: Path) -> None:
+    """Between the beginning and the end of its call, in the run's own thread, and in its record."""
+    found, threads = [], set()
+    run = Run(Asks(CALLS_AND_ASKS), Query("x", tmp_path, on_permission=lambda asked: asked.tool_name == "Bash" or "no"))
+    run.on_event(lambda event: (found.append(event), threads.add(threading.get_ident())))
+    run.result()
+    kinds = [event.kind for event in found if event.kind in ("tool_start", "tool_end", "permission_asked", "result")]
+    asked = [event for event in found if isinstance(event, PermissionAsked)]
+    assert sorted((one.tool_name, one.is_allowed, one.answer) for one in asked) == [
+        ("Bash", True, ""), ("Early", False, "no"), ("Lost", False, "no"), ("Web", False, "no"),
+    ]  # fmt: skip
+    assert [one.tool_name for one in asked][-1] == "Lost" and kinds[-1] == "result" and len(threads) == 1
+    at = {one.tool_name: found.index(one) for one in asked}
+    start, end = (
+        next(at for at, event in enumerate(found) if event.kind == kind) for kind in ("tool_start", "tool_end")
+    )
+    assert start < at["Early"] < end and start < at["Bash"] < end
+    assert asked[[one.tool_name for one in asked].index("Bash")].to_dict() | {"timestamp": 0} == {
+        "type": "permission_asked", "timestamp": 0, "tool_call_id": "c", "tool_name": "Bash", "args": {"n": 1},
+        "reason": "why", "is_allowed": True, "answer": "",
+    }  # fmt: skip
+    assert [event for event in events_in(run.record) if isinstance(event, PermissionAsked)] == asked
 
 
 class Asking(Scripted):
@@ -172,6 +235,11 @@ def test_questions_are_passed_on_and_lines_are_those_of_exec(tmp_path: Path) -> 
 def test_nobody_to_ask_refuses(tmp_path: Path) -> None:
     code, lines = bridged(tmp_path)
     assert code == 0 and lines[-2]["item"]["text"] == 'say ["decline", "decline", true]'
+    told = [typed(event) for line in lines for event in stream.parse(json.dumps(line), {})]
+    assert [event for event in told if isinstance(event, PermissionAsked)] == [
+        permission_asked("p", "apply_patch", {"changes": [{"path": "a", "kind": "add"}]}, "why", REFUSED),
+        permission_asked("c", "Bash", {"command": "rm x", "cwd": "/w"}, "", REFUSED),
+    ]
 
 
 def test_a_server_that_refuses_or_ends_fails_the_turn(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from swarm_mcp.harness import (
     Line,
     LockDenied,
     Message,
+    PermissionAsked,
     Result,
     Retry,
     SessionStarted,
@@ -43,6 +44,7 @@ GIVEN = [
     (events.custom("pi.text_delta", {"delta": "hel"}), TextDelta),
     (Event("context_usage", {"context_used_tokens": 5, "context_percent": 2}), Usage),
     (Event("compaction", {"compact_trigger": "auto"}), typed_events.Compaction),
+    (events.permission_asked("c", "Bash", {"command": "ls"}, "why", "not now"), PermissionAsked),
     (events.retry("codex.retry", {}, "busy", "rate_limited", 12.5), Retry),
     (events.custom("lock_denied", {"message": "held", "call": "Edit"}), LockDenied),
     (events.error("no", "timeout"), Error),
@@ -69,12 +71,19 @@ def test_every_class_was_tried() -> None:
 
 
 def test_attributes() -> None:
-    start, said, _, end, piece, usage, _, again, denied, error, done, line, other = (typed(plain) for plain, _ in GIVEN)
+    start, said, _, end, piece, usage, _, asked, again, denied, error, done, line, other = (
+        typed(plain) for plain, _ in GIVEN
+    )
     match start:
         case SessionStarted(name, model=model, tools=tools):
             assert (name, model, tools) == ("s", "m", ("Read",))
         case _:
             raise AssertionError(start)
+    match asked:
+        case PermissionAsked("Bash", {"command": "ls"}, False, tool_call_id="c", reason="why", answer="not now"):
+            pass
+        case _:
+            raise AssertionError(asked)
     match end:
         case ToolEnd(name, text, is_error=True):
             assert (name, text) == ("Bash", "a")

@@ -64,6 +64,22 @@ def test_the_coordinator_s_cleaning_removes_them(ground: Ground) -> None:
     assert not left.exists()
     again = killed_while_writing("settled", "session")
     os.utime(again, (1, 1))
-    ground.sql("DELETE FROM swarm_upkeep WHERE what = 'pass'")
+    ground.sql("DELETE FROM swarm_upkeep")
     assert ground.swarm("cleanup", "--due").code == 0
     assert not again.exists()
+
+
+def test_the_cleaning_looks_for_them_once_an_hour(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[float] = []
+    monkeypatch.setattr(leftovers, "remove", looks.append)
+    with ground.store() as store:
+        for at in (None, 0, leftovers.KEPT_SECONDS - 60, leftovers.KEPT_SECONDS + 60, -leftovers.KEPT_SECONDS - 60):
+            ground.sql("DELETE FROM swarm_upkeep WHERE what = 'pass'")
+            if at is not None:
+                done = int(time.time()) - at
+                ground.sql("UPDATE swarm_upkeep SET done_at = ? WHERE what = 'leftovers'", done)
+            assert store.cleanup.some()
+            if at in (None, leftovers.KEPT_SECONDS + 60, -leftovers.KEPT_SECONDS - 60):
+                assert looks.pop() and looks == [], at
+            else:
+                assert looks == [], at

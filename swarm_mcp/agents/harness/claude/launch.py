@@ -26,7 +26,7 @@ from pathlib import Path
 from swarm_hook_core.environment import first_set
 from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness.adapter import Launch
-from swarm_mcp.agents.harness.permissions import SERVER, TOOL
+from swarm_mcp.agents.harness.permissions import SERVER, TOOL, asks
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, SWITCH, HiddenValues, project_servers, words_of
@@ -110,7 +110,7 @@ def _permissions(query: Query) -> list[str]:
     given = [name for name, server in query.mcp_servers.items() if foreign.get(name) != server and name != SERVER]
     allowed = [_all_of(name) for name in dict.fromkeys([OURS, PLUGIN_SERVER, *given])]
     more = first_set(ALLOW)
-    if query.on_permission:
+    if asks(query):
         asked = ["--permission-prompt-tool", f"mcp__{SERVER}__{TOOL}"]
     else:
         asked = []

@@ -19,6 +19,7 @@ from swarm_mcp.agents.harness.events import (
     custom,
     error,
     message,
+    permission_asked,
     result,
     retry,
     session_init,
@@ -26,6 +27,7 @@ from swarm_mcp.agents.harness.events import (
     tool_start,
 )
 from swarm_mcp.agents.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost, count_of
+from swarm_mcp.agents.harness.permissions import asks
 from swarm_mcp.agents.harness.query import parse_object
 
 TYPE_CHECKING = False
@@ -69,6 +71,10 @@ def _system(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
         facts = found["compact_metadata"]
         data = {"pre_compact_tokens": count_of(facts.get("pre_tokens")), "compact_trigger": facts.get("trigger")}
         return [Event(events.COMPACTION, {**data, "context_total_tokens": state.get("window")})]
+    if subtype == "permission_denied" and not asks(state.get("query")):
+        called = found["tool_use_id"]
+        name, _, args = state.get("tools", {}).get(called) or (str(found.get("tool_name") or ""), {}, {})
+        return [permission_asked(called, name, args, "", str(found.get("message") or ""))]
     told = [_retry(found, state) if subtype == "api_retry" else custom(f"claude.{subtype}", found)]
     if subtype == "api_retry" and found.get("error_status") in (401, 403):
         attempt = count_of(found.get("attempt")) or 0
@@ -154,7 +160,7 @@ def _block(block: dict[str, Any], state: dict[str, Any], more: dict[str, Any]) -
             return [message("assistant", text, thinking=True, **more)]
         return []
     if kind in ("tool_use", "server_tool_use", "mcp_tool_use"):
-        state.setdefault("tools", {})[block["id"]] = (str(block.get("name") or kind), more)
+        state.setdefault("tools", {})[block["id"]] = (str(block.get("name") or kind), more, block.get("input"))
         return [_with(tool_start(block["id"], str(block.get("name") or kind), block.get("input")), more)]
     if kind.endswith("tool_result"):
         return [_tool_ended(block, state)]
@@ -177,7 +183,7 @@ def _user(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _tool_ended(block: dict[str, Any], state: dict[str, Any]) -> Event:
-    name, more = state.get("tools", {}).pop(block["tool_use_id"], ("", {}))
+    name, more, _ = state.get("tools", {}).pop(block["tool_use_id"], ("", {}, {}))
     if not name:  # nothing that was started, as far as we know
         return custom("claude.tool_result", block)
     return _with(tool_end(block["tool_use_id"], name, _text(block.get("content")), bool(block.get("is_error"))), more)

@@ -32,9 +32,9 @@ from swarm_mcp.agents.harness.codex import skills as codex_skills
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
-from swarm_mcp.agents.harness.permissions import SERVER
+from swarm_mcp.agents.harness.permissions import SERVER, asks
 from swarm_mcp.agents.harness.plugin import plugin_folder
-from swarm_mcp.agents.harness.query import EDIT, READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
@@ -149,7 +149,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             approved=query.mode != READ_ONLY,
             taken=configured_servers(*settings_files(codex_home, query.cwd)),
         )
-        is_asked = query.on_permission is not None and query.mode == EDIT
+        is_asked = asks(query)
         settings = [
             override("approval_policy", "on-request" if is_asked else "never"),
             override("features.hooks", True),

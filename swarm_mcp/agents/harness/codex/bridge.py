@@ -1,8 +1,9 @@
 """A program between a run and ``codex app-server``, for runs whose client asks, or writes its answer piece by piece.
 
 ``codex exec`` can do neither. This program speaks the app-server's JSON-RPC and prints the lines of
-``codex exec --json``, and beside them ``{"type": "item.delta", "item": {"id", "delta"}}``. It takes the prompt on
-standard input and the path of a JSON file as its argument: `argv` of the app-server, `method` and `params` that open
+``codex exec --json``, and beside them ``{"type": "item.delta", "item": {"id", "delta"}}``; for a question that it
+refuses itself, ``{"type": "permission.refused", "tool_use_id", "tool_name", "input", "reason"}``. It takes the prompt
+on standard input and the path of a JSON file as its argument: `argv` of the app-server, `method` and `params` that open
 the thread, `turn` (parameters), `permissions` (address of ``permissions.PermissionServer``; without it every question
 is refused). Standard library only: the file is run by itself.
 """
@@ -120,13 +121,16 @@ class Bridge:
         else:
             item = item_of(self._items.get(str(params.get("itemId")), {})) or {}
             name, args = "apply_patch", {"changes": item.get("changes") or []}
-        is_allowed = self._allowed(name, args, str(params.get("reason") or ""))
+        asked = {"tool_use_id": str(params.get("itemId") or ""), "tool_name": name, "input": args}
+        asked["reason"] = str(params.get("reason") or "")
+        is_allowed = self._allowed(asked)
         self._send({"id": request, "result": {"decision": "accept" if is_allowed else "decline"}})
 
-    def _allowed(self, name: str, args: dict[str, Any], reason: str) -> bool:
+    def _allowed(self, question: dict[str, Any]) -> bool:
         if not self._settings.get("permissions"):
+            _print({"type": "permission.refused", **question})
             return False
-        call = {"name": "ask", "arguments": {"tool_name": name, "input": args, "reason": reason}}
+        call = {"name": "ask", "arguments": question}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Authorization": self._header}
         asked = urllib.request.Request(self._settings["permissions"], json.dumps(body).encode(), headers)
@@ -135,6 +139,7 @@ class Bridge:
                 told = json.load(answer)["result"]["content"][0]["text"]
             return bool(json.loads(told).get("behavior") == "allow")
         except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+            _print({"type": "permission.refused", **question})
             print(f"the permission could not be asked for: {error}", file=sys.stderr)
             return False
 

@@ -16,6 +16,7 @@ from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.denials import reason_in
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
+from swarm_mcp.agents.harness.permissions import REFUSED
 from swarm_mcp.agents.harness.query import parse_object
 
 TYPE_CHECKING = False
@@ -158,6 +159,9 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
         return _failed(native.get("error"), state)
     if kind == "error":
         return _complaint(_text(native.get("message")), state)
+    if kind == "permission.refused":
+        words = [_text(native.get(name)) for name in ("tool_use_id", "tool_name", "reason")]
+        return [events.permission_asked(words[0], words[1], native.get("input"), words[2], REFUSED)]
     item = native.get("item")
     if kind == "item.delta" and isinstance(item, dict):
         return [events.custom("codex.text_delta", {"delta": _text(item.get("delta"))})]
