@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -37,7 +38,12 @@ def main() -> int:
             if given.release == PINNED:
                 release = version_in(at_hand(client), client)
             else:
-                release = fetch(client, given.release, folder)
+                try:
+                    release = fetch(client, given.release, folder)
+                except subprocess.CalledProcessError:
+                    print(f"{client} {given.release} cannot be fetched: its installer says why above", file=sys.stderr)
+                    failed = True  # the other clients' rows are still to be had
+                    continue
                 put_in_place(client, folder, pinned)
             print(f"{client} {release}", file=sys.stderr)
             chosen = [one for one in families(client) if not given.model or one.model in given.model]
