@@ -292,8 +292,7 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
 def _harness_name(name: str, words: tuple[str, ...]) -> str:
     """The harness by its own name. Raises Refused."""
     harness = chosen_name(name)
-    if harness == "process" and not words:
-        raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
+    get(harness).require_command(words)
     return harness
 
 

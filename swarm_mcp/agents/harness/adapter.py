@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from swarm_mcp.agents.harness import outcome
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
 from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.errors import Refused
 
 
 class Launch(NamedTuple):
@@ -89,7 +90,8 @@ class HarnessAdapter(ABC):
     `prices` (model -> Price), `capabilities`, `cumulative` (those of ``"cost"``, ``"tokens"`` that count a resumed
     session's whole life), `home_variables` (the names of variables for its settings folder), `session_pattern` (regular
     expression of this harness's session ids; other texts never reach argv), `tells_stderr` (the events of a line of
-    standard error tell all of it), `is_opaque` (the child's writes are unchecked).
+    standard error tell all of it), `is_opaque` (the child's writes are unchecked), `example` (of the command
+    that it has to be given; empty: it has its own).
     """
 
     name = ""
@@ -104,6 +106,7 @@ class HarnessAdapter(ABC):
     home_variables: tuple[str, ...] = ()
     tells_stderr = False
     is_opaque = False
+    example = ""
     session_pattern = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
     @property
@@ -113,6 +116,12 @@ class HarnessAdapter(ABC):
         first = next((place for place, line in enumerate(lines) if line.startswith("Use when")), len(lines))
         last = next((place for place in range(first, len(lines)) if lines[place].startswith(SETTINGS)), len(lines))
         return " ".join(lines[first:last])
+
+    def require_command(self, words: Sequence[str]) -> None:
+        """Raise Refused for a harness that has to be given a command, and has got none."""
+        if self.example and not words:
+            variable = f"SWARM_HARNESS_{self.name.upper()}"
+            raise Refused(f"the harness {self.name} needs a command: --command '{self.example}', or {variable}")
 
     @abstractmethod
     def launch(self, query: Query, folder: Path) -> Launch:

@@ -126,7 +126,7 @@ def _command(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Chec
     except Refused as refusal:
         return [Check("command_invalid", ERROR, str(refusal))]
     if not words:
-        if adapter.name == "process":
+        if adapter.example:
             told = "runs the command that it is given"
         else:
             told = "part of this installation"

@@ -6,6 +6,8 @@ test reads the words of those modules back.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from typing import NamedTuple
 
@@ -47,9 +49,12 @@ class Denial(NamedTuple):
 def reason_in(text: str) -> str:
     """Return the words of a refusal in `text`, from their beginning on; empty for none."""
     at = text.find(BEGINS)
-    if at >= 0:
-        return text[at:]
-    return ""
+    if at < 0:
+        return ""
+    if text[at - 1 : at] == '"':  # some agents show a whole message of their protocol
+        with contextlib.suppress(ValueError):
+            return str(json.JSONDecoder().raw_decode(text, at - 1)[0])
+    return text[at:]
 
 
 def denial_in(text: str) -> Denial | None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.agents.harness.events import KINDS, LONGEST_OUTPUT, RAW_LOG, Event, message
 from swarm_mcp.agents.harness.query import Query, parse_object
-from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ class Process(HarnessAdapter):
     instructions = "Name the command: swarm-mcp worker run --harness process --command 'make check'"
     capabilities = Capabilities()
     is_opaque = True
+    example = "make check"
     doc = """\
 Runs one command and watches it like any other worker. The prompt is its standard input; what it prints is the
 answer. A line that is a JSON object with a "type" among our events counts as that event.
@@ -32,8 +32,7 @@ Where SWARM_KERNEL is on, what others have locked as it starts is read-only for 
 Settings: command (required; SWARM_HARNESS_PROCESS), env, timeout_seconds (0: none), grace_seconds (15)."""
 
     def launch(self, query: Query, folder: Path) -> Launch:
-        if not query.command:
-            raise Refused("the harness process needs a command: --command 'make check', or SWARM_HARNESS_PROCESS")
+        self.require_command(query.command)
         return Launch((*query.command, *query.additional_args), stdin=query.prompt)
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:

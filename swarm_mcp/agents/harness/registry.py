@@ -35,6 +35,7 @@ ADAPTERS: dict[str, tuple[str, str]] = {
     "opencode": ("swarm_mcp.agents.harness.opencode.adapter", "OpenCode"),
     "hs": ("swarm_mcp.agents.harness.hs.adapter", "Hs"),
     "loop": ("swarm_mcp.agents.loop.adapter", "Loop"),
+    "acp": ("swarm_mcp.agents.harness.acp.adapter", "Acp"),
     "process": ("swarm_mcp.agents.harness.process_adapter", "Process"),
 }
 DEFAULT = "claude"

@@ -47,6 +47,7 @@ def test_a_refusal(path, note, label, around, by, more, within) -> None:
     words = reason("mcp__files__write", path, held, "p", NOW, by, within)
     assert denial_in(around.format(words)) == Denial(path, holder(held, "p")[0], shown(note))
     assert reason_in(around.format(words)).startswith(words)
+    assert reason_in("failed: " + json.dumps([{"received": words}])) == words
 
 
 @given(path=PATHS, note=NOTES, times=st.integers(3, 40))

@@ -64,6 +64,8 @@ def test_what_each_harness_cannot_do() -> None:
         "hs": "fork system_prompt mcp client_tools output_schema streaming_tokens cost directories max_cost"
         " read_only_servers permissions images",
         "loop": "streaming_tokens directories permissions images",
+        "acp": "fork read_only system_prompt append_system_prompt native_skills output_schema cost locks model effort"
+        " directories max_cost max_turns read_only_servers images",
         "process": " ".join(Capabilities._fields),
     }
     found = {

@@ -592,7 +592,7 @@ def test_runs_leave_no_open_files(tmp_path):
 # ------------------------------------------------------------------------------ size
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "pi", "gemini", "opencode", "loop", "process"])
+@pytest.mark.parametrize("name", ["claude", "codex", "pi", "gemini", "opencode", "loop", "acp", "process"])
 def test_a_line_that_nests_deeply_ends_no_run(tmp_path, name):
     """Of each kind of line that the harness prints, every part in turn: too deep to be read, and just not."""
     real, kinds_seen, found = registry.get(name), set(), []
