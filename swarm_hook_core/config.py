@@ -155,19 +155,19 @@ class Dialect(Frozen):
 def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Return `payload` with the folder that a shell command runs in, where its input names one.
 
-    Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``.
+    Gemini CLI calls it ``dir_path``, its earlier releases and Qwen Code ``directory``, others ``cwd``.
     """
     tool_input, cwd = payload.get("tool_input"), payload.get("cwd")
     if isinstance(tool_input, dict):
         given = tool_input
     else:
         given = {}
-    folder = next((given[key] for key in ("dir_path", "directory") if isinstance(given.get(key), str)), None)
+    folder = next((given[key] for key in ("dir_path", "directory", "cwd") if isinstance(given.get(key), str)), None)
     if payload.get("tool_name") not in SHELL_TOOLS or not folder or not isinstance(cwd, str):
         return payload
-    from os.path import join, normpath
+    from os.path import expanduser, join, normpath
 
-    return {**payload, "cwd": normpath(join(cwd, folder))}
+    return {**payload, "cwd": normpath(join(cwd, expanduser(folder)))}
 
 
 def server_and_tool(name: str) -> str:

@@ -1,7 +1,7 @@
 """Auggie: the tools that write files, and its payloads."""
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.config import Dialect, RuntimeConfig, patch_or_path, plain_words
+from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, patch_or_path, plain_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
 
 def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Say where the session works, what came of a call, and the server of a tool: its name ends with that."""
-    roots, given, name = payload.get("workspace_roots"), payload.get("tool_input"), payload.get("tool_name")
+    roots, name = payload.get("workspace_roots"), payload.get("tool_name")
     error, output = payload.get("tool_error"), payload.pop("tool_output", None)
     folders = [root for root in roots if isinstance(root, str)] if isinstance(roots, list) else []
     if folders:
@@ -36,13 +36,9 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
             payload["tool_response"] = {"backgroundTaskId": "background"}
         elif error:
             payload.update(hook_event_name="PostToolUseFailure", error=error)
-    if name == "Bash" and folders and isinstance(given, dict) and isinstance(given.get("cwd"), str):
-        from os.path import join, normpath
-
-        payload["cwd"] = normpath(join(folders[0], given["cwd"]))
     if payload.get("is_mcp_tool") is True and isinstance(name, str) and "_" in name:
         payload["tool_name"] = _of_server(name)
-    return payload
+    return in_own_folder(payload)
 
 
 def _of_server(name: str) -> str:

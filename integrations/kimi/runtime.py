@@ -1,7 +1,7 @@
 """Kimi Code: the tools that write files, how it reads their paths, and how it spells payloads."""
 
 from swarm_hook_core import EDIT, REPLACE
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,16 +27,9 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
         payload["prompt"] = "\n".join(str(part.get("text", "")) for part in prompt if isinstance(part, dict))
     if isinstance(error, dict):
         payload["error"] = str(error.get("message", ""))
-    if payload.get("tool_name") != "Bash" or not isinstance(given, dict):
-        return payload
-    if given.get("run_in_background") is True:
+    if payload.get("tool_name") == "Bash" and isinstance(given, dict) and given.get("run_in_background") is True:
         payload["tool_response"] = {"backgroundTaskId": "background"}  # its end is told as soon as it has been started
-    folder, cwd = given.get("cwd"), payload.get("cwd")
-    if isinstance(folder, str) and folder and isinstance(cwd, str):
-        from os.path import expanduser, join, normpath
-
-        payload["cwd"] = normpath(join(cwd, expanduser(folder)))
-    return payload
+    return in_own_folder(payload)
 
 
 RUNTIME = RuntimeConfig(

@@ -3,7 +3,7 @@
 import os
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
+from swarm_hook_core.config import Dialect, RuntimeConfig, in_own_folder, paths_under_keys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,14 +62,6 @@ def _mcp_tool(name: str) -> str:
     return ""
 
 
-def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
-    """Say where a command runs, if its input names a folder."""
-    given, cwd = payload.get("tool_input"), payload.get("cwd")
-    if payload.get("tool_name") == "Bash" and isinstance(given, dict) and isinstance(given.get("cwd"), str):
-        payload["cwd"] = os.path.join(str(cwd), _expanded(given["cwd"]))
-    return payload
-
-
 RUNTIME = RuntimeConfig(
     runtime_name="omp",
     env_prefix="OMP",
@@ -80,6 +72,6 @@ RUNTIME = RuntimeConfig(
     dialect=Dialect(
         tools={"bash": "Bash", "eval": "PowerShell", "lsp": "PowerShell"},
         mcp_tool=_mcp_tool,
-        amend=_amended,
+        amend=in_own_folder,
     ),
 )

@@ -57,10 +57,22 @@ import os
 import sys
 import time
 
-from swarm_hook_core.state import PLAIN, config_path, local_store, name_of, state_dir
+from swarm_hook_core.state import (
+    PLAIN,
+    NotOrdinary,
+    clear_place,
+    config_path,
+    local_store,
+    name_of,
+    open_in_private,
+    state_dir,
+    write_all,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
 
@@ -68,6 +80,7 @@ if TYPE_CHECKING:
 OFF, NOTICE, KEEP, TURN = LEVELS = ("off", "notice", "keep", "turn")
 DEFAULT = KEEP
 
+JOURNAL_BYTES = 256 * 1024  # of a journal; a longer one is renamed to ``.1`` and begun anew
 LONGEST_TEXT = 16 * 1024  # characters of an unparsed command
 MOST = 400  # files of one call with an entry each
 DEEP = 30  # parent folders of a file; the top of a deeper one is searched from the root down
@@ -222,6 +235,27 @@ def others_in(place: str, own_name: str) -> list[str]:
     own, agents = (own_name, own_name + ".1"), own_name + AGENTS
     found = [name for name in names if name not in own and (name == agents or not name.endswith(AGENTS))]
     return list({os.path.join(place, name.removesuffix(".1")) for name in found})
+
+
+def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
+    """Append entries to the journal at `path`. `first` gives the `first_line` of a new one. Raises OSError."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        handle = open_in_private(path, flags)
+    except NotOrdinary:  # a folder, link or pipe in the journal's place would stop all notes
+        clear_place(path)
+        handle = open_in_private(path, flags)
+    try:
+        size = os.fstat(handle).st_size
+        if not size:
+            lines = [first(), *lines]
+        write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
+        if size > JOURNAL_BYTES:
+            from swarm_hook_core.traces import journal
+
+            journal.rotate(path, handle)
+    finally:
+        os.close(handle)
 
 
 def line(kind: str, key: str, call: ToolCall, text: str = "", at_ns: int = 0) -> bytes:

@@ -7,21 +7,14 @@ import time
 
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.lookup import SOME_AGENT
-from swarm_hook_core.state import (
-    NotOrdinary,
-    clear_place,
-    ended_mark,
-    make_private,
-    open_in_private,
-    state_dir,
-    write_all,
-)
+from swarm_hook_core.state import ended_mark, make_private, state_dir
 from swarm_hook_core.traces import (
     FEW,
     LONGEST_TEXT,
     MOST,
     OFF,
     TURN,
+    append,
     first_line,
     journal_name,
     kept_dir,
@@ -50,7 +43,6 @@ if TYPE_CHECKING:
     Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
     Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
 
-LIMIT_BYTES = 256 * 1024  # of a journal; a longer one is renamed to ``.1`` and begun anew
 MAKES_COMMITS = ("commit", "merge", "rebase", "cherry-pick", "revert", "am", "pull")  # git's verbs
 _OF_LINKS = ("mv", "ln")  # programs that replace a link itself, not its target
 _MOVES = "*** Move to:"  # in a patch
@@ -403,26 +395,11 @@ class Trail:
         return os.path.exists(os.path.join(state_dir(), "heads", name, "moved"))
 
     def _append(self, place: str, lines: list[bytes]) -> None:
-        path = os.path.join(place, self.own_name)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        try:
-            handle = open_in_private(path, flags)
-        except NotOrdinary:  # a folder, link or pipe in the journal's place would stop all notes
-            clear_place(path)
-            handle = open_in_private(path, flags)
-        try:
-            size = os.fstat(handle).st_size
-            if not size:
-                own = first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))
-                lines = [own, *lines]
-                make_private(os.path.dirname(ended_mark()))
-            write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
-            if size > LIMIT_BYTES:
-                from swarm_hook_core.traces import journal
+        def first() -> bytes:
+            make_private(os.path.dirname(ended_mark()))
+            return first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))
 
-                journal.rotate(path, handle)
-        finally:
-            os.close(handle)
+        append(os.path.join(place, self.own_name), lines, first)
 
 
 def trail_of(config: RuntimeConfig, call: ToolCall) -> Trail | None:

@@ -20,7 +20,9 @@ from swarm_hook_core.traces import (
     AFTER,
     LOOK,
     UNDO,
+    append,
     entry,
+    first_line,
     journal_name,
     keys_of,
     place_of,
@@ -175,4 +177,4 @@ def _note(record: Record, one: FileUndo, mark: str, at_ns: int) -> None:
     if record.by[1] and mark == LOOK:  # others learn of the session's write by this entry
         lines += [entry(at_ns, "wrote", "", UNDO, key, state_of(one.path)) for key in keys_of(one.path)]
     lines += [entry(at_ns, "is", "", UNDO, key, str(full(one.path))) for key in keys_of(one.path)]
-    by_persons.add(path, owner, os.path.dirname(one.path), lines)
+    append(path, lines, lambda: first_line(*owner, os.path.dirname(one.path)))

@@ -19,6 +19,7 @@ CLIENTS = tuple(DATA)
 MAIN = ("claude-code", "codex")  # their programs lie in one folder, beside each other client's
 NEWER_NODE = "node@22"
 NEED_IT = (*more.NEWER_NODE, "pi")
+BESIDE = {"omp": ("bun",)}  # packages that a client needs in its folder
 PINNED = "pinned"  # a release's name: the one that `make e2e` has
 
 
@@ -56,7 +57,7 @@ def fetch(client: str, release: str, folder: Path) -> str:
         _do(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--upgrade", wanted)
         return version_in(folder, client)
     npm = ("npm", "install", "--loglevel=error", "--no-audit", "--no-fund", "--prefix")
-    _do(*npm, folder, f"{package}@{release}")
+    _do(*npm, folder, f"{package}@{release}", *BESIDE.get(client, ()))
     if client in NEED_IT:
         _do(*npm, folder / "newer", NEWER_NODE)
     return version_in(folder / "node_modules", client)

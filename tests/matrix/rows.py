@@ -23,8 +23,7 @@ HEAD = """\
 scenario with scripted models, under a name of each family that the client treats differently. `tests/matrix/scenarios.py`
 explains the columns. ✓: swarm's promise held. **✗**: it did not. –: the client has no such thing, or is not driven
 there. ?: it could not be played; `tests/matrix/rows.json` has the reasons. *its own guard*: the client alone, at a write
-over a change that the session has not seen. Cursor (runs with an account alone) and the bash harness (no package index has
-it) have no rows.
+over a change that the session has not seen. Cursor (needs an account) and the bash harness (on no index) have no rows.
 """
 
 

@@ -1,8 +1,8 @@
 """Limits on the clock, raised: on a busy machine they would decide tests. Speed is measured in tests/bench.
 
 A check that has no answer in time goes on without it. Tests in this process raise the limits of `HURRY`. Programs in
-processes of their own come from a copy of the installation whose limits are raised: `patient_programs`. Nothing in the
-product can be told to wait longer.
+processes of their own come from a copy of the installation, or of a plugin, whose limits are raised: `patient_programs`,
+`raise_limits`. Nothing in the product can be told to wait longer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ PROCESSES: dict[ModuleType, str] = {
 }
 
 # The launcher ends a coordinator that takes longer.
-LAUNCHER = "swarm_mcp/_plugin/integrations/hook.sh"
+LAUNCHER = "integrations/hook.sh"  # of the plugin
 _WITHIN = re.compile(r"\bwithin=[\d.]+")
 
 
@@ -72,16 +72,21 @@ def patient_programs(folder: Path) -> Path:
             (packages / entry.name).symlink_to(entry)
         else:
             shutil.copytree(entry, packages / entry.name)  # with the times that its bytecode goes by
-    for module, names in (*HURRY.items(), *PROCESSES.items()):
-        assert all(hasattr(module, name) for name in names.split()), (module, names)
-        file = packages / f"{module.__name__.replace('.', '/')}.py"
-        with open(file, "a", encoding="utf-8") as source:  # a limit is read at each use
-            source.writelines(f"{name} = {AMPLE}\n" for name in names.split())
-    text, raised = _WITHIN.subn(f"within={AMPLE:.0f}", (packages / LAUNCHER).read_text(encoding="utf-8"))
-    assert raised == 3, "the launcher states its limits otherwise"
-    (packages / LAUNCHER).write_text(text, encoding="utf-8")
+    raise_limits(packages, packages / "swarm_mcp" / "_plugin")
     code = f"import sys; sys.path[:0] = [{str(packages)!r}]; from swarm_mcp.cli.main import main; sys.exit(main())"
     program = programs / "swarm-mcp"
     program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-I", "-S", "-c", code])} "$@"\n')
     program.chmod(0o755)
     return programs
+
+
+def raise_limits(packages: Path, plugin: Path) -> None:
+    """Raise the limits in copies of the hooks' package, in the folder `packages`, and of the plugin."""
+    for module, names in (*HURRY.items(), *PROCESSES.items()):
+        assert all(hasattr(module, name) for name in names.split()), (module, names)
+        file = packages / f"{module.__name__.replace('.', '/')}.py"
+        with open(file, "a", encoding="utf-8") as source:  # a limit is read at each use
+            source.writelines(f"{name} = {AMPLE}\n" for name in names.split())
+    text, raised = _WITHIN.subn(f"within={AMPLE:.0f}", (plugin / LAUNCHER).read_text(encoding="utf-8"))
+    assert raised == 3, "the launcher states its limits otherwise"
+    (plugin / LAUNCHER).write_text(text, encoding="utf-8")

@@ -13,8 +13,18 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import make_private, open_in_private, write_all
-from swarm_hook_core.traces import AFTER, LOOK, entry, first_line, journal, kept_dir, keys_of, place_of, version_path
+from swarm_hook_core.traces import (
+    AFTER,
+    LOOK,
+    append,
+    entry,
+    first_line,
+    journal,
+    kept_dir,
+    keys_of,
+    place_of,
+    version_path,
+)
 from swarm_hook_core.traces.versions import keep_missing, keep_text
 
 TYPE_CHECKING = False
@@ -25,7 +35,6 @@ PERSONS = "person.undo"  # the journal's name; undos came first
 OWNER = ("person", "")  # of that journal
 JOURNAL = "%journal"  # its file in the folder of its versions
 SAVING, SAVED = "swarm:saving", "swarm:saved"  # the tools of entries about a save
-JOURNAL_BYTES = 256 * 1024  # of a part; there are two
 
 
 class Content:
@@ -55,22 +64,7 @@ def note_save(path: str, before: Content | None, after: Content) -> None:
         else:
             keep_missing(target, content.at_ns)
         lines += [entry(content.at_ns, "is", "", tool, key, str(content.state)) for key in keys_of(path)]
-    add(journal_path(place), OWNER, os.path.dirname(path), lines)
-
-
-def add(path: str, owner: tuple[str, str], folder: str, lines: list[bytes]) -> None:
-    """Add entries about files in `folder` to the journal at `path` of `owner`. Raises OSError."""
-    make_private(os.path.dirname(path))
-    handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        size = os.fstat(handle).st_size
-        if not size:
-            lines = [first_line(*owner, folder), *lines]
-        write_all(handle, b"\n" + b"".join(lines))
-        if size > JOURNAL_BYTES and owner == OWNER:
-            journal.rotate(path, handle)
-    finally:
-        os.close(handle)
+    append(journal_path(place), lines, lambda: first_line(*OWNER, os.path.dirname(path)))
 
 
 def journal_path(place: str) -> str:

@@ -13,7 +13,7 @@ from swarm_mcp.agents.commands.live import Live
 from swarm_mcp.agents.dispatch import control, task_trees
 from swarm_mcp.agents.dispatch.assignment import read
 from swarm_mcp.agents.dispatch.nursery import tend
-from swarm_mcp.agents.dispatch.supervision import Supervisor
+from swarm_mcp.agents.dispatch.supervision import supervise
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.main import main
@@ -177,13 +177,13 @@ def work(args: Arguments) -> int:
         return 0
     given = read(_text(args.value("--from")))
     os.environ.update(given.env)  # before anything asks where the store and the state are
-    with ExitStack() as ending, Store() as store:
+    with ExitStack() as ending:
         show_event = None
         if args.given("--watch"):
             live = Live.at_terminal(sys.stdout, folder=given.cwd)
             ending.callback(live.close)
             show_event = live.show
-        Supervisor(store, given, show_event).carry_out()
+        supervise(given, show_event)
     _forget(given.log)
     return 0
 

@@ -49,6 +49,19 @@ STOP = "stop"  # a reason to stop, beside those of WorkerTask: this process is t
 ABORT_WORDS = {CANCEL: "the task was cancelled", PAUSE: "it was paused", LOST: "the task is another session's now"}
 
 
+def supervise(assignment: Assignment, listener: Callable[[Event], object] | None = None) -> None:
+    """Look after the worker of an assignment, in the main thread, to its end.
+
+    Raises SwarmError where the worker cannot join the swarm. Whatever is raised is a fault for ``swarm-mcp doctor``.
+    """
+    try:
+        with Store() as store:
+            Supervisor(store, assignment, listener).carry_out()
+    except Exception as error:  # a bug of ours, or the store: the traceback goes to a log that no one may read
+        record_fault(f"the supervisor of task {assignment.task_id} has died: {faults.describe(error)}")
+        raise
+
+
 class Supervisor:
     """Looks after the worker of one assignment. `listener` gets every event of the run, in the run's own thread."""
 
@@ -86,9 +99,6 @@ class Supervisor:
             self.task.write_instructions_down()
             self._end_task(self._work())
             self.task.note()  # writes that failed before
-        except Exception as error:  # a bug of ours, or the store: the traceback goes to a log that no one may read
-            record_fault(f"the supervisor of task {self.assignment.task_id} has died: {faults.describe(error)}")
-            raise
         finally:
             self.slot.release()
             slots.forget(me.id)

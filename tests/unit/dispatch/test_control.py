@@ -22,7 +22,7 @@ from swarm_mcp.agents.dispatch.dispatch import Dispatch
 from swarm_mcp.agents.dispatch.processes import Processes
 from swarm_mcp.agents.dispatch.request import DispatchRequest, may_use_yolo
 from swarm_mcp.agents.dispatch.spawners import SpawnFailed
-from swarm_mcp.agents.dispatch.supervision import Supervisor
+from swarm_mcp.agents.dispatch.supervision import Supervisor, supervise
 from swarm_mcp.agents.dispatch.worker_task import Progress, result_text
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.adapter import Capabilities
@@ -407,14 +407,28 @@ def test_a_supervisor_wants_an_assignment(ground: Ground) -> None:
     assert not Path(ground.database).exists()
 
 
-def test_a_supervisor_that_dies_leaves_a_fault(ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(_self: Supervisor) -> str:
+@pytest.mark.parametrize("step", ["carry_out", "_work", "__init__"])
+def test_a_supervisor_that_dies_leaves_a_fault(
+    step: str, ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_given: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(Supervisor, "_work", broken)
     with ground.store() as store:
         made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
-        with pytest.raises(ZeroDivisionError):
-            Supervisor(store, assignment(ground, lead, made.id, "true", harness="process")).carry_out()
+    monkeypatch.setattr(Supervisor, step, broken)
+    with pytest.raises(ZeroDivisionError):
+        supervise(assignment(ground, lead, made.id, "true", harness="process"))
     (fault,) = recorded_faults()
     assert made.id in str(fault) and "ZeroDivisionError: a bug" in str(fault)
+
+
+def test_a_supervisor_that_cannot_join_leaves_a_fault(ground: Ground, lead: dict) -> None:
+    other = ground.session("other")
+    with ground.store() as store:
+        made = store.tasks.request(lead, {"type": "fix", "title": "port it"})["task"]
+    given = assignment(ground, lead, made.id, "true", harness="process", instance_id=other["id"])
+    done = ground.process("work", input=given.to_text().encode())
+    assert done.code == 1 and "another session's" in done.err
+    (fault,) = recorded_faults()
+    assert made.id in str(fault) and "another session's" in str(fault)

@@ -20,7 +20,7 @@ from support.transcripts import Blocks
 from swarm_hook_core import budget, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.state import lock_alone
-from swarm_hook_core.traces import claims, journal, meetings, others, trail, unread
+from swarm_hook_core.traces import claims, journal, meetings, others, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -657,7 +657,7 @@ def test_what_is_done_to_a_link_is_not_done_to_its_file(work: Path) -> None:
 
 
 def test_a_journal_is_rotated_and_nothing_is_lost_in_it(work: Path, limits: Limits) -> None:
-    limits(trail, LIMIT_BYTES=2000)
+    limits(traces, JOURNAL_BYTES=2000)
     me, peer = Player("codex", work), Player("codex", work)
     me.runs("true")
     peer.edits("notes.md", "beta", "PEER")

@@ -12,7 +12,7 @@ from support.traced import Player, checkout, git
 
 from swarm_hook_core import shell, traces
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import elsewhere, journal, trail
+from swarm_hook_core.traces import elsewhere, journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -159,7 +159,7 @@ def test_a_place_that_does_not_say_where_it_is_may_be_anywhere(here: Path) -> No
 
 
 def test_a_journal_says_where_its_place_is_also_when_it_has_begun_anew(here: Path, limits) -> None:
-    limits(trail, LIMIT_BYTES=300)
+    limits(traces, JOURNAL_BYTES=300)
     me = Player("codex", here)
     os.symlink(here, here.parent / "link")
     me.folder = here.parent / "link" / "sub"

@@ -81,7 +81,7 @@ def test_words_of_other_events_are_told_with_the_next_result(repo: Path):
     session = new_session()
 
     def told(hook: str, name: str) -> str:
-        ran = run("auggie", hook, {**captured("auggie", name, repo), "conversation_id": session})
+        ran = run("auggie", hook, {**captured("auggie", name, repo), "conversation_id": session}, patient=True)
         assert (ran.code, ran.err) == (0, "")
         return ran.out
 

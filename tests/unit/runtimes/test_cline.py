@@ -158,7 +158,7 @@ def test_captured_calls_are_denied_where_a_peer_has_the_lock(tmp_path: Path):
     ready_store()
     repo, me = tmp_path / "repo", new_session()
     (repo / ".git").mkdir(parents=True)
-    assert run("cline", "session_start", captured("cline", "SessionStart", repo, session_id=me)).out
+    assert run("cline", "session_start", captured("cline", "SessionStart", repo, session_id=me), patient=True).out
     calls = [
         captured("cline", "PreToolUse.editor", repo), captured("cline", "PreToolUse.apply_patch", repo),
         captured("cline", "PreToolUse.editor.subagent", repo), captured("cline", "PreToolUse.run_commands", repo),

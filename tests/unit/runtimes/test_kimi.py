@@ -62,7 +62,7 @@ def test_words_of_other_events_are_told_beside_the_next_prompt(repo: Path):
     session = new_session()
 
     def told(hook: str, name: str, **more: object) -> str:
-        ran = run("kimi", hook, {**captured("kimi", name, repo), "session_id": session, **more})
+        ran = run("kimi", hook, {**captured("kimi", name, repo), "session_id": session, **more}, patient=True)
         assert (ran.code, ran.err) == (0, "")
         return ran.out
 

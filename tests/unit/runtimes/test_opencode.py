@@ -49,7 +49,7 @@ def test_a_session_comes_and_goes_with_its_sub_agents(name: str, repo: Path):
     session = new_session()
 
     def told(hook: str, payload: str) -> str:
-        ran = run(name, hook, {**captured("opencode", payload, repo), "session_id": session})
+        ran = run(name, hook, {**captured("opencode", payload, repo), "session_id": session}, patient=True)
         assert (ran.code, ran.err) == (0, "")
         return ran.out
 

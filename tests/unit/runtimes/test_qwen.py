@@ -52,7 +52,7 @@ def test_a_command_in_the_background_goes_on_when_its_end_is_told(repo: Path):
 
 def told(repo: Path, session: str, name: str, **changed: str) -> str:
     hook = {"SessionStart": "session_start", "SessionEnd": "session_end"}.get(name.partition(".")[0], "turn")
-    ran = run("qwen", hook, {**captured("qwen", name, repo), "session_id": session, **changed})
+    ran = run("qwen", hook, {**captured("qwen", name, repo), "session_id": session, **changed}, patient=True)
     assert (ran.code, ran.err) == (0, "")
     return ran.out
 
