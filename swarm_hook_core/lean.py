@@ -67,9 +67,9 @@ def _lean_os() -> "ModuleType":
         lean.__dict__.pop("__getattr__", None)
         return getattr(os, name)
 
-    given = {name: value for name, value in posix.__dict__.items() if name[0] != "_" and name != "environ"}
-    given.update(_exit=posix._exit, name="posix", error=OSError, linesep="\n", SEEK_SET=0)
-    lean.__dict__.update(given, __getattr__=whole)
+    own = dict(lean.__dict__)  # its marks
+    lean.__dict__.update(posix.__dict__)  # whole: to choose names would take longer than to run most modules
+    lean.__dict__.update(own, name="posix", error=OSError, linesep="\n", SEEK_SET=0, __getattr__=whole)
     sys.modules["os"], sys.modules["stat"] = lean, __import__("_stat")
     try:
         import posixpath
@@ -88,8 +88,8 @@ def _lean_os() -> "ModuleType":
         path = posix.fspath(path)
         return path.decode(coding, errors) if isinstance(path, bytes) else path
 
-    variables = Variables((fsdecode(key), fsdecode(value)) for key, value in posix.environ.items())
-    lean.__dict__.update(path=posixpath, environ=variables, fsencode=fsencode, fsdecode=fsdecode)
+    given = [(key.decode(coding, errors), value.decode(coding, errors)) for key, value in posix.environ.items()]
+    lean.__dict__.update(path=posixpath, environ=Variables(given), fsencode=fsencode, fsdecode=fsdecode)
     return lean
 
 

@@ -25,45 +25,29 @@ fi
 exec swarm-locks "$@" # this file is a copy
 '''
 import sys
-from posix import _exit, listdir
 
-SHORT = ("lock", "unlock", "locks", "ls", "status", "renew", "why", "--version", "-v", "-V", "version")
+if not getattr(sys.flags, "safe_path", False):
+    del sys.path[0]  # the folder of this script
+root = sys.executable.rpartition("/bin/")[0]
+packages = f"{root}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+sys.path.insert(-3, packages)  # before Python's own folders, which take longer to look through
+try:
+    from swarm_mcp.start import begin_alone
 
-
-def packages() -> str:
-    """Return the folder of packages, where a short command needs no more than its path; empty where `site` does more.
-
-    More is: another kind of command, packages of the system or of a checkout, and other programs' hooks into `site`.
-    """
-    root = sys.executable.rpartition("/bin/")[0]
-    found = f"{root}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
-    try:
-        if sys.argv[1] not in SHORT or "__init__.py" not in listdir(found + "/swarm_mcp"):
-            return ""
-        with open(root + "/pyvenv.cfg", encoding="utf-8") as file:
-            if "include-system-site-packages = false" not in file.read():
-                return ""
-        paths = [name for name in listdir(found) if name.endswith(".pth")]
-    except (IndexError, OSError, ValueError):
-        return ""
-    return "" if set(paths) - {"distutils-precedence.pth", "_virtualenv.pth"} else found
-
-
-found = packages()
-if found:
-    if not getattr(sys.flags, "safe_path", False):
-        del sys.path[0]  # the folder of this script
-    sys.path.append(found)
-    from swarm_mcp.start import begin
-
-    begin()
-else:
+    is_alone = begin_alone(packages)
+except ImportError:  # the packages are elsewhere, such as in a checkout
+    sys.modules.pop("swarm_mcp", None)  # a folder without them is a package, too
+    is_alone = False
+if not is_alone:
+    sys.path.remove(packages)
     import site
 
     site.main()
 from swarm_mcp.cli.main import main  # noqa: E402
 
 code = main()
-if found:
+if is_alone:
+    from posix import _exit
+
     _exit(code)  # `main` has flushed its output; to take the interpreter down would cost a tenth of the command
 sys.exit(code)

@@ -45,6 +45,12 @@ SHELL_VARIABLES = (
     *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE", "KILO",
     "CURSOR_AGENT", "OMPCODE", "AUGMENT_AGENT",
 )  # fmt: skip
+# The clients in which outdated texts can be merged (`RuntimeConfig.merges`), with the prefixes of their variables. Here
+# for the same reason.
+MERGING = {
+    "claude-code": "CC", "codex": "CODEX", "copilot": "COPILOT", "gemini": "GEMINI", "opencode": "OPENCODE",
+    "cline": "CLINE", "pi": "PI",
+}  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}
 _configs: dict[str, RuntimeConfig] = {}

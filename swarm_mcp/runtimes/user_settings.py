@@ -15,7 +15,7 @@ from swarm_hook_core.settings import Setting
 from swarm_hook_core.state import config_path, make_private, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import here
-from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.runtimes import MERGING, NAMES, hook_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +40,9 @@ def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
 def merging(folder: str) -> tuple[list[str], list[str]]:
     """Return the clients in which outdated texts are merged in `folder`, and those that could, but are set not to."""
     found: tuple[list[str], list[str]] = [], []
-    for name in NAMES:
-        config = hook_config(name)
-        if config.merges:
-            is_on = settings.merge(config.env_prefix, folder).value == "on"
-            found[not is_on].append(name)
+    for name, prefix in MERGING.items():
+        is_on = settings.merge(prefix, folder).value == "on"
+        found[not is_on].append(name)
     return found
 
 

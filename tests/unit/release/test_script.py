@@ -85,12 +85,42 @@ def test_short_commands_do_without_site(word: str, settings: str, more: str, has
     package.mkdir(parents=True)
     for folder in (package.parent, package):
         (folder / "__init__.py").touch()
-    main = "import sys\n\ndef main():\n    print('site' in sys.modules, flush=True)\n    return 0\n"
+    main = """import sys
+
+def main():
+    behind = sys.path.index(__file__[: -len("/swarm_mcp/cli/main.py")])
+    print('site' in sys.modules, any(path.endswith(".zip") for path in sys.path[:behind]), flush=True)
+    return 0
+"""
     (package / "main.py").write_text(main)
-    (package.parent / "start.py").write_text("def begin():\n    pass\n")
+    shutil.copy(ROOT / "swarm_mcp/start.py", package.parent)
+    core = package.parents[1] / "swarm_hook_core"
+    core.mkdir()
+    for name in ("__init__.py", "lean.py"):
+        shutil.copy(ROOT / "swarm_hook_core" / name, core)
     if more:
         (package.parents[1] / more).write_text("")
     base = os.path.realpath(sys.executable)
     (tmp_path / "pyvenv.cfg").write_text(f"home = {os.path.dirname(base)}\n{settings}")
     (tmp_path / "bin/python").symlink_to(base)
-    assert said(script, tmp_path, word) == [str(has_site)]
+    assert said(script, tmp_path, word) == [f"{has_site} True"], "or the packages are before Python's own"
+
+
+@pytest.mark.parametrize("left_behind", [False, True])
+def test_packages_that_are_elsewhere_are_found_by_site(left_behind: bool, tmp_path: Path) -> None:
+    """As those of a checkout: a file of paths leads to them, and a folder may be left of an earlier installation."""
+    script = installed(tmp_path)
+    packages = tmp_path / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
+    packages.mkdir(parents=True)
+    if left_behind:
+        (packages / "swarm_mcp/__pycache__").mkdir(parents=True)
+    there = tmp_path / "checkout/swarm_mcp/cli"
+    there.mkdir(parents=True)
+    for folder in (there.parent, there):
+        (folder / "__init__.py").touch()
+    (there / "main.py").write_text("def main():\n    print(__file__, flush=True)\n    return 0\n")
+    (packages / "checkout.pth").write_text(f"{there.parents[1]}\n")
+    base = os.path.realpath(sys.executable)
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {os.path.dirname(base)}\ninclude-system-site-packages = false\n")
+    (tmp_path / "bin/python").symlink_to(base)
+    assert said(script, tmp_path, "lock") == [f"{there}/main.py"]

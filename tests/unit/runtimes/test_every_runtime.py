@@ -18,7 +18,7 @@ from support.sessions import ROOT, join, new_session, peer_locks, ready_store, r
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.opaque_calls import effects_of
 from swarm_hook_core.targets import shell_text
-from swarm_mcp.runtimes import NAMES, hook_config, runtime
+from swarm_mcp.runtimes import MERGING, NAMES, hook_config, runtime
 from swarm_mcp.runtimes.base import with_fields
 from swarm_mcp.runtimes.coverage import YES
 from swarm_mcp.store import Store
@@ -48,6 +48,11 @@ def test_its_own_tools_for_writing_and_for_commands_are_checked(name: str):
     config, groups = hook_config(name), wired(name, "pre_tool_use")
     tools = {*config.write_tools, runtime(name).shell_tool, *config.dialect.tools}
     assert [tool for tool in tools if not any(re.search(one.get("matcher", ""), tool) for one in groups)] == []
+
+
+def test_the_clients_that_merge_are_known_without_their_folders() -> None:
+    configs = {name: hook_config(name) for name in NAMES}
+    assert list(MERGING.items()) == [(name, one.env_prefix) for name, one in configs.items() if one.merges]
 
 
 @pytest.mark.parametrize("key", ["dir_path", "directory"])
