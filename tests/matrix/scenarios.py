@@ -281,7 +281,7 @@ def _git_sweep(played: Played) -> str:
 def _persons_lines(played: Played) -> str:
     """The same for a lone session and a person's uncommitted lines."""
     played.committed("shared.md")
-    if not _is_announced(played.client):  # its first check would make the store, in more than its time
+    if not _is_announced(played.client):  # a store, as `swarm-mcp install` leaves one: the ground has removed it
         played.client.ground.coordinator.json("cleanup")
     (played.client.ground.checkout / "shared.md").write_text(BEFORE.replace("beta", "PERSON"))
     played.client.run("work", *map(played.client.shell, ("git checkout .", "git reset --hard")))

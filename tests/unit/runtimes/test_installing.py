@@ -21,6 +21,7 @@ from support.altered import Limits
 from support.fixtures import SWARM, Ground
 from support.harness_fixtures import gone_within
 
+from swarm_hook_core.state import store_path
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, base, bundle, runtime
@@ -179,6 +180,15 @@ def test_each_client_is_started_as_seldom_as_can_be(ground: Ground, clients: Cli
     assert not marketplace_folder().exists()
     claude, codex = asked("uninstall")
     assert claude == ["marketplace remove"] and len(codex) == 2
+
+
+def test_there_is_a_store_before_the_first_check(ground: Ground, clients: Clients) -> None:
+    store = Path(store_path())
+    assert ground.swarm("install", "--dry-run").code == 0 and not store.exists()
+    assert ground.swarm("install").code == 0 and store.is_file()
+    store.write_text("no database")
+    assert ground.swarm("install").code == 0 and store.read_text() == "no database"
+    assert "not a database" in ground.swarm("doctor").out
 
 
 def test_each_client_s_own_files_tell_which_release_it_had(ground: Ground, clients: Clients) -> None:
