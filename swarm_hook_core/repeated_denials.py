@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LIMIT_BYTES = 128 * 1024
+LATE_SECONDS = 30  # by which the store may hear of a hook's denial
 MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
 
 
@@ -43,13 +44,14 @@ def counted(these: "list[Any]", instance_id: str, holder_id: str, key: str, sinc
     Denials that the store knows do not count.
     """
     theirs = [
-        one
-        for one in these
-        if (one["instance"], one["holder"]) == (instance_id, holder_id) and key in one["keys"]
-        and since <= one["at"] < until
-    ]  # fmt: skip
-    events = {one.get("call") for one in theirs if one.get("event")} - {None, ""}
-    return _calls([one for one in theirs if not one.get("event") and one.get("call") not in events])
+        one for one in these if (one["instance"], one["holder"]) == (instance_id, holder_id) and key in one["keys"]
+    ]
+    events = [one for one in theirs if one.get("event")]
+    # The store's event is written after the hook's own line, maybe in another second.
+    begun = min((one["at"] for one in events if since - LATE_SECONDS <= one["at"] <= since), default=since)
+    calls = {one.get("call") for one in events} - {None, ""}
+    lines = [one for one in theirs if begun <= one["at"] < until and not one.get("event")]
+    return _calls([one for one in lines if one.get("call") not in calls])
 
 
 def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: str) -> "tuple[int, int, float]":
@@ -87,7 +89,7 @@ def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name:
 
 def _calls(these: "list[Any]") -> int:
     """Return the number of calls behind these denials; each denial from a client without ids is a call."""
-    return len({str(one.get("call") or place) for place, one in enumerate(these)})
+    return len({str(one["call"]) if one.get("call") else place for place, one in enumerate(these)})
 
 
 def known(having: str = "") -> "list[Any]":

@@ -179,6 +179,15 @@ def test_repeated_requests_are_counted(ground: Ground, pair):
     assert "and 3 more within the minute" in ground.swarm("log", "f").out
 
 
+def test_an_event_of_the_next_second_counts_no_call_twice_and_misses_none() -> None:
+    for call, is_event in (("1", True), ("1", False), ("2", False), ("2", False), ("", False)):
+        repeated_denials.note("i", "h", "k", call=call, event=is_event)
+    known = repeated_denials.known()
+    for late in (0, 1, 5):
+        at = known[0]["at"] + late
+        assert repeated_denials.counted(known, "i", "h", "k", at, at + 61) == 2, f"call 2 and one without an id, {late}"
+
+
 def test_the_count_is_bounded_and_survives_rubbish(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits):
     limits(repeated_denials, LIMIT_BYTES=2000)
     for _ in range(60):
