@@ -10,10 +10,10 @@ from support.acp_editor import AcpEditor
 
 from .checks import assert_text, assert_untouched
 from .client import Call
-from .ground import Ground, Lacking, wait_for
+from .ground import Ground, wait_for
 from .marketplace import Marketplace
 from .models import play
-from .more import OtherClient, ground_for, other_client
+from .more import OtherClient, prepared
 
 # The arguments that make an agent of the client. Each asks for permission before it writes, or has the editor write.
 AGENTS = {
@@ -29,17 +29,11 @@ CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"acp-{name}"), id=nam
 
 @pytest.fixture(params=CASES)
 def agent(request: pytest.FixtureRequest) -> Iterator[OtherClient]:
-    try:
-        ground = ground_for(request.param)
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    client = other_client(request.param, ground)
-    client.prepare()
-    if request.param in ("opencode", "kilo"):
-        file = ground.home / client.settings[0]
-        file.write_text(json.dumps({**json.loads(file.read_text()), "permission": {"edit": "ask", "bash": "ask"}}))
-    yield client
-    ground.close()
+    with prepared(request.param) as client:
+        if request.param in ("opencode", "kilo"):
+            file = client.ground.home / client.settings[0]
+            file.write_text(json.dumps({**json.loads(file.read_text()), "permission": {"edit": "ask", "bash": "ask"}}))
+        yield client
 
 
 def editor(ground: Ground, agent: OtherClient) -> AcpEditor:
@@ -87,23 +81,15 @@ def test_a_lock_of_its_own_session_lets_it_write(agent: OtherClient) -> None:
 
 def test_gemini_with_our_plugin_is_checked_as_one_session() -> None:
     """It runs the plugin's hooks at a session's start, and none before its calls."""
-    try:
-        ground = ground_for("gemini")
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    try:
-        agent = other_client("gemini", ground)
-        agent.prepare()
-        Marketplace(ground, "install").install("gemini")
-        ground.coordinator.peer_lock("notes.md")
-        with_agent = editor(ground, agent)
+    with prepared("gemini") as agent:
+        Marketplace(agent.ground, "install").install("gemini")
+        agent.ground.coordinator.peer_lock("notes.md")
+        with_agent = editor(agent.ground, agent)
         turn(with_agent, agent, "edit", *agent.change("notes.md", "line one", "line two"))
         assert_untouched(agent, "notes.md")
-        (own,) = ground.coordinator.sessions()
+        (own,) = agent.ground.coordinator.sessions()
         assert "origin:gemini" in own["label"]
         with_agent.close()
-    finally:
-        ground.close()
 
 
 def test_the_write_lands_where_the_store_is_broken(agent: OtherClient) -> None:

@@ -12,8 +12,7 @@ import pytest
 from swarm_mcp.agents.harness.permissions import PermissionRequest
 from swarm_mcp.agents.harness.query import YOLO
 
-from .ground import Lacking
-from .more import OtherClient, ground_for, other_client
+from .more import OtherClient, prepared
 from .supervised_runs import Supervised, as_own_environment, assert_abort_leaves_nothing, denials_shown, porcelain
 from .test_acp import AGENTS
 
@@ -24,15 +23,9 @@ NAMES = ("gemini", "qwen")
     scope="module", params=[pytest.param(n, marks=pytest.mark.xdist_group(f"harness-acp-{n}"), id=n) for n in NAMES]
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[OtherClient]:
-    try:
-        ground = ground_for(request.param)
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    client = other_client(request.param, ground)
-    client.prepare()
-    client.harness = "acp"  # type: ignore[misc]  # of this one alone
-    yield client
-    ground.close()
+    with prepared(request.param) as client:
+        client.harness = "acp"  # type: ignore[misc]  # of this one alone
+        yield client
 
 
 @pytest.fixture

@@ -14,10 +14,9 @@ from support.requirement import requirement
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer
 
-from .ground import Lacking
 from .marketplace import Marketplace
 from .models import Gate, Step
-from .more import OtherClient, ground_for, other_client
+from .more import OtherClient, prepared
 from .more.gemini import MODEL
 from .supervised_runs import (
     LIMIT,
@@ -36,14 +35,8 @@ MODELS = {"gemini": MODEL, "opencode": "loopback/scripted"}
     scope="module", params=[pytest.param(n, marks=pytest.mark.xdist_group(f"harness-{n}"), id=n) for n in MODELS]
 )
 def shared(request: pytest.FixtureRequest) -> Iterator[OtherClient]:
-    try:
-        ground = ground_for(request.param)
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    client = other_client(request.param, ground)
-    client.prepare()
-    yield client
-    ground.close()
+    with prepared(request.param) as client:
+        yield client
 
 
 @pytest.fixture

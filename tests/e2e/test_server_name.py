@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from .clients import SERVER_START, Codex
-from .ground import Ground, Lacking, client_folder, sweep
+from .ground import Ground, client_folder, sweep
 from .marketplace import Marketplace
-from .more import NAMES, OtherClient, ground_for, other_client
+from .more import NAMES, OtherClient, prepared
 
 THEIRS = [str(Path(__file__).with_name("files_server.py"))]
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
@@ -22,16 +22,10 @@ CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=na
 def other(request: pytest.FixtureRequest) -> Iterator[OtherClient]:
     """A client whose user had a server called `swarm` before swarm was installed."""
     sweep()
-    try:
-        ground = ground_for(request.param)
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    client = other_client(request.param, ground)
-    client.prepare()
-    client.add_server("swarm", sys.executable, THEIRS)
-    Marketplace(ground, "install").install(client.name)
-    yield client
-    ground.close()
+    with prepared(request.param) as client:
+        client.add_server("swarm", sys.executable, THEIRS)
+        Marketplace(client.ground, "install").install(client.name)
+        yield client
 
 
 def test_both_servers_are_there(other: OtherClient) -> None:

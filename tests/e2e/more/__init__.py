@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
@@ -77,6 +79,23 @@ def other_client(name: str, ground: Ground) -> OtherClient:
     """The client called `name`, on a ground that `ground_for` has made."""
     found: OtherClient = getattr(import_module(f"{__name__}.{name}"), type(runtimes.runtime(name)).__name__)(ground)
     return found
+
+
+@contextmanager
+def prepared(name: str) -> Iterator[OtherClient]:
+    """The client called `name`, ready on a ground of its own. Skips the test where it is not on this machine."""
+    import pytest  # the demo and the benchmarks have none
+
+    try:
+        ground = ground_for(name)
+    except Lacking as lacking:
+        pytest.skip(str(lacking))
+    try:
+        client = other_client(name, ground)
+        client.prepare()
+        yield client
+    finally:
+        ground.close()
 
 
 def ground_for(*names: str) -> Ground:
