@@ -23,7 +23,7 @@ from .clients import ClaudeCode
 from .ground import Ground, Lacking, sweep, wait_for
 from .marketplace import Marketplace
 from .models import play
-from .more import NAMES, OtherClient, ground_for, other_client
+from .more import NAMES, OtherClient, ground_for, other_client, prepared
 from .played_peer import PlayedPeer
 from .test_fail_open import Broken, no_command_line, store_held_by_another, store_is_garbage
 
@@ -357,23 +357,15 @@ def _lock_and_write(client: Client) -> list[Call]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_uninstalling_gives_back_what_was_there(name: str) -> None:
-    try:
-        ground = ground_for(name)
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    try:
-        client = other_client(name, ground)
-        client.prepare()
-        before = _settings(client)
+    with prepared(name) as client:
+        coordinator, before = client.ground.coordinator, _settings(client)
         for _again in range(2):
-            ground.coordinator.text("install", "--client", name)
-        checks = {check["name"]: check for check in ground.coordinator.json("doctor", allowed=(0, 1))["checks"]}
-        ground.coordinator.text("uninstall", "--client", name)
+            coordinator.text("install", "--client", name)
+        checks = {check["name"]: check for check in coordinator.json("doctor", allowed=(0, 1))["checks"]}
+        coordinator.text("uninstall", "--client", name)
         assert checks[f"{name} enforcement"]["status"] == "ok", checks[f"{name} enforcement"]
         assert checks[f"{name} coverage"]["status"] == "info"
         assert _settings(client) == before
-    finally:
-        ground.close()
 
 
 def _settings(client: OtherClient) -> dict[str, bytes | None]:

@@ -8,26 +8,17 @@ import pytest
 
 from .checks import assert_denied, assert_text, assert_untouched
 from .client import Call
-from .ground import Lacking
 from .marketplace import Marketplace
-from .more import OtherClient, ground_for, other_client
+from .more import OtherClient, prepared
 
 pytestmark = pytest.mark.xdist_group("more-hermes")
 
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[OtherClient]:
-    try:
-        ground = ground_for("hermes")
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    try:
-        client = other_client("hermes", ground)
-        client.prepare()
-        Marketplace(ground, "install").install(client.name)
+    with prepared("hermes") as client:
+        Marketplace(client.ground, "install").install(client.name)
         yield client
-    finally:
-        ground.close()
 
 
 @pytest.fixture

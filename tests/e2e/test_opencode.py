@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from .checks import assert_denied, assert_text
-from .ground import Lacking, wait_for
+from .ground import wait_for
 from .marketplace import Marketplace
 from .models import play
-from .more import ground_for, other_client
+from .more import prepared
 from .more.opencode import OpenCode
 from .test_merged_writes import BEFORE, BOTH, FILE, KINDS, MINE, commit, permitted, play_a_merge, write_stale
 from .test_own_commit import play_two_commits
@@ -27,16 +27,10 @@ CHANGE = ("notes.md", "line one", "line two")
 
 @pytest.fixture(scope="module")
 def installed() -> Iterator[OpenCode]:
-    try:
-        ground = ground_for("opencode")
-    except Lacking as lacking:
-        pytest.skip(str(lacking))
-    opencode = other_client("opencode", ground)
-    assert isinstance(opencode, OpenCode)
-    opencode.prepare()
-    Marketplace(ground, "install").install("opencode")
-    yield opencode
-    ground.close()
+    with prepared("opencode") as opencode:
+        assert isinstance(opencode, OpenCode)
+        Marketplace(opencode.ground, "install").install("opencode")
+        yield opencode
 
 
 @pytest.fixture
