@@ -177,6 +177,7 @@ def grounds(which: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelGroun
         tried = ground.run(ground.plan(ground.file("probe"), strict=True), "true")
         if tried.returncode:
             pytest.skip(f"the kernel holds nothing for {which} here: {tried.stderr}")
+        until(lambda: not ground.processes(), "the end of who keeps the probe's mounts")  # a test counts its own
         yield ground
     finally:
         if ground is not None:
