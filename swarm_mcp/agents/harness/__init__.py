@@ -13,6 +13,7 @@ From Python, a run is::
 ``query``, ``query_types``       the request of a run; the same from JSON, a command line, or a Python caller
 ``adapter``, ``registry``        the interface of an adapter; adapters by name: one folder each, except for any command
                                  (``process_adapter``) and the embedded loop (``swarm_mcp.agents.loop.adapter``)
+``bridge``                       a program between a run and an agent that is driven by JSON-RPC
 ``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
 ``session``                      a conversation: a run for each prompt

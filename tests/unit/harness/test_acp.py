@@ -13,7 +13,8 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.acp import bridge
+from swarm_mcp.agents.harness.acp.bridge import PERMISSION
+from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.permissions import PermissionServer
 from swarm_mcp.agents.harness.query import YOLO, McpServer
@@ -63,7 +64,7 @@ def chunk(text: str, kind: str = "message") -> dict[str, Any]:
 
 def question(number: int, options: list[dict[str, str]] = OPTIONS, **call: Any) -> dict[str, Any]:
     params = {"sessionId": "s-1", "options": options, "toolCall": {"toolCallId": f"t{number}", **call}}
-    return {"id": number, "method": bridge.PERMISSION, "params": params}
+    return {"id": number, "method": PERMISSION, "params": params}
 
 
 class Turn:
@@ -77,10 +78,10 @@ class Turn:
         env = {"PATH": "/usr/bin:/bin", "http_proxy": "http://127.0.0.1:9", "VALUE_1": SECRET}
         if server:
             settings["permissions"] = server.server.url
-            env[bridge.TOKEN] = server.server.headers["Authorization"]
+            env[TOKEN] = server.server.headers["Authorization"]
         path = folder.parent / "acp.json"
         path.write_text(json.dumps(settings))
-        done = subprocess.run([sys.executable, "-I", "-S", bridge.__file__, str(path)], input="say", env=env, text=True,
+        done = subprocess.run(argv_of("acp", str(path)), input="say", env=env, text=True,
                               capture_output=True)  # fmt: skip
         state: dict[str, Any] = {}
         self.code = done.returncode

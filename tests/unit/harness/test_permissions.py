@@ -13,7 +13,8 @@ import pytest
 from support.harness_fixtures import Scripted
 
 from swarm_mcp.agents.harness.adapter import Capabilities, Launch
-from swarm_mcp.agents.harness.codex import bridge, stream
+from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
+from swarm_mcp.agents.harness.codex import stream
 from swarm_mcp.agents.harness.events import permission_asked
 from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, PermissionServer, decided
 from swarm_mcp.doctor.faults import recorded_faults
@@ -202,10 +203,10 @@ def bridged(tmp_path: Path, server: PermissionServer | None = None, **more: obje
     env = {"PATH": "/usr/bin:/bin", "http_proxy": "http://127.0.0.1:9"}
     if server:
         settings["permissions"] = server.server.url
-        env[bridge.TOKEN] = server.server.headers["Authorization"]
+        env[TOKEN] = server.server.headers["Authorization"]
     path = tmp_path / "bridge.json"
     path.write_text(json.dumps(settings))
-    done = subprocess.run([sys.executable, "-I", "-S", bridge.__file__, str(path)], input="say ", env=env, text=True,
+    done = subprocess.run(argv_of("codex", str(path)), input="say ", env=env, text=True,
                           capture_output=True)  # fmt: skip
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 

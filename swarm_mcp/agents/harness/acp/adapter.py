@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from swarm_hook_core.state import write_private
-from swarm_mcp.agents.harness import events, outcome
-from swarm_mcp.agents.harness.acp import bridge
+from swarm_mcp.agents.harness import bridge, events, outcome
+from swarm_mcp.agents.harness.acp.bridge import args_of, name_of
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.agents.harness.denials import BEGINS, reason_in
 from swarm_mcp.agents.harness.events import Event
@@ -66,7 +65,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
             settings["permissions"], secrets[bridge.TOKEN] = server.url, server.headers["Authorization"]
         path = folder / "acp.json"
         write_private(str(path), json.dumps(settings))
-        argv = (sys.executable, "-I", "-S", bridge.__file__, str(path))
+        argv = bridge.argv_of("acp", str(path))
         return Launch(argv, {**hidden.env, **secrets}, query.prompt)
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
@@ -76,7 +75,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
             return [events.session_init(str(told.get("id")))]
         if kind == "update":
             return _updated(parse_object(told.get("update")), state)
-        if kind == "refused":
+        if kind == bridge.REFUSED:
             asked = [str(told.get(name)) for name in ("tool_use_id", "tool_name", "reason")]
             return [events.permission_asked(asked[0], asked[1], told.get("input"), asked[2], REFUSED)]
         if kind == "end":
@@ -123,12 +122,12 @@ def _called(call: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     call_id, status = str(call.get("toolCallId")), call.get("status")
     begun, ended, found = state.setdefault("begun", set()), state.setdefault("ended", set()), []
     is_over = status in ("completed", "failed")
-    name = bridge.name_of(call)
+    name = name_of(call)
     if call_id in ended:
         return []  # some agents tell the end twice
     if call_id not in begun and (is_over or status == "in_progress" or call.get("rawInput")):
         begun.add(call_id)
-        found.append(events.tool_start(call_id, name, bridge.args_of(call)))
+        found.append(events.tool_start(call_id, name, args_of(call)))
     if is_over:
         ended.add(call_id)
         raw = call.get("rawOutput")

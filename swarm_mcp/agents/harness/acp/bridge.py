@@ -1,84 +1,55 @@
-"""A program between a run and an agent that speaks the Agent Client Protocol: one turn of one session.
+"""The bridge to an agent that speaks the Agent Client Protocol.
 
-It takes the prompt on standard input and the path of a JSON file as its argument: `argv` of the agent, `cwd`, `session`
-to continue (or empty), `servers` (the protocol's ``mcpServers``, with names of variables for their values), `modes`
-(ids of session modes; the first one that the agent has is set), `allows_all`, `permissions` (address of
-``permissions.PermissionServer``, or empty). It prints a line of JSON for the session, for each update of it, and for
-the end of the turn. Standard library only: the file is run by itself.
+Its settings, beside those of ``harness.bridge``: `cwd`, `session` to continue (or empty), `servers` (the protocol's
+``mcpServers``, with names of variables for their values), `modes` (ids of session modes; the first one that the agent
+has is set), `allows_all`. It prints a line for the session, for each update of it, and for the end of the turn.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import subprocess
-import sys
 import threading
-import urllib.request
 from typing import Any
 
-TOKEN = "SWARM_RUN_PERMISSIONS_SECRET"  # the Authorization header for `permissions`
+from swarm_mcp.agents.harness.bridge import Bridge, Message, print_line
+
 NEW, LOAD, RESUME, MODE, PROMPT = (f"session/{name}" for name in ("new", "load", "resume", "set_mode", "prompt"))
 PERMISSION, UPDATE = "session/request_permission", "session/update"
 READING, EDITING = ("read", "search", "think"), ("edit", "delete", "move")
 _OF_A_SERVER = re.compile(r"(\S+) \((\S+) MCP Server\)(?:: .*)?", re.S)  # a title: Gemini, Qwen Code
 
-Message = dict[str, Any]
 
+class TurnBridge(Bridge):
+    """One turn of one session."""
 
-class Bridge:
-    """One turn of one session. `header` is the Authorization header for questions."""
+    initialize = {"protocolVersion": 1, "clientCapabilities": {}}
+    version = {"jsonrpc": "2.0"}
 
     def __init__(self, settings: Message, prompt: str, header: str):
-        self._settings, self._prompt, self._header = settings, prompt, header
+        super().__init__(settings, prompt, header)
         self._servers = [_with_values(server) for server in settings["servers"]]
         self._session: str = settings["session"]
         self._is_begun = False  # an agent that loads a session tells all of it again before
         self._calls: dict[str, Message] = {}  # id of a tool call -> all that was told of it
-        self._exit_code: int | None = None
-        self._writing = threading.Lock()
-        self._agent = subprocess.Popen(
-            settings["argv"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8", errors="replace"
-        )
 
-    def converse(self) -> int:
-        """Carry the turn out, and return the exit code."""
-        self._ask("initialize", {"protocolVersion": 1, "clientCapabilities": {}})
-        assert self._agent.stdout and self._agent.stdin
-        for line in self._agent.stdout:
-            try:
-                message = json.loads(line)
-            except (ValueError, RecursionError):  # some agents print lines of their own
-                continue
-            if isinstance(message, dict):
-                self._take(message)
-            if self._exit_code is not None:
-                break
-        try:
-            self._agent.stdin.close()
-        except OSError:  # it has ended
-            pass
-        code = self._agent.wait()  # `swarm-mcp acp` in front of it ends it
-        if self._exit_code is None:
-            return code or 1
-        return self._exit_code
-
-    def _take(self, message: Message) -> None:
+    def take(self, message: Message) -> None:
         method, params = message.get("method"), message.get("params") or {}
         if method == PERMISSION and "id" in message:
             call = self._told(params.get("toolCall") or {})
-            _print({"type": "update", "update": {**call, "sessionUpdate": "tool_call_update", "status": "in_progress"}})
+            print_line(
+                {"type": "update", "update": {**call, "sessionUpdate": "tool_call_update", "status": "in_progress"}}
+            )
             # A person may think for long, and the updates go on.
             threading.Thread(target=self._decide, args=(message["id"], call, params), daemon=True).start()
         elif method and "id" in message:
-            self._send({"id": message["id"], "error": {"code": -32601, "message": f"{method} is not offered"}})
+            self.refuse_method(message["id"], f"{method} is not offered")
         elif method == UPDATE:
             if self._is_begun and params.get("sessionId") == self._session:
                 update = params.get("update") or {}
                 if update.get("toolCallId"):
                     update = {**self._told(update), "sessionUpdate": update.get("sessionUpdate")}
-                _print({"type": "update", "update": update})
+                print_line({"type": "update", "update": update})
         elif method is None and "error" in message:
             self._fail(message["error"], message.get("id") in (LOAD, RESUME))
         elif method is None:
@@ -89,31 +60,31 @@ class Bridge:
             self._open(result.get("agentCapabilities") or {})
         elif request in (NEW, LOAD, RESUME):
             self._session = str(result.get("sessionId") or self._session)
-            _print({"type": "session", "id": self._session})
+            print_line({"type": "session", "id": self._session})
             listed = [mode.get("id") for mode in (result.get("modes") or {}).get("availableModes") or ()]
-            mode = next((mode for mode in self._settings["modes"] if mode in listed), "")
+            mode = next((mode for mode in self.settings["modes"] if mode in listed), "")
             if mode:  # also the current one: Gemini still tells the old turns after its answer, and before this one
-                self._ask(MODE, {"sessionId": self._session, "modeId": mode})
+                self.ask(MODE, {"sessionId": self._session, "modeId": mode})
             else:
                 self._answered(MODE, {})
         elif request == MODE:
             self._is_begun = True
-            self._ask(PROMPT, {"sessionId": self._session, "prompt": [{"type": "text", "text": self._prompt}]})
+            self.ask(PROMPT, {"sessionId": self._session, "prompt": [{"type": "text", "text": self.prompt}]})
         elif request == PROMPT:
-            _print({"type": "end", "reason": result.get("stopReason")})
-            self._exit_code = 0
+            print_line({"type": "end", "reason": result.get("stopReason")})
+            self.exit_code = 0
 
     def _open(self, can: Message) -> None:
         """Open the session, by the agent's abilities."""
-        opening = {"cwd": self._settings["cwd"], "mcpServers": self._servers}
+        opening = {"cwd": self.settings["cwd"], "mcpServers": self._servers}
         if any("url" in server for server in self._servers) and not (can.get("mcpCapabilities") or {}).get("http"):
             self._fail("the agent takes no MCP servers at addresses")
         elif not self._session:
-            self._ask(NEW, opening)
+            self.ask(NEW, opening)
         elif "resume" in (can.get("sessionCapabilities") or {}):
-            self._ask(RESUME, {**opening, "sessionId": self._session})
+            self.ask(RESUME, {**opening, "sessionId": self._session})
         elif can.get("loadSession"):
-            self._ask(LOAD, {**opening, "sessionId": self._session})
+            self.ask(LOAD, {**opening, "sessionId": self._session})
         else:
             self._fail("the agent cannot continue a session", is_lost=True)
 
@@ -127,8 +98,8 @@ class Bridge:
     def _fail(self, error: Any, is_lost: bool = False) -> None:
         if isinstance(error, dict):
             error = ": ".join(str(error[part]) for part in ("message", "data") if error.get(part))
-        _print({"type": "end", "error": str(error), "is_lost": is_lost})
-        self._exit_code = 1
+        print_line({"type": "end", "error": str(error), "is_lost": is_lost})
+        self.exit_code = 1
 
     # ---------------------------------------------------------------- questions
 
@@ -137,13 +108,13 @@ class Bridge:
             is_free = self._is_free(call)
         except ValueError:  # no path
             is_free = False
-        is_allowed = is_free or self._allowed(call)
+        is_allowed = is_free or self.is_allowed(self._question(call))
         options = {one.get("kind"): one.get("optionId") for one in params.get("options") or ()}
         option = options.get(("reject_once", "allow_once")[is_allowed])
         outcome = {"outcome": "selected", "optionId": option}
         if not option:
             outcome = {"outcome": "cancelled"}
-        self._send({"id": request, "result": {"outcome": outcome}})
+        self.send({"id": request, "result": {"outcome": outcome}})
 
     def _is_free(self, call: Message) -> bool:
         """Return True for a call that the mode of the run allows: reading, edits in its folder, tools of its servers.
@@ -151,46 +122,16 @@ class Bridge:
         Hidden files and folders are asked about: settings and hooks there would run commands.
         """
         of_servers = tuple(f"mcp__{server['name']}__" for server in self._servers)
-        if self._settings["allows_all"] or call.get("kind") in READING or name_of(call).startswith(of_servers):
+        if self.settings["allows_all"] or call.get("kind") in READING or name_of(call).startswith(of_servers):
             return True
-        base = os.path.realpath(self._settings["cwd"])
+        base = os.path.realpath(self.settings["cwd"])
         paths = [os.path.realpath(os.path.join(base, path)) for path in _paths(call)]
         parts = [part for path in paths for part in os.path.relpath(path, base).split(os.sep)]
         return call.get("kind") in EDITING and bool(parts) and not any(part.startswith(".") for part in parts)
 
-    def _allowed(self, call: Message) -> bool:
-        """Return the answer of the program that started the run; False without one."""
+    def _question(self, call: Message) -> Message:
         asked = {"tool_name": name_of(call), "input": args_of(call), "reason": str(call.get("title") or "")}
-        asked["tool_use_id"] = str(call.get("toolCallId"))
-        if not self._settings["permissions"]:
-            _print({"type": "refused", **asked})
-            return False
-        params = {"name": "ask", "arguments": asked}
-        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Authorization": self._header}
-        question = urllib.request.Request(self._settings["permissions"], json.dumps(body).encode(), headers)
-        try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(question) as answer:
-                told = json.load(answer)["result"]["content"][0]["text"]
-            return bool(json.loads(told).get("behavior") == "allow")
-        except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
-            _print({"type": "refused", **asked})
-            print(f"the permission could not be asked for: {error}", file=sys.stderr)
-            return False
-
-    # -------------------------------------------------------------------- lines
-
-    def _ask(self, method: str, params: Message) -> None:
-        self._send({"id": method, "method": method, "params": params})
-
-    def _send(self, message: Message) -> None:
-        assert self._agent.stdin
-        try:
-            with self._writing:
-                self._agent.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-                self._agent.stdin.flush()
-        except (OSError, ValueError):  # it has ended, and the end of its output tells so
-            pass
+        return {**asked, "tool_use_id": str(call.get("toolCallId"))}
 
 
 def name_of(call: Message) -> str:
@@ -227,19 +168,3 @@ def _with_values(server: Message) -> Message:
     listed = "headers" if "url" in server else "env"
     values = [{"name": one["name"], "value": os.environ.pop(one["value"], "")} for one in server[listed]]
     return {**server, listed: values}
-
-
-def _print(line: Message) -> None:
-    print(json.dumps(line), flush=True)
-
-
-def main(path: str) -> int:
-    """Run the program."""
-    with open(path, encoding="utf-8") as file:
-        settings = json.load(file)
-    header = os.environ.pop(TOKEN, "")
-    return Bridge(settings, sys.stdin.read(), header).converse()
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 from swarm_hook_core.state import write_private
 from swarm_mcp import runtimes
-from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness import bridge, events
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
     INFO,
@@ -27,7 +26,7 @@ from swarm_mcp.agents.harness.adapter import (
     Launch,
 )
 from swarm_mcp.agents.harness.checks import command_of
-from swarm_mcp.agents.harness.codex import bridge, overrides, rollout, stream
+from swarm_mcp.agents.harness.codex import overrides, rollout, stream
 from swarm_mcp.agents.harness.codex import skills as codex_skills
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.events import Event
@@ -311,7 +310,7 @@ def _bridge(
         found["permissions"], secrets = asked.url, {bridge.TOKEN: asked.headers["Authorization"]}
     path = folder / "bridge.json"
     write_private(str(path), json.dumps(found))
-    return (sys.executable, "-I", "-S", bridge.__file__, str(path)), secrets
+    return bridge.argv_of("codex", str(path)), secrets
 
 
 def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:

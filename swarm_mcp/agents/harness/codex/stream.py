@@ -12,7 +12,7 @@ import json
 import re
 import time
 
-from swarm_mcp.agents.harness import events, outcome
+from swarm_mcp.agents.harness import bridge, events, outcome
 from swarm_mcp.agents.harness.denials import reason_in
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
@@ -159,7 +159,7 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
         return _failed(native.get("error"), state)
     if kind == "error":
         return _complaint(_text(native.get("message")), state)
-    if kind == "permission.refused":
+    if kind == bridge.REFUSED:
         words = [_text(native.get(name)) for name in ("tool_use_id", "tool_name", "reason")]
         return [events.permission_asked(words[0], words[1], native.get("input"), words[2], REFUSED)]
     item = native.get("item")
