@@ -168,7 +168,7 @@ format: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true
 	@"$(CHECK_BIN)/ruff" format --quiet .
 
-# Writes docs/dev/measurements.md; BENCH="--part shell" measures one of its sections anew. Clients that `make e2e` has fetched
+# Writes docs/dev/measurements.md; BENCH="--part states" measures one of its sections anew. Clients that `make e2e` has fetched
 # are measured as well. BEFORE=COMMIT measures its installation in the same turns, NATIVE=ENVIRONMENT one with a platform's
 # wheel: make bench BEFORE=v0.1.0 BENCH="--part states"
 OTHERS := $(if $(BEFORE),--of before="$(SWARM_DEV)/at-$(BEFORE)" --of now) $(if $(NATIVE),$(if $(BEFORE),,--of now) --of native="$(NATIVE)")

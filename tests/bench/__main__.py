@@ -14,9 +14,6 @@ of the two minima, with the least noise: if it is much below ``ratio``, the mach
 ``of cpu`` is the ratio of the medians of processor time, hook and shell and children together. ``memory`` is the
 largest resident size of one process of the hook, in MB, and its ratio to the bare interpreter's.
 
-Shell calls are compared with the plain check of the same store, in the same run: equal without a lock of another
-session, at most 2.5 times that with one.
-
 Limits: PreToolUse at most 2.2 times the bare interpreter (1.9 in ``one name``), its memory 1.6 times, and flat within
 15 % over all store sizes; the other hooks (start, turn, end, subagents, the end of a call) at most 3 times. ``--check``
 exits 1 for a missed limit; a wrong answer of a check always exits 1. Stores marked ``foreign`` were filled as another
@@ -25,7 +22,7 @@ Those marked ``three kinds`` hold files, folders and 200 patterns in the file's 
 sizes count locks of living sessions in the scope of the measured one.
 
 The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``person_commands``, ``coordinator``, ``harness``,
-``many_workers``, ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``versions``, ``glances``, ``kernel``,
+``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``,
 ``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
 
@@ -44,12 +41,11 @@ from . import page
 from .answers import Answers
 from .browser import Browser
 from .burst import Burst
-from .checks import Bench, measure_hooks, measure_shell
+from .checks import Bench, measure_hooks
 from .clients import Clients
 from .conflicts import Conflicts
 from .coordinator import Coordinator
 from .full_screen import FullScreens
-from .glances import Glances
 from .harness import Harness
 from .installations import Installation, installations
 from .kernel import Kernel
@@ -57,13 +53,11 @@ from .large_calls import LargeCalls
 from .listings import Listings
 from .locks import Locks
 from .lost_updates import LEVELS, NO_PLUGIN, LostUpdates
-from .many_workers import ManyWorkers
 from .person_commands import PersonCommands
 from .plugin import WrongAnswer
 from .states import States
 from .team_server import TeamServers
 from .traces import Traces
-from .versions import Versions
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 
@@ -123,10 +117,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "hooks": lambda: measure_hooks(bench, options),
         "states": lambda: _missed(States(installed(), root), max(5, options.runs // 4)),
         "commands": lambda: _missed(PersonCommands(installed(), root), max(5, options.runs // 4)),
-        "shell": lambda: measure_shell(bench, options),
         "traces": lambda: _missed(Traces(*of_plugin)),
-        "versions": lambda: _missed(Versions(root, checkout, env)),
-        "glances": lambda: _missed(Glances(bench.plugin, root, env)),
         "large": lambda: _missed(LargeCalls(bench.plugin, root, env)),
         "kernel": lambda: _missed(Kernel(*of_plugin)),
         "coordinator": lambda: _missed(Coordinator(*of_plugin), options.runs),
@@ -137,7 +128,6 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "page": lambda: _missed(Browser(*of_plugin)),
         "top": lambda: _missed(FullScreens(*of_plugin)),
         "harness": lambda: _missed(Harness(*of_plugin), options.runs),
-        "many": lambda: _missed(ManyWorkers(*of_plugin), max(2, options.runs // 20)),
         "team": lambda: _missed(TeamServers(root)),
         "clients": lambda: _missed(Clients(installed()), options.runs),
         "auto": lambda: _missed(LostUpdates(crowds, options.levels.split(","))),

@@ -1,4 +1,4 @@
-"""Checks of hooks, of shell calls, and a session's life: commands of an installed plugin against a bare interpreter."""
+"""Checks of hooks, and a session's life: commands of an installed plugin against a bare interpreter."""
 
 from __future__ import annotations
 
@@ -29,17 +29,6 @@ FOREIGN_SIZE = 100_000
 THREE_KINDS = "three kinds"
 MEMORY_RUNS = 3
 LIFECYCLE_SECONDS = 30.0
-# Shell calls of everyday work, and True if they write src/locked.py.
-SHELL_CALLS = (
-    ("ls -la src && cat src/free.py | head -20", False),
-    ("cd src && sed -i 's/a line/two lines/' free.py && grep -n lines free.py", False),
-    ("cat > src/free.py <<'EOF'\n" + "a line of a file of ordinary length\n" * 60 + "EOF", False),
-    ("for f in src/*.py; do sed -i 's/a line/two lines/' \"$f\"; done", True),
-    ("echo 'a line' | tee -a src/locked.py", True),
-    ("python3 -c \"open('src/locked.py', 'a').write('a line')\"", True),
-)
-SHELL_ALONE = 1.1  # times a plain check, without a lock of another session: the noise of a median
-SHELL_BESIDE_LOCKS = 2.5
 LIFE = (
     ("SessionStart", "startup"),
     ("SessionStart", "resume"),
@@ -147,35 +136,6 @@ class Bench:
                 self._weigh(case)
         return [case.series for case in cases]
 
-    def shell(self, size: int) -> list[tuple[Series, list[Case]]]:
-        """For each runtime its plain check of a free file, and shell calls to be compared with it, on one store."""
-        groups = []
-        locked = size > 0
-        for runtime in RUNTIMES:
-            checks = self._checks_on(store_of(size), size, "", False, locked)
-            (plain,) = [case for case in checks if runtime in case.series.name]
-            plain = plain._replace(series=Series(f"plain check {runtime:<11} {size:>9,}"))
-            cases = [plain]
-            for command, denied in SHELL_CALLS:
-                if denied and not locked:
-                    continue
-                label = (
-                    f"shell {'deny' if denied else 'allow':<5} {runtime:<11} {size:>9,} {command.splitlines()[0][:40]}"
-                )
-                called = {"tool_name": "Bash", "tool_input": {"command": command}}
-                sent = payload("PreToolUse", f"writer-{runtime}", str(self.checkout), **called)
-                check = self._shell_decision(str(self.checkout / "src/locked.py"), denied)
-                cases.append(Case(Series(label), plain.argv, sent, plain.env, check))
-            groups.append((plain.series, cases))
-        return groups
-
-    def _shell_decision(self, file: str, denied: bool) -> Callable[[bytes], None]:
-        def check(output: bytes) -> None:
-            if bool(output) != denied or (denied and f"for {file}".encode() not in output):
-                raise WrongAnswer(f"a shell call was answered with {output!r}")
-
-        return check
-
     def lifecycle(self, store: str, runs: int, locks: int) -> list[Series]:
         """First and repeated SessionStart, both turn boundaries and SessionEnd: `runs` sessions, one after another.
 
@@ -206,16 +166,6 @@ class Bench:
             fields = {"tool_name": "Bash", "tool_use_id": "call-1"}
         sent = payload(event, "SESSION", str(self.checkout), source=source, **fields)
         return Case(series, self.plugin.command(runtime, event), sent, self.env(store), check)
-
-    def commands(self, store: str, runs: int, locks: int) -> list[Series]:
-        """Return a person's commands: for information, without limits."""
-        stores.join(str(self.root / store), str(self.checkout), "claude-code", "someone")
-        env = {**self.env(store), "CLAUDE_CODE_SESSION_ID": "someone"}
-        cases = []
-        for words in (["lock", "src/free.py", "--json"], ["unlock", "src/free.py", "--json"], ["locks", "--json"]):
-            series = Series(f"swarm-mcp {' '.join(words)} {locks:,}")
-            cases.append(Case(series, [*self.plugin.coordinator, *words], b"", env, lambda output: None))
-        return self.measure(cases, runs)
 
     # ---------------------------------------------------------------- innards
 
@@ -266,22 +216,4 @@ def measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
         print("Session start, turn, end against a bare interpreter")
         print(figures.table(life), end="\n\n", flush=True)
         series += life
-    print(figures.table(bench.commands(store_of(bench.sizes[0]), few, bench.sizes[0])), end="\n\n")
     return figures.misses(series) + wrong
-
-
-def measure_shell(bench: Bench, options: argparse.Namespace) -> list[str]:
-    """Measure and print checks of shell calls. Returns the missed limits."""
-    missed = []
-    for size in bench.sizes:
-        groups = bench.shell(size)
-        print(figures.table(bench.measure([case for _, cases in groups for case in cases], options.runs)), flush=True)
-        limit = SHELL_BESIDE_LOCKS if size else SHELL_ALONE
-        for plain, cases in groups:
-            for case in cases[1:]:
-                ratio = figures.median(case.series.samples) / figures.median(plain.samples)
-                print(f"{case.series.name}: {ratio:.2f} times the plain check")
-                if ratio > limit:
-                    missed.append(f"{case.series.name}: {ratio:.2f} times the plain check, limit {limit}")
-        print()
-    return missed

@@ -16,7 +16,7 @@ from corpora import blocks, report, truth
 MACHINE = "Linux x86_64, 2 cores, Python 3.11.7"
 HEAD = f"""# Measurements
 
-Written by `make bench` (`BENCH="--part shell"` measures one section anew), which prints more rows, and limits.
+Written by `make bench` (`BENCH="--part states"` measures one section anew), which prints more rows, and limits.
 Ratios count, not milliseconds: each sample runs beside a bare `python3 -I -S -c pass` (`bare`). The machine, unless a
 section names another: {MACHINE}.
 """
@@ -51,16 +51,9 @@ PARTS = {
         "The same of commands by pip's script, beside a peer, and in a new home.",
         r"^load|^instructions|^\S+ +\d",
     ),
-    "shell": Part(
-        "Checks of shell commands",
-        "Beside locks of other sessions the command is read.",
-        r"^ {50,}median|^shell .*claude-code +100,000 ls .*\d$",
-    ),
     "traces": Part(
         "Checks beside uncommitted work", "Ten other sessions with 10,000 traces.", r"^median|claude-code beside"
     ),
-    "versions": Part("Versions of files", "Time that keeping the content before a write adds to a check, in ms."),
-    "glances": Part("Looks at shell commands", "Time of a check at the levels `off` and `keep`, in ms."),
     "large": Part(
         "Very large calls", "Processor time and memory of calls of up to 256 KB.", r"commands|calls|processor"
     ),
@@ -91,7 +84,6 @@ PARTS = {
     ),
     "top": Part("The full screen", "Start, memory, delay.", r"^locks|100,000|^while"),
     "harness": Part("Supervised workers", "A child with and without a supervisor.", r"^one|lines in|with hooks"),
-    "many": Part("A hundred workers and twenty clients at once", "All on one machine."),
     "team": Part(
         "The server that a team shares",
         "Grants, delay of other machines, load.",

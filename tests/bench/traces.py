@@ -3,7 +3,7 @@
 The command of the installed plugin, as in the other checks, beside a store without locks: of a session alone, and of
 one beside `PEERS` living ones, with `TRACES` writes of other files in their journals; the same two in a checkout that
 has joined a team, with those others on other machines (each with the largest number of files). A shell command has to
-be analysed, without a limit here (see ``--part shell``).
+be analysed, without a limit here.
 
 Limits, in bare interpreters: 1.9 alone, 2.2 beside others; memory 1.6.
 """
