@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import captured, hook_core, new_session, peer_locks, ready_store, run
+from support.sessions import captured, hook_core
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, runtime
@@ -37,30 +37,6 @@ def cline(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CLINE_DATA_DIR", "CLINE_MCP_SETTINGS_PATH"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / ".cline"
-
-
-@pytest.mark.parametrize(
-    "before", [None, "", '{ "mcpServers" : {} }', '{"mcpServers":{"mine":{"command":"x","timeout":1.50}},\r\n\t"k": 1}'],
-    ids=["no file", "empty", "no servers", "with a server"],
-)  # fmt: skip
-def test_what_an_installation_changes_is_as_it_was_afterwards(marketplace: Path, cline: Path, before: str | None):
-    if before is not None:
-        servers_file().parent.mkdir(parents=True)
-        servers_file().write_bytes(before.encode())
-    CLINE.install(marketplace, Steps())
-    (plugin,) = json.loads((folder() / "package.json").read_text())["cline"]["plugins"]
-    assert plugin == {"paths": [str(marketplace / PLUGIN_FILE)]}
-    servers = json.loads(servers_file().read_text())["mcpServers"]
-    assert servers["swarm"]["args"][-1] == "serve" and len(servers) == 1 + ("mine" in str(before))
-    steps = Steps()
-    CLINE.install(marketplace, steps)
-    assert CLINE.traces() and steps.done == [], "nothing is left to do"
-    CLINE.uninstall(Steps())
-    assert not CLINE.traces()
-    if before is None:
-        assert not cline.exists()
-    else:
-        assert servers_file().read_bytes() == before.encode() and not folder().parent.exists()
 
 
 def test_somebody_else_s_server_of_that_name_stays(marketplace: Path):
@@ -152,28 +128,6 @@ def test_tools_of_servers_have_their_name_in_two_parts(tmp_path: Path):
             CORE.config.dialect.read(captured("cline", "PreToolUse.editor", tmp_path, tool_name=name))["tool_name"]
             == known
         )
-
-
-def test_captured_calls_are_denied_where_a_peer_has_the_lock(tmp_path: Path):
-    ready_store()
-    repo, me = tmp_path / "repo", new_session()
-    (repo / ".git").mkdir(parents=True)
-    assert run("cline", "session_start", captured("cline", "SessionStart", repo, session_id=me), patient=True).out
-    calls = [
-        captured("cline", "PreToolUse.editor", repo), captured("cline", "PreToolUse.apply_patch", repo),
-        captured("cline", "PreToolUse.editor.subagent", repo), captured("cline", "PreToolUse.run_commands", repo),
-        captured("cline", "PreToolUse.run_commands", repo, tool_input={"commands": ["cd sub", "echo x > free.md"]}),
-    ]  # fmt: skip
-    for call in calls:
-        assert run("cline", "pre_tool_use", {**call, "session_id": me}).reason == ""
-    for name in ("free.md", "other.md", "notes.md", "a.txt"):
-        peer_locks(repo, repo / name)
-    for call in calls:
-        assert run("cline", "pre_tool_use", {**call, "session_id": me}).reason.startswith("swarm lock blocked"), call
-    elsewhere = {"commands": ["cd sub && echo x > free.md", "cat free.md"]}
-    free = captured("cline", "PreToolUse.run_commands", repo, session_id=me, tool_input=elsewhere)
-    assert run("cline", "pre_tool_use", free).out == ""
-    assert run("cline", "session_end", captured("cline", "SessionEnd", repo, session_id=me))[:3] == (0, "", "")
 
 
 def test_the_home_is_where_cline_has_it(monkeypatch: pytest.MonkeyPatch):

@@ -223,25 +223,6 @@ def test_whatever_is_broken_the_status_is_0(client: Client, plugin: Path, tmp_pa
 # -- its settings -----------------------------------------------------------------------------------
 
 
-def test_its_settings_come_back_as_they_were(home: Path, plugin: Path, tmp_path: Path):
-    client, settings = Copilot(), home / ".copilot" / "settings.json"
-    assert not client.traces() and client.version() == ""
-    client.install(plugin, Steps())
-    assert client.traces() and client.version()
-    client.uninstall(Steps())
-    assert not settings.parent.exists()
-    settings.parent.mkdir()
-    settings.write_text(SETTINGS)
-    for place in (plugin, tmp_path / "moved", plugin):
-        client.install(place, Steps())
-    assert "// kept" in settings.read_text()
-    again = Steps()
-    client.install(plugin, again)
-    assert again.done == []
-    client.uninstall(Steps())
-    assert settings.read_text() == SETTINGS
-
-
 def test_settings_that_are_none_are_left_alone(home: Path, plugin: Path):
     settings = home / ".copilot" / "settings.json"
     settings.parent.mkdir()

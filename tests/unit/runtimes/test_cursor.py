@@ -163,26 +163,13 @@ def test_entries_have_only_what_is_documented(client: Client):
         assert bool(re.search(check["matcher"], tool)) == bool(re.fullmatch(check["matcher"], tool)) == reaches, tool
 
 
-def test_the_files_come_back_as_they_were(home: Path, plugin: Path):
-    folder = home / ".cursor"
-    folder.mkdir()
-    mine = {
-        "hooks.json": '{\r\n  // mine\r\n  "version": 1,\r\n  "hooks": {"preToolUse": [{"command": "x"}],},\r\n}\r\n',
-        "mcp.json": '{"mcpServers": {"other": {"url": "http://127.0.0.1:1", "headers": {"n": 1.50}}}}',
-    }
-    for name, text in mine.items():
-        (folder / name).write_bytes(text.encode())
-    client, steps = cursor.Cursor(), Steps()
-    installed = client.install(plugin, steps)
-    assert client.traces() and len(steps.done) == 3
-    assert {hook.event for hook in installed.commands()} == set(hook_core("cursor").config.dialect.events.values())
-    steps = Steps()
-    client.install(plugin, steps)
-    assert steps.done == []
-    findings = client.look(plugin, Steps()).findings
-    assert [finding.status for finding in findings] == ["ok"] and client.version()
-    client.uninstall(Steps())
-    assert {path.name: path.read_bytes().decode() for path in folder.iterdir()} == mine and not client.traces()
+def test_its_hooks_are_of_all_events_and_its_skill_names_the_bundle(client: Client, plugin: Path):
+    installed = cursor.Cursor().look(plugin, Steps()).installed
+    assert installed and {hook.event for hook in installed.commands()} == set(
+        hook_core("cursor").config.dialect.events.values()
+    )
+    skill = (client.folder / "skills" / "swarm" / "SKILL.md").read_text()
+    assert str(plugin) in skill and "two above" not in skill
 
 
 def test_the_editor_is_found_without_a_command(home: Path, monkeypatch: pytest.MonkeyPatch):
@@ -191,17 +178,6 @@ def test_the_editor_is_found_without_a_command(home: Path, monkeypatch: pytest.M
     assert cursor.Cursor().program() == "", "the folder may be that of our hooks alone"
     (home / ".cursor" / "extensions").mkdir()
     assert cursor.Cursor().program() == str(home / ".cursor")
-
-
-def test_what_was_made_for_it_goes(home: Path, plugin: Path):
-    before = sorted(home.iterdir())
-    client = cursor.Cursor()
-    client.install(plugin, Steps())
-    skill = (home / ".cursor" / "skills" / "swarm" / "SKILL.md").read_text()
-    assert str(plugin) in skill and "two above" not in skill
-    client.uninstall(Steps())
-    assert not (home / ".cursor").exists() and not client.traces()
-    assert sorted(home.iterdir()) in (before, sorted([*before, home / "state"]))
 
 
 def test_files_that_are_not_as_they_should_be_are_left(home: Path, plugin: Path):

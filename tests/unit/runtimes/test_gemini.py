@@ -120,22 +120,6 @@ def found(marketplace: Path) -> Finding:
     return GEMINI.look(marketplace, Steps()).findings[0]
 
 
-def test_an_installation_is_a_link_and_leaves_nothing(theirs: Path, tmp_path: Path) -> None:
-    marketplace, before = tmp_path / "b", everything(theirs)
-    assert found(marketplace).status == "warn" and not GEMINI.traces()
-    bundle.write(marketplace, local=True)
-    for _again in range(2):
-        installed = GEMINI.install(marketplace, Steps())
-    assert [hook.event for hook in installed.commands()].count("PreToolUse") == 1
-    assert "extensionPath" not in json.dumps([hook.command for hook in installed.commands()])
-    (made,) = [Path(path) for path, data in everything(theirs).items() if path not in before and data is not None]
-    assert json.loads(made.read_text()) == {"source": str(marketplace / FOLDER), "type": "link"}
-    assert found(marketplace).status == "ok" and GEMINI.version() == swarm_mcp.__version__
-    GEMINI.uninstall(Steps())
-    assert everything(theirs) == before and not GEMINI.traces()
-    GEMINI.uninstall(Steps())
-
-
 def test_another_extension_of_that_name_stays(theirs: Path, tmp_path: Path) -> None:
     other = theirs / "extensions" / "swarm"
     other.mkdir(parents=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,25 +19,6 @@ from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
 OTHERS = '{\n  "version": 1,\n  "plugins": [{"id": "other", "root": "/o", "source": "local-path", "enabled": true}]\n}'
-
-
-@pytest.mark.parametrize(
-    ("payload", "locked"),
-    [
-        ("PreToolUse.Write", "notes2.md"),
-        ("PreToolUse.Write.append", "rel.md"),
-        ("PreToolUse.Edit", "notes2.md"),
-        ("PreToolUse.Bash.cwd", "sub/here.md"),
-        ("PreToolUse.Bash.background", "bg.md"),
-        ("PreToolUse.Bash.subagent", "sub.txt"),
-        ("PreToolUse.mcp__files__write_file", "srv.md"),
-    ],
-)
-def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
-    call = {**captured("kimi", payload, repo), "session_id": new_session()}
-    assert run("kimi", "pre_tool_use", call).out == ""
-    peer_locks(repo, repo / locked)
-    assert str(repo / locked) in run("kimi", "pre_tool_use", call).reason
 
 
 def test_a_write_replaces_unless_it_appends_and_a_tilde_is_the_home(home: Path):
@@ -110,31 +90,6 @@ def test_its_hook_denies_by_the_command_in_the_manifest(repo: Path, plugin: Path
 
     assert "swarm lock blocked" in json.loads(said(plugin))["hookSpecificOutput"]["permissionDecisionReason"]
     assert said(plugin / "gone") == ""
-
-
-@pytest.mark.parametrize("before", [None, OTHERS], ids=["none", "another"])
-def test_installing_adds_an_entry_and_uninstalling_leaves_what_was_there(
-    home: Path, plugin: Path, tmp_path: Path, before: str | None
-):
-    kimi, file = runtime("kimi"), plugins(home)
-    if before:
-        file.parent.mkdir(parents=True)
-        file.write_text(before)
-    assert kimi.look(plugin, Steps()).findings[0].status == "warn" and not kimi.traces()
-    shutil.copytree(plugin, tmp_path / "moved")
-    for place in (plugin, tmp_path / "moved", plugin):
-        kimi.install(place, Steps())
-    again = Steps()
-    kimi.install(plugin, again)
-    assert again.done == []
-    (ours,) = [one for one in json.loads(file.read_text())["plugins"] if one["id"] == "swarm"]
-    assert ours["root"] == str(plugin) and ours["enabled"] is True
-    look = kimi.look(plugin, Steps())
-    assert look.findings[0].status == "ok" and look.installed and look.installed.commands()
-    assert kimi.traces() and kimi.version()
-    kimi.uninstall(Steps())
-    assert file.read_text() == before if before else not (home / ".kimi-code").exists()
-    kimi.uninstall(Steps())
 
 
 def test_one_that_a_person_has_switched_off_is_found_out_and_switched_on_by_installing(home: Path, plugin: Path):

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.sessions import captured, new_session, peer_locks, ready_store, run
+from support.sessions import captured, new_session, peer_locks, ready_store
 
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
 SETTINGS = '{\n  "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]},\n  "a": 1\n}\n'
-
-
-@pytest.mark.parametrize(
-    ("payload", "locked"),
-    [
-        ("PreToolUse.Write", "free.md"),
-        ("PreToolUse.Edit", "notes.md"),
-        ("PreToolUse.ApplyPatch", "p.md"),
-        ("PreToolUse.Bash", "shell.txt"),
-    ],
-)
-def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
-    call = {**captured("letta", payload, repo), "agent_id": new_session()}
-    passed = run("letta", "pre_tool_use", call)
-    assert (passed.code, passed.out) == (0, "")
-    peer_locks(repo, repo / locked)
-    denied = run("letta", "pre_tool_use", call)
-    assert denied.code == 2 and str(repo / locked) in json.loads(denied.out)["denied"]
 
 
 def test_a_sub_agent_works_in_its_parent_s_session(monkeypatch: pytest.MonkeyPatch, repo: Path):
@@ -58,23 +39,14 @@ def home() -> Path:
     return Path.home() / ".letta"
 
 
-def install(place: Path) -> list[str]:
-    steps = Steps()
-    assert runtime("letta").install(place, steps).root == place
-    return steps.done
+def install(place: Path) -> None:
+    runtime("letta").install(place, Steps())
 
 
-def test_its_hooks_stand_beside_a_person_s_and_go_again(place: Path):
-    client = runtime("letta")
-    assert not client.traces() and client.version() == ""
-    assert len(install(place)) == 3 and install(place) == []
-    assert client.traces() and client.version() == bundle.__version__
-    assert [found.status for found in client.look(place, Steps()).findings] == ["ok"]
+def test_its_hooks_stand_beside_a_person_s(place: Path):
+    install(place)
     theirs, ours = json.loads((home() / "settings.json").read_text())["hooks"]["PreToolUse"]
     assert theirs["matcher"] == "Bash" and ours["hooks"][0]["timeout"] == 5000
-    client.uninstall(Steps())
-    assert (home() / "settings.json").read_text() == SETTINGS and os.listdir(home()) == ["settings.json"]
-    assert not client.traces()
 
 
 def test_hooks_that_are_switched_off_are_told(place: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import captured, instances, new_session, peer_locks, run
+from support.sessions import captured, new_session, peer_locks, run
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_mcp.errors import ClientFailed
@@ -17,26 +17,6 @@ from swarm_mcp.runtimes.omp import home
 from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    ("payload", "locked"),
-    [
-        ("PreToolUse.write", "new.md"),
-        ("PreToolUse.write.subagent", "sub.md"),
-        ("PreToolUse.edit", "notes.md"),
-        ("PreToolUse.edit.sections", "notes.md"),
-        ("PreToolUse.edit.patch", "p.md"),
-        ("PreToolUse.ast_edit", "a.py"),
-        ("PreToolUse.bash", "shell.txt"),
-        ("PreToolUse.mcp__files_write_file", "mcp.md"),
-    ],
-)
-def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
-    call = {**captured("omp", payload, repo), "session_id": new_session()}
-    assert run("omp", "pre_tool_use", call).out == ""
-    peer_locks(repo, repo / locked)
-    assert str(repo / locked) in run("omp", "pre_tool_use", call).reason
 
 
 def test_a_command_runs_in_the_folder_that_its_input_names(repo: Path):
@@ -50,22 +30,6 @@ def test_the_call_of_a_device_writes_no_file_itself(repo: Path):
     peer_locks(repo, repo)
     call = {**captured("omp", "PreToolUse.write.device", repo), "session_id": new_session()}
     assert run("omp", "pre_tool_use", call).out == ""
-
-
-def test_a_session_comes_and_goes_with_its_sub_agents(repo: Path):
-    session = new_session()
-
-    def told(hook: str, payload: str) -> str:
-        ran = run("omp", hook, {**captured("omp", payload, repo), "session_id": session}, patient=True)
-        assert (ran.code, ran.err) == (0, "")
-        return ran.out
-
-    assert "is registered as `omp " in told("session_start", "SessionStart.startup")
-    assert captured("omp", "SubagentStart", repo)["agent_id"] in told("subagent", "SubagentStart")
-    assert told("turn", "UserPromptSubmit") == told("post_tool_use", "PostToolUse.bash") == ""
-    assert told("subagent", "SubagentStop") == told("turn", "Stop") == ""
-    assert [row["session_id"] for row in instances()] == [session]
-    assert told("session_end", "SessionEnd") == "" and instances() == []
 
 
 @pytest.mark.parametrize(
@@ -121,16 +85,6 @@ def install(place: Path) -> list[str]:
     steps = Steps()
     assert runtime("omp").install(place, steps).root == place
     return steps.done
-
-
-def test_it_is_links_which_go_again(place: Path):
-    client, before = runtime("omp"), files()
-    assert not client.traces() and client.version() == ""
-    assert len(install(place)) == 3 and install(place) == []
-    assert client.traces() and client.version() == bundle.__version__
-    assert [found.status for found in client.look(place, Steps()).findings] == ["ok"]
-    client.uninstall(Steps())
-    assert files() == before and os.listdir(home()) == ["config.yml"] and not client.traces()
 
 
 def test_others_stay_and_one_of_our_name_is_left_alone(place: Path):

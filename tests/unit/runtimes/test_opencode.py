@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import captured, instances, new_session, peer_locks, run
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
@@ -24,41 +23,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(params=["opencode", "kilo"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
-
-
-@pytest.mark.parametrize(
-    ("payload", "locked"),
-    [
-        ("PreToolUse.write", "new.md"),
-        ("PreToolUse.write.subagent", "sub.md"),
-        ("PreToolUse.edit", "notes.md"),
-        ("PreToolUse.apply_patch", "moved.md"),
-        ("PreToolUse.apply_patch", "other.md"),
-        ("PreToolUse.bash", "notes.md"),  # with a working directory of its own
-        ("PreToolUse.mcp__files__write_file", "n.md"),
-    ],
-)
-def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(name: str, repo: Path, payload: str, locked: str):
-    call = {**captured("opencode", payload, repo), "session_id": new_session()}
-    assert run(name, "pre_tool_use", call).out == ""
-    peer_locks(repo, repo / locked)
-    assert str(repo / locked) in run(name, "pre_tool_use", call).reason
-
-
-def test_a_session_comes_and_goes_with_its_sub_agents(name: str, repo: Path):
-    session = new_session()
-
-    def told(hook: str, payload: str) -> str:
-        ran = run(name, hook, {**captured("opencode", payload, repo), "session_id": session}, patient=True)
-        assert (ran.code, ran.err) == (0, "")
-        return ran.out
-
-    assert f"is registered as `{name} " in told("session_start", "SessionStart.startup")
-    assert captured("opencode", "SubagentStart", repo)["agent_id"] in told("subagent", "SubagentStart")
-    assert told("turn", "UserPromptSubmit") == told("post_tool_use", "PostToolUse.bash") == ""
-    assert told("subagent", "SubagentStop") == told("turn", "Stop") == ""
-    assert [row["session_id"] for row in instances()] == [session]
-    assert told("session_end", "SessionEnd") == "" and instances() == []
 
 
 @pytest.mark.parametrize(
@@ -125,18 +89,14 @@ def install(place: Place) -> list[str]:
     return steps.done
 
 
-def test_it_is_one_link_which_goes_again(place: Place):
-    client, before = place.client, place.files()
-    assert not client.traces() and client.version() == ""
-    assert len(install(place)) == 2 and install(place) == []
-    assert place.link.read_bytes() == (place.marketplace / place.client.needed).read_bytes()
-    assert client.traces() and client.version() == bundle.__version__
+def test_it_is_one_link_which_npm_makes_slow_once(place: Place):
+    client = place.client
+    install(place)
+    assert place.link.read_bytes() == (place.marketplace / client.needed).read_bytes()
     plugin, start = client.look(place.marketplace, Steps()).findings
     assert plugin.status == "ok" and "npm" in start.message
     (place.settings.parent / "node_modules").mkdir()
     assert client.look(place.marketplace, Steps()).findings == [plugin]
-    client.uninstall(Steps())
-    assert place.files() == before and not place.link.parent.exists() and not client.traces()
 
 
 def test_other_plugins_stay_and_one_of_our_name_is_left_alone(place: Place):

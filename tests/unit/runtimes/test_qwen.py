@@ -24,23 +24,6 @@ pytestmark = pytest.mark.slow
 # -- its payloads --
 
 
-@pytest.mark.parametrize(
-    ("payload", "locked"),
-    [
-        ("PreToolUse.edit", "notes.md"),
-        ("PreToolUse.write_file.subagent", "sub.md"),
-        ("PreToolUse.run_shell_command.directory", "sub/here.md"),
-        ("PreToolUse.run_shell_command.background", "bg.md"),
-        ("PreToolUse.mcp__files__write_file", "srv.md"),
-    ],
-)
-def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, payload: str, locked: str):
-    call = {**captured("qwen", payload, repo), "session_id": new_session()}
-    assert run("qwen", "pre_tool_use", call).out == ""
-    peer_locks(repo, repo / locked)
-    assert str(repo / locked) in run("qwen", "pre_tool_use", call).reason
-
-
 def test_a_command_in_the_background_goes_on_when_its_end_is_told(repo: Path):
     read = hook_core("qwen").config.dialect.read
     calls = ("PostToolUse.run_shell_command.background", "PostToolUseFailure.run_shell_command")
@@ -148,20 +131,6 @@ def marketplace(tmp_path: Path) -> Path:
 
 def extension(home: Path) -> Path:
     return home / ".qwen/extensions/swarm"
-
-
-def test_installing_links_and_uninstalling_leaves_nothing(home: Path, marketplace: Path):
-    qwen = runtime("qwen")
-    assert qwen.look(marketplace, Steps()).findings[0].status == "warn" and not qwen.traces()
-    for _again in range(2):
-        qwen.install(marketplace, Steps())
-    assert json.loads((extension(home) / LINK).read_text()) == {"source": str(marketplace), "type": "link"}
-    look = qwen.look(marketplace, Steps())
-    assert look.findings[0].status == "ok" and look.installed and look.installed.commands()
-    assert qwen.traces() and qwen.version()
-    qwen.uninstall(Steps())
-    assert not (home / ".qwen").exists()
-    qwen.uninstall(Steps())
 
 
 def test_a_person_s_own_folder_stays(home: Path, marketplace: Path):

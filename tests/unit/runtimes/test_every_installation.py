@@ -1,0 +1,82 @@
+"""An installation in each client whose files we write ourselves: done once, found, and taken out without a trace."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.runtimes.steps import Steps
+
+pytestmark = pytest.mark.slow
+
+HOOKS = '{"PreToolUse": [{"matcher": "view", "hooks": [{"type": "command", "command": "true"}]}]}'
+SERVERS = '{"files":{"command":"files","timeout":1.50}}'
+# Client -> the files of a person's, in their home, that are to come back as they were.
+PERSONS = {
+    "auggie": {".augment/settings.json": f'{{\n  "hooks": {HOOKS},\n  "mcpServers": {SERVERS}\n}}\n'},
+    "cline": {".cline/data/settings/cline_mcp_settings.json": f'{{"mcpServers":{SERVERS},\r\n\t"k": 1}}'},
+    "copilot": {".copilot/settings.json": '// mine\n{\n    "a": 1, // kept\n    "enabledPlugins": {\n        "x@y": true,\n    },\n}\n'},
+    "cursor": {
+        ".cursor/hooks.json": '{\r\n  // mine\r\n  "version": 1,\r\n  "hooks": {"preToolUse": [{"command": "x"}],},\r\n}\r\n',
+        ".cursor/mcp.json": f'{{"mcpServers": {SERVERS}}}',
+    },
+    "gemini": {".gemini/settings.json": '{ // mine\n  "hooksConfig": {"enabled": true},\n}\n'},
+    "grok": {".grok/config.toml": "# mine\n[models]\ndefault = 'x'  # why", ".grok/hooks/mine.json": "{}"},
+    "kilo": {".config/kilo/kilo.jsonc": '{ // mine\n  "mcp": {},\n}\n', ".config/kilo/plugin/mine.js": ""},
+    "kimi": {".kimi-code/plugins/installed.json": '{\n  "version": 1,\n  "plugins": [{"id": "o", "root": "/o", "enabled": true}]\n}'},
+    "letta": {".letta/settings.json": f'{{\n  "hooks": {HOOKS},\n  "a": 1\n}}\n'},
+    "omp": {".omp/agent/config.yml": "# mine\nedit:\n  mode: replace\n", ".omp/agent/extensions/mine.ts": ""},
+    "opencode": {".config/opencode/opencode.jsonc": '{ // mine\n  "mcp": {},\n}\n', ".config/opencode/plugin/mine.js": ""},
+    "qwen": {".qwen/settings.json": '// mine\n{"a": 1}'},
+}  # fmt: skip
+FOLDERS = (
+    ".config",
+    ".grok/hooks",
+    ".grok/skills",
+    ".omp/agent",
+)  # of a home in which these clients have been started once
+
+
+@pytest.fixture(scope="module")
+def marketplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A local bundle, in a folder with a name that a shell would read otherwise."""
+    folder = tmp_path_factory.mktemp("marketplace") / "a 'market' $place"
+    bundle.write(folder, local=True)
+    return folder
+
+
+def below(home: Path) -> dict[str, bytes | None]:
+    """All files and folders in the home but ours."""
+    paths = [path for path in home.rglob("*") if path.relative_to(home).parts[0] not in ("state", "store", ".local")]
+    return {str(path): path.read_bytes() if path.is_file() else None for path in paths}
+
+
+@pytest.mark.parametrize("is_new", [False, True], ids=["beside a person's files", "in a new home"])
+@pytest.mark.parametrize("name", PERSONS)
+def test_it_is_done_once_found_and_taken_out_without_a_trace(
+    name: str, is_new: bool, home: Path, marketplace: Path, tmp_path: Path
+):
+    for folder in FOLDERS:
+        (home / folder).mkdir(parents=True)
+    for file, text in PERSONS[name].items() if not is_new else ():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_bytes(text.encode())
+    client, before = runtime(name), below(home)
+    assert client.look(marketplace, Steps()).findings[0].status == "warn"
+    assert not client.traces() and client.version() == ""
+    shutil.copytree(marketplace, tmp_path / "moved")
+    for place in (marketplace, tmp_path / "moved", marketplace):
+        steps = Steps()
+        assert client.install(place, steps).root == place and steps.done
+    again = Steps()
+    client.install(marketplace, again)
+    assert again.done == [], "nothing is left to do"
+    assert client.traces() and client.version() == bundle.__version__
+    look = client.look(marketplace, Steps())
+    assert look.findings[0].status == "ok" and look.installed and look.installed.commands()
+    for _again in range(2):
+        client.uninstall(Steps())
+    assert below(home) == before and not client.traces()
