@@ -17,7 +17,6 @@ from swarm_mcp.server.tool import NOT_REGISTERED
 pytestmark = pytest.mark.slow
 
 ROW = ["id", "scope", "directory", "root", "file_root", "pid", "label", "adopted", "lease_until"]
-PEER = [*ROW[:7], "registered_at", "heartbeat", *ROW[7:]]
 ME = (os.getpid(), start_time(os.getpid()))
 
 
@@ -53,13 +52,6 @@ def test_what_models_are_told_names_tools_that_there_are(ground: Ground):
     words = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", told)) | {"bootstrap", "deregister", "broadcast"}
     arguments = {name for tool in TOOLS.values() for name in tool.properties}
     assert words <= set(TOOLS) | arguments, words - set(TOOLS) - arguments
-
-
-def test_a_second_register_changes_nothing(hands):
-    mine, *_ = hands
-    answer = mine.answer("register", directory="/else", label="other", scope="/else")
-    assert answer.value["id"] == mine.row["id"] and answer.value["label"] == mine.row["label"]
-    assert "planner" in answer.notes[1]
 
 
 def test_a_pane_is_published_with_the_registration(ground: Ground, monkeypatch):
@@ -102,28 +94,7 @@ def test_what_cannot_be_adopted_leaves_the_registration_as_it_is(ground: Ground,
 # -- looking around ---------------------------------------------------------------------------------
 
 
-def test_whoami_and_peers_within_ones_identity(ground: Ground, hands):
-    mine, peer, stranger = hands
-    plain = ground.session("4", "without identity")
-    assert mine.value("whoami")["id"] == mine.row["id"] and list(mine.value("whoami")) == ROW
-    shown = mine.value("list_instances")
-    assert [row["id"] for row in shown] == [mine.row["id"], peer.row["id"], plain["id"]]
-    assert all(list(row) == PEER and row["adopted"] == 0 for row in shown)
-    assert [row["id"] for row in mine.value("list_instances", label_contains="implementer")] == [peer.row["id"]]
-    assert mine.value("list_instances", label_contains="IMPLEMENTER") == []
-    assert [row["id"] for row in stranger.value("list_instances")] == [stranger.row["id"], plain["id"]]
-
-
 # -- leaving and removing ---------------------------------------------------------------------------
-
-
-def test_deregister_leaves_nothing_behind(ground: Ground, hands):
-    mine, peer, _ = hands
-    ground.lock(mine.row, "f")
-    told = mine.text("deregister")
-    assert told.startswith(f"Deregistered instance {mine.row['id']}.")
-    assert mine.text("whoami") == mine.text("deregister") == "Not registered. Call register first."
-    assert peer.value("lock_file", file="f")["ok"] is True
 
 
 @pytest.mark.parametrize("force", [False, True])

@@ -290,19 +290,6 @@ def test_an_answer_that_was_not_sent_is_not_acknowledged(pair):
     assert ground.sql("SELECT read FROM messages") == [{"read": 0}]
 
 
-def test_send_and_broadcast(pair):
-    ground, ann, bob = pair
-    sent = ground.swarm("send", "hi", "there", "--to", bob["id"], "--as", ann["id"])
-    assert (sent.code, sent.out) == (0, f"sent ann {ann['id'][:8]} → bob {bob['id'][:8]}\n")
-    shown = ground.swarm("send", "hi", "--to", "bob", "--as", "ann", "--json").json
-    assert shown == {"ok": True, "sender": ann["id"], "recipient": bob["id"], "scope": ground.scope}
-    assert ground.swarm("send", "note", "--to", "ann", "--as", "ann").code == 0, "to oneself is allowed"
-    assert ground.swarm("broadcast", "to", "all", "--as", "ann").out == "broadcast to 1 recipient(s)\n"
-    shown = ground.swarm("broadcast", "all", "--as", "ann", "--json").json
-    assert shown == {"ok": True, "sender": ann["id"], "scope": ground.scope, "count": 1}
-    assert take(ground, bob) == ["hi there", "hi", "to all", "all"]
-
-
 @pytest.mark.parametrize(
     "argv",
     [

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from support.fixtures import Ground
 from support.scripted_herdr import Herdr
-from support.task_fixtures import As, begun, events, mail, request, status
+from support.task_fixtures import As, begun, request
 
 from swarm_mcp.cli.commands.completion import candidates
 from swarm_mcp.domain.session import Session
@@ -30,25 +28,6 @@ def test_the_end_of_a_task_wakes_those_whose_tasks_may_begin(ground: Ground) -> 
     ended = As(ground, worker).update_task(task_id=task["id"], status="done").value
     ((woken,),) = [ended["unblocked_prompts"]]
     assert woken["recipient"] == next_one["id"] and shape(woken["prompt"]) == PROMPT
-
-
-def test_the_tasks_of_a_scope_are_listed(ground: Ground, planner: Session, worker: Session) -> None:
-    assert ground.swarm("tasks").out == "(no tasks)\n"
-    with ground.store() as store:
-        first, second = (
-            request(store, planner, "Do it"),
-            request(store, planner, "Given", assignee=worker["id"], priority=2),
-        )
-        ground.sql("UPDATE tasks SET created_at = created_at - 5 WHERE id = ?", first["id"])
-    assert re.sub(r"  (now|\d+ s ago)  ", "  AGO  ", ground.swarm("tasks").out) == (
-        f"  {first['id'][:8]}  [open]  implement  p0  assignee=-  AGO  Do it\n"
-        f"  {second['id'][:8]}  [claimed]  implement  p2  assignee=session {worker['id'][:8]}  AGO  Given\n"
-    )
-    (shown,) = ground.swarm("tasks", "--json", "--status", "claimed").json
-    names = ("id", "type", "title", "status", "assignee", "requester", "priority", "created_at")
-    assert shown == {name: second[name] for name in names} and tuple(shown) == names
-    wrong = ground.swarm("tasks", "--status", "closed")
-    assert wrong.code == 2 and "'closed'" in wrong.err
 
 
 def test_no_command_shows_another_identitys_tasks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,42 +122,6 @@ def test_a_wrong_request_is_one_line(
     assert (done.code, done.out, done.err.count("\n")) == (code, "", 1)
     assert done.err.startswith("swarm-mcp request-task: ") and complaint in done.err
     assert ground.sql("SELECT 1 FROM tasks") == []
-
-
-def test_a_task_is_claimed_and_ended_from_the_command_line(ground: Ground) -> None:
-    planner, worker, third = ground.session("p"), ground.session("w"), ground.session("t")
-    me = ("--as", worker["id"])
-    with ground.store() as store:
-        task, other = request(store, planner), request(store, planner)
-        after = request(store, planner, depends_on=[task["id"]], assignee=third["id"])
-        store.messages.send(planner, worker["id"], "hello")
-    gated = ground.swarm("claim", task["id"], *me)
-    assert (gated.code, gated.out) == (1, "") and gated.err.startswith("claim failed: ") and "1 unread" in gated.err
-    gated = ground.swarm("claim", task["id"], "--json", *me)
-    assert gated.code == 1 and gated.json["unread_message_count"] == 1, "a refusal is an error to machines too"
-    assert ground.swarm("claim", task["id"], "--force", "--json", *me).json == {"ok": True, "task_id": task["id"]}
-    assert ground.swarm("claim", other["id"], "--force", *me).out == f"claimed {other['id']}\n"
-    assert ground.swarm("claim", "nope", *me).err == "claim failed: Task not found\n"
-    refusal = ground.swarm("claim", "nope", "--json", *me)
-    assert (refusal.code, refusal.json) == (1, {"error": "Task not found"})
-
-    for wrong in ((), ("--status", "open")):
-        done = ground.swarm("update-task", task["id"], *wrong, *me)
-        assert (done.code, done.out) == (2, "") and "done" in done.err and "cancelled" in done.err
-    done = ground.swarm("update-task", task["id"], "--status", "done", "--note", "as asked", "--json", *me)
-    assert done.json == {"ok": True, "task_id": task["id"], "status": "done"}
-    assert ground.swarm("update-task", other["id"], "--status", "failed", *me).out == f"task {other['id']} -> failed\n"
-    again = ground.swarm("update-task", task["id"], "--status", "done", *me)
-    assert (again.code, again.err) == (1, "update-task failed: Task is already done\n")
-    again = ground.swarm("update-task", task["id"], "--status", "done", "--json", *me)
-    assert (again.code, again.json) == (1, {"error": "Task is already done"})
-    # The same notices as over MCP.
-    with ground.store() as store:
-        told = mail(store, planner)
-        assert len(told) == 2 and "as asked" in told[0] and task["id"] in told[0] and other["id"] in told[1]
-        assert status(store, after) == "claimed" and after["id"] in mail(store, third)[-1]
-        (ended,) = events(store, task, "task.updated")
-        assert (ended["actor"], ended["payload"]["result"]) == (worker["id"], "as asked")
 
 
 def test_commands_wake_the_panes_of_those_they_tell(ground: Ground, herdr: Herdr) -> None:

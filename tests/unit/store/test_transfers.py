@@ -168,26 +168,6 @@ def test_only_a_person_uses_force(ground: Ground, monkeypatch):
     assert answer["ok"] and [row["holder"] for row in answer["taken"]] == [holder["id"]]
 
 
-def test_the_commands_answer_in_words_and_json(ground: Ground):
-    holder, peer = ground.session("holder", "holder"), ground.session("peer", "role:peer")
-    fence = ground.lock(holder, "f")["fence"]
-    me, other = ("--as", holder["id"]), ("--as", peer["id"])
-    assert ground.swarm("request-lock", "f", "--reason", "soon", *other).out == (
-        f"asked holder {holder['id'][:8]} for {ground.scope}/f\n"
-    )
-    answer = ground.swarm("renew", "f", "--fence", str(fence), "--ttl", "50", "--json", *me).json
-    assert (answer["fence"], answer["ttl"]) == (fence, 50) and 49 < answer["lapses_in"] <= 50
-    assert ground.swarm("renew", "f", "--fence", "999", *me).err == (
-        f"renew failed: fence 999 is no longer good for {ground.scope}/f; it is held with fence {fence}\n"
-    )
-    assert ground.swarm("transfer", "f", "--to", "role:peer", *me).out == (
-        f"transferred {ground.scope}/f to peer {peer['id'][:8]}\n"
-    )
-    refused = f"steal failed: {ground.scope}/f is held by peer {peer['id'][:8]}, a live session\n"
-    assert ground.swarm("steal", "f", *me).err == refused
-    assert ground.swarm("transfer", "f", *me).code == 2
-
-
 def test_the_tools_answer(ground: Ground):
     holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
     mine, theirs = Hands(ground, holder), Hands(ground, peer)

@@ -28,20 +28,6 @@ def actors(ground: Ground) -> tuple[str, str, str]:
     )
 
 
-def test_set_get_and_delete(ground: Ground, actors):
-    a, *_ = actors
-    assert ground.swarm("kv", "get", "k") == (1, "", "")
-    assert ground.swarm("kv", "get", "k", "--json") == (0, "null\n", "")
-    assert ground.swarm("kv", "set", "k", "two words\n", "--as", a).out == "set k\n"
-    assert ground.swarm("kv", "get", "k").out == "two words\n\n"
-    assert list(ground.swarm("kv", "get", "k", "--json").json) == ["value", "updated_at", "owner_identity"]
-    assert ground.swarm("kv", "set", "k", "", "--as", a, "--json").json == {"ok": True, "key": "k"}
-    assert ground.swarm("kv", "get", "k").out == "\n"
-    for _ in range(2):
-        assert ground.swarm("kv", "del", "k", "--as", a).out == "deleted k\n"
-    assert value(ground, "k") is None
-
-
 def test_a_key_belongs_to_the_identity_that_first_set_it(ground: Ground, actors):
     a, b, nobody = actors
     ground.swarm("kv", "set", "k", "1", "--as", a)
