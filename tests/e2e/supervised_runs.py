@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +17,12 @@ from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.denials import BEGINS
 from swarm_mcp.agents.harness.membership import Membership
 from swarm_mcp.agents.harness.outcome import RunResult
-from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.run import Run
 
-from .client import Client
+from .client import Call, Client
 from .ground import Ground, wait_for
-from .models import play
+from .models import Gate, Step, play
 
 LIMIT = 60.0  # seconds for one run on a machine that is busy
 SECRET = "tok-4f9d2c77aa31e05b66"
@@ -102,6 +103,62 @@ class Supervised:
     def ends(self, tool: str = "") -> list[dict]:
         """The ends of all tool calls, or of those of one tool."""
         return [data for data in self.told("tool_end") if tool in ("", data["tool_name"])]
+
+
+def play_a_worker(
+    client: Client, folder: Path, calls: list[Call], write: Call, **wanted: Any
+) -> tuple[Supervised, RunResult]:
+    """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv.
+
+    `calls`: of whoami and of the client tool weigh; `write`: one of notes.md, which a peer has locked.
+    """
+    ground = client.ground
+    ground.coordinator.peer_lock("notes.md")
+    skill = folder / "extra"
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: extra\ndescription: Folds paper boats\n---\nBODY-OF-THE-SKILL\n")
+    asked: list[str] = []
+
+    def weigh(what: str) -> str:
+        """Weigh something."""
+        asked.append(what)
+        return f"{what}: 12 kg"
+
+    words = ("-c", f'printf %s "$GIVEN_TOKEN" > {folder}/given; exec cat')
+    servers = {"own": McpServer("/bin/sh", words, {"GIVEN_TOKEN": SECRET}), **wanted.pop("mcp_servers", {})}
+    gate = Gate()
+    made = Supervised(
+        client, "work", *calls, write, Step(calls=(client.create("late.md", "late\n"),), gate=gate), mcp_servers=servers,
+        client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"', **wanted,
+    )  # fmt: skip
+    assert gate.wait_reached(LIMIT)
+    commands = ground.command_lines()
+    gate.open()
+    result = made.well()
+    assert (result.exit_code, result.error_message, result.output) == (0, None, "The script work is over."), result
+    ends = {end["tool_name"]: end["result"] for end in made.ends()}
+    assert made.place.instance_id in next(said for tool, said in ends.items() if tool.endswith("whoami"))
+    assert asked == ["anchor"] and "anchor: 12 kg" in next(
+        said for tool, said in ends.items() if tool.endswith("weigh")
+    )
+    (denied,) = [text for text in client.results("work") if "swarm lock blocked" in text]
+    assert "careful surgery" in denied
+    (shown,) = denials_shown(made.events, ground.checkout)
+    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
+    assert (ground.checkout / "notes.md").read_text() == "line one\n"
+    assert (ground.checkout / "late.md").read_text() == "late\n", "it went on after the denial"
+    assert (folder / "given").read_text() == SECRET
+    assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
+    assert SECRET not in Path(made.run.record).read_text()
+    context = client.context("work")
+    assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context and 'APPENDED ü\n"x"' in context
+    assert context.count("this session is registered as") == 1
+    assert ground.coordinator.sessions() == [], "the worker is still registered"
+    assert porcelain(ground) == ["?? late.md"], "something else was left in the checkout"
+    kinds = made.kinds()
+    assert kinds.count("session_init") == kinds.count("result") == 1
+    assert result.cost.input_tokens and result.cost.output_tokens
+    return made, result
 
 
 def assert_abort_leaves_nothing(made: Supervised, ground: Ground) -> RunResult:

@@ -23,15 +23,12 @@ from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
 
 from .clients import ClaudeCode
 from .ground import own_ground
-from .models import Gate, Step
 from .supervised_runs import (
     DOT,
-    LIMIT,
-    SECRET,
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
-    denials_shown,
+    play_a_worker,
     porcelain,
 )
 
@@ -71,57 +68,17 @@ def calls(*tools: tuple[str, dict]) -> list[dict]:
 @pytest.mark.promise("a worker obeys locks")
 @requirement("A-44", "A-46", "A-49", "D-13")
 def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: ClaudeCode, tmp_path: Path) -> None:
-    """One run: a write, the swarm's own server, a client tool, a skill, a peer's lock, and no secret in argv."""
-    ground = claude.ground
-    ground.coordinator.peer_lock("notes.md")
-    skill = tmp_path / "extra"
-    skill.mkdir()
-    (skill / "SKILL.md").write_text("---\nname: extra\ndescription: Folds paper boats\n---\nBODY-OF-THE-SKILL\n")
-    seen: list[str] = []
-
-    def weigh(what: str) -> str:
-        """Weigh something."""
-        seen.append(what)
-        return "12 kg"
-
-    words = ("/bin/sh", "-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; pwd > {tmp_path}/where; exec cat')
-    own = McpServer(words[0], words[1:], {"GIVEN_TOKEN": SECRET}, cwd=str(tmp_path))
-    gate = Gate()
-    mcp = calls((f"{SWARM}whoami", {}), ("mcp__client_tools__weigh", {"what": "anchor"}))
-    made = start(
-        claude, "work", claude.create("made.md", "made\n"), *mcp, claude.replace("notes.md", "line one", "mine"),
-        Step(calls=(claude.create("late.md", "late\n"),), gate=gate),
-        mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
+    """Beside the common scene: another server in a folder of its own."""
+    words = ("-c", f"pwd > {tmp_path}/where; exec cat")
+    made, result = play_a_worker(
+        claude, tmp_path, calls((f"{SWARM}whoami", {}), ("mcp__client_tools__weigh", {"what": "anchor"})),
+        claude.replace("notes.md", "line one", "mine"),
+        mcp_servers={"second": McpServer("/bin/sh", words, cwd=str(tmp_path))},
     )  # fmt: skip
-    assert gate.wait_reached(LIMIT)
-    commands = ground.command_lines()
-    gate.open()
-    result = made.result()
-    assert (result.is_error, result.exit_code, result.error_message) == (False, 0, None)
-    assert result.output == "The script work is over."
-    assert (ground.checkout / "made.md").read_text() == "made\n"
-    assert (ground.checkout / "late.md").read_text() == "late\n"  # it went on after the denial
-    denied = made.ends("Edit")[0]
-    assert denied["is_error"] and "swarm lock blocked" in denied["result"]
-    (shown,) = denials_shown(made.events, ground.checkout)
-    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
-    assert (ground.checkout / "notes.md").read_text() == "line one\n"
-    me = json.loads(made.ends(f"{SWARM}whoami")[0]["result"])
-    assert me["id"] == made.place.instance_id, "the child's server speaks for somebody else"
-    assert seen == ["anchor"] and made.ends("mcp__client_tools__weigh")[0]["result"] == "12 kg"
-    assert result.cost.total_cost_usd and result.cost.input_tokens and result.cost.num_turns
+    assert made.ends("Edit")[0]["is_error"] and "context_usage" in made.kinds()
+    assert result.cost.total_cost_usd and result.cost.num_turns
     assert result.cost.model == result.model == "claude-opus-5-5"
-    assert (tmp_path / "given").read_text() == SECRET and (tmp_path / "where").read_text() == f"{tmp_path}\n"
-    assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
-    assert SECRET not in Path(made.run.record).read_text()
-    context = claude.context("work")
-    assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context
-    assert 'APPENDED ü\n"x"' in context
-    assert ground.coordinator.sessions() == [], "the worker is still registered"
-    assert porcelain(ground) == ["?? late.md", "?? made.md"], "something else was left in the checkout"
-    kinds = made.kinds()
-    assert kinds.count("session_init") == kinds.count("result") == 1
-    assert "context_usage" in kinds
+    assert (tmp_path / "where").read_text() == f"{tmp_path}\n"
 
 
 @requirement("A-33")

@@ -12,19 +12,17 @@ import pytest
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO
 
 from .marketplace import Marketplace
-from .models import Gate, Step
+from .models import Step
 from .more import OtherClient, prepared
 from .more.gemini import MODEL
 from .supervised_runs import (
-    LIMIT,
-    SECRET,
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
-    denials_shown,
+    play_a_worker,
     porcelain,
 )
 
@@ -51,50 +49,10 @@ def start(agent: OtherClient, script: str, *steps: Any, **wanted: Any) -> Superv
 
 @requirement("A-44")
 def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(agent: OtherClient, tmp_path: Path) -> None:
-    """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv."""
-    ground = agent.ground
-    ground.coordinator.peer_lock("notes.md")
-    skill = tmp_path / "extra"
-    skill.mkdir()
-    (skill / "SKILL.md").write_text("---\nname: extra\ndescription: Folds paper boats\n---\nBODY-OF-THE-SKILL\n")
-    asked: list[str] = []
-
-    def weigh(what: str) -> str:
-        """Weigh something."""
-        asked.append(what)
-        return f"{what}: 12 kg"
-
-    words = ("-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; exec cat')
-    own = McpServer("/bin/sh", words, {"GIVEN_TOKEN": SECRET}, cwd=str(tmp_path))
-    gate = Gate()
-    mcp = [*agent.swarm_tools(("whoami", {})), *agent.server_tool("client_tools", "weigh", {"what": "anchor"})]
-    held = Step(calls=(agent.create("late.md", "late\n"),), gate=gate)
-    made = start(
-        agent, "work", *mcp, agent.create("notes.md", "mine\n"), held, mcp_servers={"own": own}, client_tools=(weigh,),
-        skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
-    )  # fmt: skip
-    assert gate.wait_reached(LIMIT)
-    commands = ground.command_lines()
-    gate.open()
-    result = made.well()
-    assert (result.exit_code, result.output) == (0, "The script work is over."), result
-    assert made.place.instance_id in made.ends()[0]["result"]
-    assert asked == ["anchor"]
-    denied = agent.results("work")[2]
-    assert "swarm lock blocked" in denied and "careful surgery" in denied
-    (shown,) = denials_shown(made.events, ground.checkout)
-    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
-    assert (ground.checkout / "notes.md").read_text() == "line one\n"
-    assert (tmp_path / "given").read_text() == SECRET
-    assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
-    assert SECRET not in Path(made.run.record).read_text()
-    context = agent.context("work")
-    assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context and 'APPENDED ü\n"x"' in context
-    assert context.count("this session is registered as") == 1
-    assert ground.coordinator.sessions() == [] and porcelain(ground) == ["?? late.md"]
-    kinds = made.kinds()
-    assert kinds.count("session_init") == kinds.count("result") == kinds.count("lock_denied") == 1
-    assert result.cost.input_tokens and result.cost.output_tokens and result.cost.total_cost_usd is None
+    calls = [*agent.swarm_tools(("whoami", {})), *agent.server_tool("client_tools", "weigh", {"what": "anchor"})]
+    write = agent.create("notes.md", "mine\n")
+    made, result = play_a_worker(agent, tmp_path, calls, write, model=MODELS[agent.name])
+    assert made.kinds().count("lock_denied") == 1 and result.cost.total_cost_usd is None
 
 
 def test_a_plugin_that_the_user_has_acts_once(agent: OtherClient) -> None:

@@ -12,19 +12,17 @@ import pytest
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.query import READ_ONLY, McpServer
+from swarm_mcp.agents.harness.query import READ_ONLY
 
 from .ground import own_ground
 from .marketplace import Marketplace
-from .models import Gate, Step, play
+from .models import Step, play
 from .pi import MODEL, UNPRICED, Pi, alone
 from .supervised_runs import (
-    LIMIT,
-    SECRET,
     Supervised,
     as_own_environment,
     assert_abort_leaves_nothing,
-    denials_shown,
+    play_a_worker,
     porcelain,
 )
 from .test_merged_writes import play_a_merge
@@ -92,46 +90,10 @@ def test_installed_as_a_person_does_it(pi: Pi) -> None:
 
 @requirement("A-44")
 def test_a_worker_reaches_the_swarm_and_is_held_back_by_a_lock(pi: Pi, tmp_path: Path) -> None:
-    """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv."""
-    ground = pi.ground
-    ground.coordinator.peer_lock("notes.md")
-    skill = tmp_path / "extra"
-    skill.mkdir()
-    (skill / "SKILL.md").write_text("---\nname: extra\ndescription: Folds paper boats\n---\nBODY-OF-THE-SKILL\n")
-
-    def weigh(what: str) -> str:
-        """Weigh something."""
-        return f"{what}: 12 kg"
-
-    words = ("-c", f'printf %s "$GIVEN_TOKEN" > {tmp_path}/given; exec cat')
-    own = McpServer("/bin/sh", words, {"GIVEN_TOKEN": SECRET})
-    gate = Gate()
-    mcp = [*pi.swarm_tools(("whoami", {})), {"name": "mcp__client_tools__weigh", "input": {"what": "anchor"}}]
-    made = start(
-        pi, "work", *mcp, pi.create("notes.md", "mine\n"), Step(calls=(pi.create("late.md", "late\n"),), gate=gate),
-        mcp_servers={"own": own}, client_tools=(weigh,), skills=(str(skill),), append_system_prompt='APPENDED ü\n"x"',
-    )  # fmt: skip
-    assert gate.wait_reached(LIMIT)
-    commands = ground.command_lines()
-    gate.open()
-    result = made.result()
-    assert (result.is_error, result.exit_code, result.output) == (False, 0, "The script work is over.")
-    assert json.loads(made.ends("mcp__swarm__whoami")[0]["result"])["id"] == made.place.instance_id
-    assert made.ends("mcp__client_tools__weigh")[0]["result"] == "anchor: 12 kg"
+    calls = [*pi.swarm_tools(("whoami", {})), {"name": "mcp__client_tools__weigh", "input": {"what": "anchor"}}]
+    made, result = play_a_worker(pi, tmp_path, calls, pi.create("notes.md", "mine\n"), model=MODEL)
     assert "swarm lock blocked write" in pi.results("work")[2]
-    (shown,) = denials_shown(made.events, ground.checkout)
-    assert shown.startswith("denied: notes.md, held by night-shift ") and shown.endswith(" (careful surgery)")
-    assert (ground.checkout / "notes.md").read_text() == "line one\n"
-    assert (tmp_path / "given").read_text() == SECRET
-    assert commands and not [line for line in commands if SECRET in line or "APPENDED" in line or "<<play" in line]
-    assert SECRET not in Path(made.run.record).read_text()
-    context = pi.context("work")
-    assert "Folds paper boats" in context and "BODY-OF-THE-SKILL" not in context and 'APPENDED ü\n"x"' in context
-    assert GREETING in context
-    assert ground.coordinator.sessions() == [] and porcelain(ground) == ["?? late.md"]
-    kinds = made.kinds()
-    assert kinds.count("session_init") == kinds.count("result") == 1
-    assert {"context_usage", "lock_denied", "pi.text_delta"} <= set(kinds)
+    assert {"context_usage", "lock_denied", "pi.text_delta"} <= set(made.kinds())
     assert result.cost.total_cost_usd == pytest.approx(5 * (50 * 10 + 5 * 20) / 1e6) and result.cost.num_turns == 5
 
 

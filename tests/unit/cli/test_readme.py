@@ -43,9 +43,12 @@ def test_the_readme_stays_short():
 
 @pytest.mark.parametrize("page", ["README.md", "docs/install.md", "docs/daily-use.md", "docs/workers.md"])
 def test_the_commands_are_there(page: str):
-    """Verbs and flags of each command line in a block."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """Verbs and flags of each command line in a block; in the README in a sentence, too."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     shown = [line.partition(" #")[0] for block in blocks for line in block.splitlines()]
+    if page == "README.md":
+        shown += re.findall(r"`([^`]+)`", " ".join(re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S).split()))
     shown = [command for line in shown for command in re.findall(r"\bswarm-mcp +([^ ;|&)][^;|&)]*)", line)]
     assert len(shown) > 1
     for command in shown:

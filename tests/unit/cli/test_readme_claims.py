@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.command_line import flags_of
-from support.fixtures import Ground
 from support.toml_reader import reader
 
 from swarm_hook_core.environment import lease_seconds
 from swarm_hook_core.state import DEFAULT_STORE
-from swarm_mcp.cli.verbs import NOUNS, all_verbs, words_of
 from swarm_mcp.runtimes import NAMES, runtime
 
 pytestmark = pytest.mark.slow
@@ -187,7 +183,7 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "[Played side by side]": others_lose_as_played,
     "is denied once before it writes into another": "test_a_write_into_another_work_tree_is_denied_once",
     "holds a file in all that take part": "test_whichever_came_first_they_meet_in_all_work_trees",
-    "Agents do the same with tools": "test_lock_relock_conflict_and_release",
+    "Agents do the same with tools": "test_a_session_works_with_the_tools_from_joining_to_unlocking",
     "[The first ten minutes]": PROSE,
     "**Which clients?**": PROSE,
     "Claude Code, Codex, GitHub Copilot CLI": the_clients_are_named,
@@ -250,26 +246,6 @@ def test_the_checks_hold(part: str) -> None:
     check = EVIDENCE[part]
     assert callable(check)
     check()
-
-
-def commands() -> list[str]:
-    """Return the command lines of swarm in the README, in blocks and in sentences."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
-    lines = [line.partition(" #")[0].strip() for block in blocks for line in block.splitlines()]
-    spans = re.findall(r"`([^`]+)`", " ".join(re.sub(r"^```.*?^```$", "", README, flags=re.M | re.S).split()))
-    comments = [span for block in blocks for span in re.findall(r"`([^`]+)`", block)]
-    return list(dict.fromkeys(one for one in (*lines, *spans, *comments) if one.startswith("swarm-mcp ")))
-
-
-@pytest.mark.parametrize("command", commands())
-def test_a_command_is_one_that_exists(command: str, ground: Ground) -> None:
-    """Its verb has a help page, and takes its flags."""
-    words = shlex.split(command.split(" -- ")[0])[1:]
-    verb = words_of(words[0])[words[1]] if words[0] in NOUNS else words[0]
-    assert verb in all_verbs()
-    assert {word for word in words if word.startswith("--")} <= flags_of(verb).keys()
-    done = ground.process(verb, "--help")
-    assert done.code == 0 and f"{verb}: " in done.out.splitlines()[0], done
 
 
 def test_no_word_needs_the_glossary() -> None:
