@@ -110,7 +110,7 @@ def play_a_worker(
 ) -> tuple[Supervised, RunResult]:
     """One run: the swarm's own server, a client tool, another server, a skill, a peer's lock, no secret in argv.
 
-    `calls`: of whoami and of the client tool weigh; `write`: one of notes.md, which a peer has locked.
+    `calls`: of whoami and of the client tool weigh; `write`: one of notes.md, locked by a peer.
     """
     ground = client.ground
     ground.coordinator.peer_lock("notes.md")

@@ -261,7 +261,7 @@ def test_help_of_every_command_has_an_example_and_opens_no_store(ground: Ground,
     assert not os.path.exists(os.path.dirname(ground.database))
 
 
-# -- whatever is typed ------------------------------------------------------------------------------
+# -- any words at all -------------------------------------------------------------------------------
 
 # A shell can pass any bytes but NUL; those that are not UTF-8 appear as the interpreter decodes them.
 RAW = st.binary(max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))

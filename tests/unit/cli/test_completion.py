@@ -47,7 +47,7 @@ def offered(*words: str) -> list[str]:
     return [candidate.word for candidate in candidates(list(words))]
 
 
-# -- what is offered --------------------------------------------------------------------------------
+# -- offers -----------------------------------------------------------------------------------------
 
 
 def test_verbs_come_first_each_with_what_it_does(ground: Ground):

@@ -277,7 +277,7 @@ def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
     assert lines == ["   N  NAME", "   5  a", "1234  b"]
 
 
-# -- what hooks pay ---------------------------------------------------------------------------------
+# -- the cost for hooks -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", ["locks", "register", "deregister", "denied", "instances", "kv", "lock"])

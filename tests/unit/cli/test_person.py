@@ -171,7 +171,7 @@ def test_at_a_persons_own_terminal_it_is_done(ground: Ground):
         assert of_agent.code == 0, "which raises it"
 
 
-# -- acting as somebody else --------------------------------------------------------------------------
+# -- acting as another --------------------------------------------------------------------------------
 
 CHANGES = {
     "unlock": ["unlock", "held"], "unlock --all": ["unlock", "--all"], "lock": ["lock", "other"],
@@ -273,7 +273,7 @@ def test_a_commit_is_its_shells_whatever_a_variable_says(place: Ground, monkeypa
     assert place.swarm("guard", "check").code == 1
 
 
-# -- those who are told -------------------------------------------------------------------------------
+# -- the news of it -----------------------------------------------------------------------------------
 
 
 def test_a_lowered_level_is_told_to_the_sessions_there(ground: Ground, monkeypatch):

@@ -276,7 +276,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(ground: Ground, scene: Scen
     assert sorted(os.listdir(ground.repo)) == [".git", "f"]
 
 
-# -- who is told ----------------------------------------------------------------------------------------
+# -- the news of it -------------------------------------------------------------------------------------
 
 
 def test_the_holder_hears_of_a_change_and_of_its_restoring(scene: Scene):

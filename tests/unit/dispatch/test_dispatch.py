@@ -94,7 +94,7 @@ def test_a_senseless_request_makes_no_task(
     assert tasks(ground) == []
 
 
-# ------------------------------------------------------------- who gets it
+# -------------------------------------------------- the choice of a worker
 
 
 @requirement("P-20")

@@ -186,7 +186,7 @@ def test_a_task_begins_with_what_the_tasks_before_it_have_done(ground: Ground, r
     assert task_trees.of_task(str(repo), torn["task_id"]) is None and len(branches(repo)) == 3
 
 
-# ---------------------------------------------------------------------------------- what stops it
+# -------------------------------------------------------------------------------------- obstacles
 
 
 @pytest.mark.parametrize("is_line", [True, False])

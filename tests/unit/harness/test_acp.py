@@ -68,7 +68,7 @@ def question(number: int, options: list[dict[str, str]] = OPTIONS, **call: Any) 
 
 
 class Turn:
-    """A turn of the scripted agent behind the bridge: `code`, `events`, and what the agent has `heard`."""
+    """A turn of the scripted agent behind the bridge: `code`, `events`, and the messages that the agent has `heard`."""
 
     def __init__(self, folder: Path, given: dict[str, Any], server: PermissionServer | None = None, **more: Any):
         settings = {

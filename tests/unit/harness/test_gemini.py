@@ -20,7 +20,7 @@ gemini = RECORDED.adapter
 
 @pytest.fixture(scope="module")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The plugin of this checkout, which a run only reads."""
+    """The plugin of this checkout; a run only reads it."""
     made = tmp_path_factory.mktemp("plugin").resolve() / "bundle"
     bundle.write(made, local=True)
     return made

@@ -1,4 +1,4 @@
-"""docs/dev/python.md: each program does what the page promises, with the loop and a scripted model on loopback."""
+"""docs/dev/python.md: each program keeps the promise of the page, with the loop and a scripted model on loopback."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_each_harness_says_when_to_use_it(name: str) -> None:
     assert any(line.startswith("Use when") for line in lines) and any(
         line.startswith("Do not use when") for line in lines
     )
-    advice = adapter.use_when  # what a model reads that chooses one
+    advice = adapter.use_when  # the words for a model that chooses one
     assert advice.startswith("Use when") and "Do not use when" in advice and "Settings" not in advice
     assert "\n" not in advice and "DEFAULT_MODEL" not in advice
     assert adapter.listed_models() == list(adapter.listed_models())

@@ -639,7 +639,7 @@ def test_endless_output_is_survived(tmp_path):
     assert [e.data["name"] for e in seen if e.kind == "custom"][:1] == ["swarm.line_cut"]
 
 
-# ------------------------------------------------------------------------ what a query says besides
+# ----------------------------------------------------------------------- the other words of a query
 
 
 @requirement("A-09")

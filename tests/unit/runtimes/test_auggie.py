@@ -11,7 +11,6 @@ from support.sessions import captured, hook_core, new_session, run
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.hooks import session_event, tool_call
-from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
@@ -109,11 +108,3 @@ def test_the_server_finds_the_store_of_the_hooks(place: Path):
     install(place)
     env = json.loads(settings().read_text())["mcpServers"]["swarm"]["env"]
     assert env["SWARM_DB_PATH"] == "${SWARM_DB_PATH:-}" and set(env) >= {"SWARM_STATE_DIR", "XDG_DATA_HOME"}
-
-
-def test_a_server_of_that_name_is_left_alone(place: Path):
-    settings().write_text('{"mcpServers": {"swarm": {"command": "other"}}}')
-    assert list(runtime("auggie").users_servers()) == ["swarm"]
-    with pytest.raises(SwarmError):
-        install(place)
-    assert settings().read_text() == '{"mcpServers": {"swarm": {"command": "other"}}}'

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from support.sessions import captured, hook_core
 
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.cline import PLUGIN_FILE, folder, servers_file
 from swarm_mcp.runtimes.steps import Steps
@@ -37,15 +36,6 @@ def cline(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("CLINE_DATA_DIR", "CLINE_MCP_SETTINGS_PATH"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / ".cline"
-
-
-def test_somebody_else_s_server_of_that_name_stays(marketplace: Path):
-    servers_file().parent.mkdir(parents=True)
-    servers_file().write_text('{"mcpServers": {"swarm": {"url": "http://127.0.0.1/mcp"}}}')
-    with pytest.raises(ClientFailed, match="not swarm's"):
-        CLINE.install(marketplace, Steps())
-    CLINE.uninstall(Steps())
-    assert "http://127.0.0.1/mcp" in servers_file().read_text()
 
 
 def test_what_is_found_amiss(marketplace: Path, cline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -15,7 +15,6 @@ from support.sessions import PAYLOADS, ROOT, hook_core, instances, new_session, 
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.guests import HOSTS
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.copilot import Copilot, home
 from swarm_mcp.runtimes.steps import Steps
@@ -221,12 +220,3 @@ def test_whatever_is_broken_the_status_is_0(client: Client, plugin: Path, tmp_pa
 
 
 # -- its settings -----------------------------------------------------------------------------------
-
-
-def test_settings_that_are_none_are_left_alone(home: Path, plugin: Path):
-    settings = home / ".copilot" / "settings.json"
-    settings.parent.mkdir()
-    settings.write_text("[1, 2")
-    with pytest.raises(ClientFailed):
-        Copilot().install(plugin, Steps())
-    assert settings.read_text() == "[1, 2"

@@ -271,14 +271,14 @@ class Fakes:
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
 
     def claude(self, **changes) -> Path:
-        """Install Claude Code, which runs the plugin in place. Return the plugin's root."""
+        """Install Claude Code; it runs the plugin in place. Return the plugin's root."""
         plugin = {"id": "swarm@swarm", "version": swarm_mcp.__version__, "enabled": True, "errors": [],
                   "readFromFolder": str(marketplace_folder())}  # fmt: skip
         self.put("claude", FAKE_CLAUDE, {"plugins": [{**plugin, **changes}] if changes.get("id", "x") else []})
         return marketplace_folder()
 
     def codex(self, trust: str = "trusted") -> Path:
-        """Install Codex, which runs its own copy. Return the copy's root."""
+        """Install Codex; it runs its own copy. Return the copy's root."""
         copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
         if not copy.exists():
             put(copy, codex_plugin.files_of(marketplace_folder()))

@@ -1,12 +1,14 @@
-"""An installation in each client whose files we write ourselves: done once, found, and taken out without a trace."""
+"""An installation in each client by files of ours: done once, found, and taken out without a trace."""
 
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
@@ -37,7 +39,25 @@ FOLDERS = (
     ".grok/hooks",
     ".grok/skills",
     ".omp/agent",
-)  # of a home in which these clients have been started once
+)  # of a home with these clients in use
+
+SERVER = '{"mcpServers": {"swarm": {"command": "other"}}}'
+# Client, a file of another owner in the way, or a broken one, its content, and a word of the refusal.
+THEIRS = [
+    ("auggie", ".augment/settings.json", SERVER, "swarm"),
+    ("cline", ".cline/data/settings/cline_mcp_settings.json", SERVER, "not swarm's"),
+    ("copilot", ".copilot/settings.json", "[1, 2", "JSON"),
+    ("gemini", ".gemini/extensions/swarm/gemini-extension.json", '{"name": "swarm", "version": "9"}', "another extension"),
+    ("gemini", ".gemini/extensions/swarm/.gemini-extension-install.json", '{"source": "/b", "type": "local"}', "another ex"),
+    ("grok", ".grok/skills/swarm/SKILL.md", "mine", "is not ours"),
+    ("kilo", ".config/kilo/plugin/swarm-mcp.ts", "export {}", "not ours"),
+    ("kimi", ".kimi-code/plugins/installed.json", '{"plugins": [{"id": "swarm", "root": "/o"}]}', "another plugin"),
+    ("kimi", ".kimi-code/plugins/installed.json", "[1, 2", "JSON"),
+    ("omp", ".omp/agent/extensions/swarm-mcp.ts", "export {}", "not ours"),
+    ("opencode", ".config/opencode/plugin/swarm-mcp.ts", "export {}", "not ours"),
+    ("qwen", ".qwen/extensions/swarm/mine", "", "another extension"),
+    ("qwen", ".qwen/extensions/swarm/.qwen-extension-install.json", '{"source": "/usr", "type": "link"}', "another extension"),
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +100,19 @@ def test_it_is_done_once_found_and_taken_out_without_a_trace(
     for _again in range(2):
         client.uninstall(Steps())
     assert below(home) == before and not client.traces()
+
+
+@pytest.mark.parametrize(("name", "file", "content", "why"), THEIRS)
+def test_what_is_somebody_else_s_is_left_alone(
+    name: str, file: str, content: str, why: str, home: Path, marketplace: Path
+):
+    (home / file).parent.mkdir(parents=True)
+    (home / file).write_text(content)
+    client = runtime(name)
+    with pytest.raises(SwarmError, match=why):
+        client.install(marketplace, Steps())
+    with suppress(SwarmError):  # a file that cannot be read says so again
+        client.uninstall(Steps())
+    assert not client.traces()
+    assert {path for path, data in below(home).items() if data is not None} == {str(home / file)}
+    assert (home / file).read_text() == content

@@ -18,7 +18,6 @@ import swarm_mcp
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.targets import absolute_paths
 from swarm_mcp.doctor import enforcement
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.steps import Steps
@@ -118,19 +117,6 @@ def theirs(home: Path) -> Path:
 
 def found(marketplace: Path) -> Finding:
     return GEMINI.look(marketplace, Steps()).findings[0]
-
-
-def test_another_extension_of_that_name_stays(theirs: Path, tmp_path: Path) -> None:
-    other = theirs / "extensions" / "swarm"
-    other.mkdir(parents=True)
-    (other / "gemini-extension.json").write_text('{"name": "swarm", "version": "9"}')
-    copied = {"source": f"/b/{FOLDER}", "type": "local"}
-    (other / ".gemini-extension-install.json").write_text(json.dumps(copied))
-    before = everything(theirs)
-    with pytest.raises(ClientFailed, match="another extension of that name"):
-        GEMINI.install(tmp_path / "b", Steps())
-    GEMINI.uninstall(Steps())
-    assert everything(theirs) == before
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from support.sessions import captured, instances, mistakes, new_session, peer_lo
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.targets import absolute_paths
 from swarm_mcp.doctor import enforcement
-from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle, hook_config, own_table, runtime
 from swarm_mcp.runtimes.grok import home
 from swarm_mcp.runtimes.steps import Steps
@@ -92,15 +92,6 @@ def test_what_is_installed_holds_is_in_place_and_goes_again(place: Place) -> Non
     assert settings().read_text() == PERSONS[2] and not GROK.traces()
     assert [path.name for path in (home() / "hooks").iterdir()] == ["mine.json"]
     assert GROK.look(place.root, Steps()).findings[0].status == "warn"
-
-
-def test_somebody_else_s_files_stay(place: Place) -> None:
-    skill = home() / "skills" / "swarm"
-    skill.mkdir(parents=True)
-    with pytest.raises(ClientFailed, match="is not ours"):
-        GROK.install(place.root, Steps())
-    GROK.uninstall(Steps())
-    assert skill.is_dir()
 
 
 def test_hooks_hold_although_the_server_cannot_be_added(place: Place) -> None:

@@ -188,7 +188,7 @@ def test_a_hook_that_hangs_is_given_up_with_all_that_it_has_started(played: Play
     played.bridge.wired["PreToolUse"][0]["hooks"] = [hook]
     assert played.play("pre_tool_call.write_file") is None
     pid = int(played.log.read_text())
-    wait_for(lambda: start_time(pid) in ("", "-"))  # what it has started ends too
+    wait_for(lambda: start_time(pid) in ("", "-"))  # its children end too
 
 
 def test_calls_side_by_side_have_each_their_own_answer(played: Played):

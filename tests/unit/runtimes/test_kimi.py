@@ -12,7 +12,6 @@ from support.sessions import captured, fault_lines, hook_core, instances, new_se
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.hooks import session_event, tool_call
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.kimi import MANIFEST
 from swarm_mcp.runtimes.steps import Steps
@@ -105,14 +104,3 @@ def test_one_that_a_person_has_switched_off_is_found_out_and_switched_on_by_inst
     assert kimi.look(plugin, Steps()).findings[0].status == "ok"
     kimi.uninstall(Steps())
     assert not kimi.traces()
-
-
-def test_another_plugin_of_that_name_is_left_alone(home: Path, plugin: Path):
-    file, text = plugins(home), OTHERS.replace('"other"', '"swarm"')
-    file.parent.mkdir(parents=True)
-    for content in (text, "[1, 2"):
-        file.write_text(content)
-        with pytest.raises(ClientFailed):
-            runtime("kimi").install(plugin, Steps())
-        assert not runtime("kimi").traces()
-        assert file.read_text() == content

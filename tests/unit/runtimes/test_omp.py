@@ -11,7 +11,6 @@ import pytest
 from support.sessions import captured, new_session, peer_locks, run
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.omp import home
 from swarm_mcp.runtimes.steps import Steps
@@ -85,22 +84,6 @@ def install(place: Path) -> list[str]:
     steps = Steps()
     assert runtime("omp").install(place, steps).root == place
     return steps.done
-
-
-def test_others_stay_and_one_of_our_name_is_left_alone(place: Path):
-    folder = home() / "extensions"
-    folder.mkdir()
-    (folder / "mine.ts").write_text("export default () => {}")
-    (folder / "swarm-mcp.ts").write_text("export default () => {}")
-    before = files()
-    with pytest.raises(ClientFailed, match="not ours"):
-        install(place)
-    runtime("omp").uninstall(Steps())
-    assert files() == before
-    (folder / "swarm-mcp.ts").unlink()
-    install(place)
-    runtime("omp").uninstall(Steps())
-    assert os.listdir(folder) == ["mine.ts"]
 
 
 def test_links_to_a_bundle_that_has_gone_are_told_and_led_elsewhere(place: Path, tmp_path: Path):

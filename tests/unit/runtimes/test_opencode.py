@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
 from swarm_hook_core.patch_headers import changes_by_headers
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.opencode import OpenCode
 from swarm_mcp.runtimes.steps import Steps
@@ -97,21 +95,6 @@ def test_it_is_one_link_which_npm_makes_slow_once(place: Place):
     assert plugin.status == "ok" and "npm" in start.message
     (place.settings.parent / "node_modules").mkdir()
     assert client.look(place.marketplace, Steps()).findings == [plugin]
-
-
-def test_other_plugins_stay_and_one_of_our_name_is_left_alone(place: Place):
-    place.link.parent.mkdir()
-    (place.link.parent / "mine.js").write_text("export {}")
-    place.link.write_text("export {}")
-    before = place.files()
-    with pytest.raises(ClientFailed, match="not ours"):
-        install(place)
-    place.client.uninstall(Steps())
-    assert place.files() == before
-    place.link.unlink()
-    install(place)
-    place.client.uninstall(Steps())
-    assert os.listdir(place.link.parent) == ["mine.js"]
 
 
 def test_a_link_to_a_bundle_that_has_gone_is_told_and_led_elsewhere(place: Place, tmp_path: Path):

@@ -12,9 +12,8 @@ from support.sessions import captured, fault_lines, hook_core, instances, new_se
 
 from swarm_hook_core.hooks import tool_call
 from swarm_hook_core.traces import claims
-from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, runtime
-from swarm_mcp.runtimes.qwen import HOOKS, LINK, MANIFEST
+from swarm_mcp.runtimes.qwen import HOOKS, MANIFEST
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.store import Store
 
@@ -150,17 +149,6 @@ def test_one_that_a_person_has_disabled_is_found_out(home: Path, marketplace: Pa
     (home / ".qwen/extensions/extension-enablement.json").write_text(json.dumps(rules))
     (found,) = runtime("qwen").look(marketplace, Steps()).findings
     assert found.status == "fail" and "disabled" in found.message
-
-
-def test_another_extension_of_that_name_is_left_alone(home: Path, marketplace: Path, tmp_path: Path):
-    extension(home).mkdir(parents=True)
-    with pytest.raises(ClientFailed, match="another extension"):
-        runtime("qwen").install(marketplace, Steps())
-    (extension(home) / LINK).write_text(json.dumps({"source": str(tmp_path), "type": "link"}))
-    with pytest.raises(ClientFailed, match="another extension"):
-        runtime("qwen").install(marketplace, Steps())
-    runtime("qwen").uninstall(Steps())
-    assert (extension(home) / LINK).exists()
 
 
 def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, marketplace: Path):

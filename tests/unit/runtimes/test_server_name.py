@@ -23,6 +23,7 @@ FILES = {
     "grok": (".grok/config.toml", TABLE),
     "cline": (".cline/data/settings/cline_mcp_settings.json", THEIRS),
     "hermes": (".hermes/config.yaml", "# mine\nmcp_servers:\n  %s: {command: npx}\n"),
+    "auggie": (".augment/settings.json", THEIRS),
     "cursor": (".cursor/mcp.json", THEIRS),
     "pi": (".pi/agent/mcp.json", THEIRS),
 }

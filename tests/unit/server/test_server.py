@@ -22,7 +22,7 @@ from swarm_mcp.server.tools import all_tools
 pytestmark = pytest.mark.slow
 
 ME = (os.getpid(), start_time(os.getpid()))
-# Codex asks a person before it calls a destructive tool, and one that does not say that it only reads; there may be none.
+# Codex asks a person, if there is one, before it calls a destructive tool, or one without a word that it only reads.
 HINTS = {
     "destructiveHint": {"remove_instance", "kv_delete"},
     "readOnlyHint": {
@@ -67,7 +67,7 @@ def test_no_words_for_models_name_a_tool_that_is_not_listed():
 
 
 def test_tools_are_listed_with_what_they_do(ground: Ground):
-    """Which there are is in the record of the contract, and in ``deviations``."""
+    """The record of the contract and ``deviations`` have their names."""
     with Server(ground, [*SWARM, "serve", "--all-tools"]) as server:
         assert server.welcome["serverInfo"]["version"] == swarm_mcp.__version__ and server.welcome["instructions"]
         tools = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
