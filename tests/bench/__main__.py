@@ -69,7 +69,6 @@ def main() -> int:
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="locks in the stores, by comma")
     parser.add_argument("--shell", default="/bin/sh", help="runs the hooks; Codex takes the user's $SHELL")
     parser.add_argument("--check", action="store_true", help="exit 1 when a limit is missed")
-    parser.add_argument("--imports", action="store_true", help="only show what one check of a hook imports")
     parts = ("all", *page.TITLES)
     parser.add_argument(
         "--page", type=lambda path: Path(path).resolve(), help="write what was measured into this page's sections"
@@ -88,7 +87,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         os.umask(0o077)
         try:
-            return _measure(Bench(Path(folder).resolve(), [0] if options.imports else sizes, options.shell), options)
+            return _measure(Bench(Path(folder).resolve(), sizes, options.shell), options)
         except WrongAnswer as error:
             print(f"WRONG ANSWER: {error}", file=sys.stderr)
             return 1
@@ -97,9 +96,6 @@ def main() -> int:
 
 
 def _measure(bench: Bench, options: argparse.Namespace) -> int:
-    if options.imports:
-        measure_hooks(bench, options)
-        return 0
     crowds = [int(agents) for agents in options.crowds.split(",")]
     root, checkout, env = bench.root, str(bench.checkout), bench.bare_env
     of_plugin = (bench.plugin, root, checkout, env)

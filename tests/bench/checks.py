@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from . import figures, imports, stores
+from . import figures, stores
 from .figures import Series
 from .plugin import (
     RUNTIMES,
@@ -192,11 +192,6 @@ class Bench:
 def measure_hooks(bench: Bench, options: argparse.Namespace) -> list[str]:
     """Measure and print checks and sessions' lives. Returns the missed limits."""
     checks = bench.checks()
-    if options.imports:
-        for case in checks[2:]:  # the denials: they import the most
-            runtime = case.series.name.split()[1]
-            print(imports.profile(bench.plugin, runtime, case.payload, case.env, str(bench.checkout)), end="\n\n")
-        return []
     print(
         f"{os.path.basename(bench.plugin.python)}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}, {options.runs} runs each"
     )
