@@ -17,6 +17,7 @@ from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
 from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.users_file import remove_empty
 
 _FOLDER = "integrations/hs"
 _EARLIER_FOLDER = "integrations/harness"
@@ -71,9 +72,7 @@ class Hs(Runtime):
             raise ClientFailed(f"{self._folder()} could not be removed: {error.strerror or error}") from error
         if not removed:
             return
-        folder = self._folder().parent
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        remove_empty(self._folder().parent)
         steps.add(f"removed the plugin from {self._folder()}")
 
     def release(self) -> str:

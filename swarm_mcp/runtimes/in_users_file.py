@@ -129,8 +129,6 @@ class WithSkills(InUsersFile):
         for link, name in self._links().items():
             if leads_to(link, name):
                 take_link(link, steps)
-                if not any(link.parent.iterdir()):
-                    link.parent.rmdir()
         root = self.root()
         with as_failure():
             if root and self.edited(root).take_out():

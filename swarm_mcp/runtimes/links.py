@@ -7,6 +7,7 @@ from pathlib import Path
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.users_file import remove_empty
 
 
 def root_of(target: str, name: str) -> Path | None:
@@ -51,9 +52,10 @@ def put_links(links: dict[Path, str], root: Path, steps: Steps) -> None:
 
 
 def take_link(link: Path, steps: Steps) -> None:
-    """Remove a link. Raises ClientFailed."""
+    """Remove a link, and the folders around it that are empty then. Raises ClientFailed."""
     with steps.step(f"removing {link}", f"removed {link}"):
         try:
             link.unlink()
         except OSError as error:
             raise ClientFailed(f"{link} cannot be removed: {error.strerror}") from error
+        remove_empty(link.parent)

@@ -40,8 +40,6 @@ class Omp(InPlace):
         for link, name in _links().items():
             if leads_to(link, name):
                 take_link(link, steps)
-                if not any(link.parent.iterdir()):
-                    link.parent.rmdir()
 
     def traces(self) -> bool:
         return any(leads_to(link, name) for link, name in _links().items())

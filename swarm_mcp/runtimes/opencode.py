@@ -6,7 +6,6 @@ The plugin itself tells OpenCode of the MCP server and the skills, so that no fi
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +50,7 @@ class OpenCode(InPlace):
     def uninstall(self, steps: Steps) -> None:
         if self.root() is None:
             return
-        link = self.link()
-        take_link(link, steps)
-        for folder in (link.parent, link.parent.parent):
-            with suppress(OSError):  # something else is in it
-                folder.rmdir()
+        take_link(self.link(), steps)
 
     def root(self) -> Path | None:
         root = leads_to(self.link(), self.needed)

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.users_file import delete, read_text, write_whole
+from swarm_mcp.runtimes.users_file import delete, read_text, remove_empty, write_whole
 
 MARK = "# Written by `swarm-mcp install`; `swarm-mcp uninstall` takes this table out again.\n"
 _LINES = r"(?:[A-Za-z_ \t\]].*\n?)*"  # of a table's body: no header, no comment, no blank line
@@ -40,7 +40,7 @@ def put(path: Path, table: str, body: str, sign: str) -> bool:
 
 
 def take_out(path: Path, table: str, sign: str) -> bool:
-    """Remove our `table` from the file at `path`, and an empty file that we made. Return True if the table was there.
+    """Remove our `table` from the file at `path`; an empty file that we made goes, and its empty folder. Return True if the table was there.
 
     `sign` as for `put`. Raises SwarmError.
     """
@@ -52,6 +52,7 @@ def take_out(path: Path, table: str, sign: str) -> bool:
         write_whole(path, rest.encode("utf-8"))
         return True
     delete(path)
+    remove_empty(path.parent)
     return True
 
 

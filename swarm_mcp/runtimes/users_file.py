@@ -85,3 +85,14 @@ def delete(path: Path) -> None:
 
 def _target(path: Path) -> Path:
     return Path(os.path.realpath(path))
+
+
+def remove_empty(folder: Path) -> None:
+    """Remove `folder`, and those around it, as long as they are empty: below the user's home, its ``.config`` apart."""
+    kept = (Path.home(), Path.home() / ".config")
+    while Path.home() in folder.parents and folder not in kept:
+        try:
+            folder.rmdir()
+        except OSError:
+            break  # it holds something else
+        folder = folder.parent

@@ -34,12 +34,6 @@ PERSONS = {
     "opencode": {".config/opencode/opencode.jsonc": '{ // mine\n  "mcp": {},\n}\n', ".config/opencode/plugin/mine.js": ""},
     "qwen": {".qwen/settings.json": '// mine\n{"a": 1}'},
 }  # fmt: skip
-FOLDERS = (
-    ".config",
-    ".grok/hooks",
-    ".grok/skills",
-    ".omp/agent",
-)  # of a home with these clients in use
 
 SERVER = '{"mcpServers": {"swarm": {"command": "other"}}}'
 # Client, a file of another owner in the way, or a broken one, its content, and a word of the refusal.
@@ -79,8 +73,7 @@ def below(home: Path) -> dict[str, bytes | None]:
 def test_it_is_done_once_found_and_taken_out_without_a_trace(
     name: str, is_new: bool, home: Path, marketplace: Path, tmp_path: Path
 ):
-    for folder in FOLDERS:
-        (home / folder).mkdir(parents=True)
+    (home / ".config").mkdir()
     for file, text in PERSONS[name].items() if not is_new else ():
         (home / file).parent.mkdir(parents=True, exist_ok=True)
         (home / file).write_bytes(text.encode())
