@@ -215,7 +215,9 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
     assert {"_sqlite3", "swarm_hook_core.lookup.glance"} <= loaded
     assert not COSTLY & loaded
     assert ("swarm_hook_core.shell" in loaded) is (locked == "peer's")
-    assert ("swarm_hook_core.shell.walk" in loaded) is (locked == "peer's" and ">" in command), "a first look is enough"
+    assert ("swarm_hook_core.shell.walk" in loaded) is (locked == "peer's" and "<<" in command), (
+        "a first look is enough"
+    )
 
 
 @pytest.mark.parametrize("command", ["cp g f", "echo x > f"])
@@ -237,7 +239,7 @@ def test_a_write_over_a_committed_file_loads_neither_git_s_reader_nor_the_words_
     out, loaded = modules_after("codex", payload)
     assert out == "" and not COSTLY & loaded
     assert {"swarm_hook_core.persons.verdict", "swarm_hook_core.git_repository"} <= loaded
-    costly = {"denial", "persons.answers", "persons.wording", "shell.programs.git"}
+    costly = {"denial", "persons.answers", "persons.wording", "shell.programs.git", "shell.walk"}
     assert not {f"swarm_hook_core.{name}" for name in costly} & loaded and "bisect" not in loaded
 
 
