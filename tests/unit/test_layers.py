@@ -314,13 +314,13 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
     payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
-    most = {"session_start": 54, "turn": 49, "session_end": 44}
+    most = {"session_start": 52, "turn": 47, "session_end": 42}
     for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
         told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
         parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
         assert not COSTLY & loaded
-        assert parts <= {"database", "driver", "notices", "reactions", "schema_version", "session_table", "sessions", "store",
+        assert parts <= {"database", "driver", "notices", "reactions", "schema_version", "session_table", "sessions",
                          "turns"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours
