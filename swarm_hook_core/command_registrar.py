@@ -33,6 +33,10 @@ class CommandRegistrar:
         """Return the coordinator's argv prefix; empty if it is not installed."""
         return self._coordinator or command()
 
+    @staticmethod
+    def reader() -> None:
+        """Return None: no store is open in this process."""
+
     def register(
         self,
         session: "dict[str, Any]",

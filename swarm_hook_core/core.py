@@ -5,7 +5,7 @@ import time
 
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS
 from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
-from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, state_dir
+from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, local_store, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ class HookCore:
 
             self._registrar = CommandRegistrar(self.config, self.coordinator)
         return self._registrar
+
+    def store_reader(self) -> "LockReader":
+        """Return a reader of this machine's store: of the file that the registrar has open, if it has one."""
+        from swarm_hook_core.lookup.sqlite import StoreReader
+
+        opened: LockReader | None = self.registrar.reader()
+        return opened or StoreReader(local_store(), self.driver)
 
     def run_session_start_hook(self, stdin: "IO[Any]") -> int:
         """Register the session and print its context."""

@@ -112,16 +112,20 @@ def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
         call = ToolCall(UNDO, None, event.session_id, event.cwd or os.getcwd(), event.name)
         if level_of(core.config, call) == OFF or not os.path.exists(own_journal(core.config, call)):
             return ""  # it has written nothing here
-        from swarm_hook_core.traces.rewinds import at_turn, keep_at_end
+        from swarm_hook_core.traces.rewinds import changed_at_turn, keep_at_end
         from swarm_hook_core.traces.trail import trail_of
 
         trail = trail_of(core.config, call)
         if trail is None:
             return ""
+        if event.name != "UserPromptSubmit":
+            keep_at_end(trail)
+            return ""
+        changed, root = changed_at_turn(trail)
+        if changed:
+            from swarm_hook_core.traces.rewound import Rewinds
 
-        if event.name == "UserPromptSubmit":
-            return at_turn(trail, core.driver)
-        keep_at_end(trail)
+            return Rewinds(trail, changed, root, core.store_reader()).words
     except Exception as error:  # a turn begins and ends in any case
         core.record_fault("rewinds", error)
     return ""
@@ -221,7 +225,7 @@ def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
         from swarm_hook_core.traces.trail import trail_of
 
         trail = trail_of(core.config, call)
-        return News(trail, core.driver, time.time()) if trail is not None else None
+        return News(trail, core.store_reader(), time.time()) if trail is not None else None
     except Exception as error:
         core.record_fault("traces", error)
         return None

@@ -122,16 +122,19 @@ class StoreGlance:
 
     Missing tables and columns count as empty: another program made the file, or it is only being made. A reader that
     `waits` has a busy store's answers later, if they decide on a write; others do without them sooner.
+
+    connection  one to the file that this process has open already, to be read by; it stays open
     """
 
     is_ours = True  # True if our coordinator has made the store, which then knows sessions
 
-    def __init__(self, path: str, driver: "Any" = None, waits: bool = False):
+    def __init__(self, path: str, driver: "Any" = None, waits: bool = False, connection: "Any" = None):
         self.driver = driver or sqlite_driver()
         self.path = path
         self.waits = waits
         self._wait: Wait | None = None
-        self.connection = self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))
+        self._is_shared = connection is not None
+        self.connection = connection or self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))
         self.connection.row_factory = self.driver.Row
 
     def close(self) -> None:
@@ -141,6 +144,8 @@ class StoreGlance:
 
     def __del__(self) -> None:
         try:
+            if self._is_shared:
+                return
             self.connection.close()  # Python 3.13 complains of one that is left to the garbage collector
         except (AttributeError, TypeError):
             return  # it was never opened, or the interpreter is going down

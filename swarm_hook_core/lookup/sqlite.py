@@ -33,10 +33,13 @@ NAME_OF_FILE = "lower(replace(file, rtrim(file, replace(file, '/', '')), ''))"
 class StoreReader(StoreGlance, LockReader):
     """All answers of the store's file. `opened`: the first look at it, with whose connection the reader goes on."""
 
-    def __init__(self, path: str, driver: "Any" = None, waits: bool = False, opened: "StoreGlance | None" = None):
+    def __init__(
+        self, path: str, driver: "Any" = None, waits: bool = False, opened: "StoreGlance | None" = None,
+        connection: "Any" = None,
+    ):  # fmt: skip
         self._opened = opened
         if opened is None:
-            StoreGlance.__init__(self, path, driver, waits)
+            StoreGlance.__init__(self, path, driver, waits, connection)
         else:
             self.__dict__.update(opened.__dict__)
         self._details = DETAILS

@@ -38,8 +38,10 @@ def effects_of(
     from swarm_hook_core.shell import plain
 
     found = plain.look(command)
-    if found is not None and (folder is not None or not found.added):
-        return _effects_of_plain(found, folder or "/", budget)
+    if found is not None and (folder is not None or not found.writes):
+        seen = _effects_of_plain(found, folder or "/", budget)
+        if seen is not None:
+            return seen
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
 
@@ -56,15 +58,26 @@ def effects_of(
     return effects
 
 
-def _effects_of_plain(found: "Plain", folder: str, budget: "Budget | None") -> "Effects":
-    """Return the Effects of a plain command in absolute `folder`."""
-    import os
-
-    from swarm_hook_core.shell.model import Effects, Read, Write
+def _effects_of_plain(found: "Plain", folder: str, budget: "Budget | None") -> "Effects | None":
+    """Return the Effects of a plain command in absolute `folder`; None if the disk shows that it is not so plain."""
+    from swarm_hook_core.shell.model import Effects, Read, Stream, Write, absolute, is_device
 
     effects = Effects(budget)
     effects.reads += [Read(folder, path, spans) for path, spans in found.shown]
-    effects.writes += [Write(folder, path, by) for path, by in found.added]
-    effects.texts = dict.fromkeys((os.path.normpath(os.path.join(folder, path)) for path, _by in found.added), None)
+    for path, how, by, text in found.outputs:
+        effects.writes.append(Write(folder, path, by, how))
+        effects.texts[absolute(folder, path) or ""] = None if text is None else Stream(text)
+    for program, source, dest, by in found.moved:
+        from swarm_hook_core import REMOVE, REPLACE
+        from swarm_hook_core.shell.landing import is_folder, targets
+
+        if program == "mv":
+            if is_folder(folder, source):
+                return None
+            effects.writes.append(Write(folder, source, by, REMOVE))
+        effects.writes += [Write(folder, path, by, REPLACE) for path in targets(folder, source, dest)]
+        effects.texts.update((absolute(folder, one.path) or "", None) for one in effects.writes)
+    if any(is_device(path) or path.startswith("/proc/") for path in effects.texts):
+        return None
     effects.runs = found.runs
     return effects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import EDIT
-from swarm_hook_core.shell.model import Guess, Read, Stream, Tree, absolute, is_known
+from swarm_hook_core.shell.model import LONGEST_BY, Guess, Read, Stream, Tree, absolute, cited, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.walk import Walk
 
 
-LONGEST_BY = 80  # characters of a command that a denial quotes
 MANY = 100  # effects; beyond that many the clock is read for each
 
 
@@ -46,7 +45,7 @@ class Call:
 
     @property
     def by(self) -> str:
-        """The command, for people: one line, at most `LONGEST_BY` characters."""
+        """The command, for people: one line, of at most `LONGEST_BY` characters."""
         if not self._by:  # it stands with each of the files that it writes
             self._by = self._shortened()
         return self._by
@@ -58,10 +57,7 @@ class Call:
             length += len(word)
             if length > 4 * LONGEST_BY:
                 break
-        text = " ".join(" ".join(words).split())
-        if len(text) <= LONGEST_BY:
-            return text
-        return text[: LONGEST_BY - 1] + "…"
+        return cited(" ".join(words))
 
     def write(self, path: str, how: str = EDIT, keeps_text: bool = False) -> None:
         """Report that it writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are ignored.

@@ -5,8 +5,16 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import EDIT, REPLACE
-from swarm_hook_core.shell.call import LONGEST_BY
-from swarm_hook_core.shell.model import Input, Stream, absolute, edit_or_replace, is_device, is_known, joined
+from swarm_hook_core.shell.model import (
+    Input,
+    Stream,
+    absolute,
+    cited_output,
+    edit_or_replace,
+    is_device,
+    is_known,
+    joined,
+)
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
@@ -190,7 +198,7 @@ class _Redirections:
         walk, folder, kind = self.walk, self.scope.folder, one.operator
         writes = len(walk.effects.writes)
         how = edit_or_replace(kind in _GOES_ON or walk.files.is_read_by(self.made_of, absolute(folder, target)))
-        walk.files.write(target, folder, _by(walk, by, kind, target), how)
+        walk.files.write(target, folder, cited_output(by, kind, walk.shown(target)), how)
         if how == REPLACE:
             self.replaced += walk.effects.writes[writes:]
         if kind != "<>" and one.fd in ("", "1"):
@@ -221,11 +229,3 @@ def _target(walk: Walk, scope: Scope, word: Word) -> str:
     if len(found) == 1:
         return found[0]
     return value(walk, scope, word)
-
-
-def _by(walk: Walk, by: str, kind: str, target: str) -> str:
-    text = " ".join(f"{by} {kind} {walk.shown(target)}".split())
-    if len(text) <= LONGEST_BY:
-        return text
-    tail = f" … {kind} {walk.shown(target)}"
-    return text[: max(0, LONGEST_BY - len(tail))] + tail[-LONGEST_BY:]

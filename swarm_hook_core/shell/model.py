@@ -22,6 +22,7 @@ MOST = 2000  # writes, trees, reads or guesses that are kept; a command that has
 
 MORE = "more effects than can be kept"
 
+LONGEST_BY = 80  # characters of a command that a denial cites
 MOST_LINES = 24  # names of a search's result that are read one by one
 MOST_TEXT = 256 * 1024  # characters of a stream
 
@@ -246,6 +247,23 @@ def _everything(_path: str) -> bool:
 
 
 _LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses", Read: "reads"}
+
+
+def cited(text: str) -> str:
+    """Return the text of a command as a denial cites it: one line of at most `LONGEST_BY` characters."""
+    text = " ".join(text.split())
+    if len(text) <= LONGEST_BY:
+        return text
+    return text[: LONGEST_BY - 1] + "…"
+
+
+def cited_output(by: str, operator: str, target: str) -> str:
+    """Return the same of a command with the file that its output goes to: the file stays readable."""
+    text = " ".join(f"{by} {operator} {target}".split())
+    if len(text) <= LONGEST_BY:
+        return text
+    tail = f" … {operator} {target}"
+    return text[: max(0, LONGEST_BY - len(tail))] + tail[-LONGEST_BY:]
 
 
 def joined(streams: Iterable[Stream | None]) -> Stream | None:

@@ -1,9 +1,12 @@
 """The first look at a command: recognises the everyday ones by their text, so that the script reader is not loaded.
 
 A plain command is a list of programs of these tables, with words that the shell takes as they are: nothing is expanded.
-Its output may go on to another of them, to ``/dev/null``, or be added to a file (``>>``). The answer is the one that
-walking the script would give; a test compares the two, and the tables with those of ``programs``.
+Its output may go on to another of them, to ``/dev/null``, or be added to a file (``>>``). ``echo`` may replace a file,
+and one ``cp`` or ``mv`` may put one in a new place. The answer is the one that walking the script would give; a test
+compares the two, and the tables with those of ``programs``.
 """
+
+from swarm_hook_core import EDIT, REPLACE
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -16,11 +19,11 @@ _DIGITS = frozenset("0123456789")
 LONGEST = 1000  # characters
 PATTERN = "\0"  # in a word: the shell may expand it to names of files
 OPERATOR = "\1"  # begins the token of an operator; no word has it
-PIPE, OR, ADD, NULL = "\1|", "\1||", "\1>>", "\1>/dev/null"
+PIPE, OR, ADD, PUT, NULL = "\1|", "\1||", "\1>>", "\1>", "\1>/dev/null"
 AND = "\1&&"
 ENDS = ("\1;", "\1\n", AND, OR)
 ERRORS = ("\0012>&1", "\0012>/dev/null")  # of these nothing depends
-OPERATORS = (*ERRORS, "\1&>/dev/null", NULL, ADD, AND, OR, PIPE, "\1;", "\1\n")
+OPERATORS = (*ERRORS, "\1&>/dev/null", NULL, ADD, PUT, AND, OR, PIPE, "\1;", "\1\n")
 # Readers, no argument of which names a file to write, or another program.
 READERS = frozenset("ls pwd echo true basename dirname realpath readlink test seq grep egrep fgrep".split())
 # The same, unless an option has a name as of an output (``undeclared``).
@@ -34,6 +37,8 @@ WRITE_BY = {
     "find": ("-exec", "-ok", "-delete", "-fprint", "-fls"),
     "rg": ("--pre", "--hostname-bin"),
 }
+MOVERS = {"cp": ("-f", "-p", "-v"), "mv": ("-f", "-v")}  # with options that make no difference
+NAME_SIGNS = _LETTERS | {" "}  # of a file that is written
 FILTERS = {"sort": frozenset("-nruhVfb"), "uniq": frozenset("-cdui")}  # letters of the words that they may have
 GIT_LOOKS = frozenset("status log diff show rev-parse ls-files".split())
 GIT_WITHOUT_OPERANDS = ("diff",)  # else it shows the changes of files
@@ -50,17 +55,24 @@ TESTS = frozenset("-q -qq -x -vv -s --lf --ff --tb=short --tb=long --tb=line --t
 class Plain:
     """The effects of a plain command.
 
-    shown  files that it certainly shows
-    added  ``(path as spelled, the words that write it)`` of files that it adds to
-    runs   True if it runs the project's tests
+    shown    files that it certainly shows
+    outputs  ``(path as spelled, how, the words that write it, the text if it is replaced)`` of files that get an output
+    moved    ``(program, source, destination, its words)`` of a file that is copied or moved
+    runs     True if it runs the project's tests
     """
 
-    __slots__ = ("shown", "added", "runs")
+    __slots__ = ("shown", "outputs", "moved", "runs")
 
     def __init__(self) -> None:
         self.shown: list[Shown] = []
-        self.added: list[tuple[str, str]] = []
+        self.outputs: list[tuple[str, str, str, str | None]] = []
+        self.moved: list[tuple[str, str, str, str]] = []
         self.runs = False
+
+    @property
+    def writes(self) -> int:
+        """The number of its statements that write."""
+        return len(self.outputs) + len(self.moved)
 
 
 def look(text: str) -> "Plain | None":
@@ -78,8 +90,10 @@ def look(text: str) -> "Plain | None":
                 has_moved = True
             elif not _take(words, found, len(commands) == 1):
                 return None
-    if (has_moved or OR in tokens) and (found.shown or found.added):
+    if (has_moved or OR in tokens) and (found.shown or found.writes):
         return None  # in another folder, or maybe not at all
+    if found.writes > 1 and (found.moved or any(how != EDIT for _path, how, *_more in found.outputs)):
+        return None  # a file may be made of another one
     if found.shown and AND in tokens and not names <= SUCCEED:
         return None  # a search without a result ends the list
     return found
@@ -143,25 +157,50 @@ def _take(tokens: "list[str]", found: Plain, is_whole: bool) -> bool:
     is_whole  False if it is a part of a pipeline: then the output of a file is not what is shown
     """
     words = [token for token in tokens if token not in ERRORS]
-    is_silent, target = words[-1:] == [NULL], ""
+    is_silent, operator, target = words[-1:] == [NULL], "", ""
     if is_silent:
         words.pop()
-    elif len(words) > 2 and words[-2] == ADD:
-        target = words[-1]
+    elif len(words) > 2 and words[-2] in (ADD, PUT):
+        operator, target = words[-2][1:], words[-1]
         del words[-2:]
-        if not target or PATTERN in target or target[0] in "-/" or target.startswith(OPERATOR):
+        if not _is_name(target):
             return False
     if not words or any(word.startswith(OPERATOR) for word in words):
         return False
+    if words[0] in MOVERS:
+        files = [word for word in words[1:] if word not in MOVERS[words[0]]]
+        if not (is_whole and len(files) == 2 and all(map(_is_name, files))) or is_silent or target:
+            return False
+        from swarm_hook_core.shell.model import cited
+
+        source, dest = files
+        found.moved.append((words[0], source, dest, cited(" ".join(words))))
+        return True
     shown = _shown(words, found)
     if shown is None or (shown and (is_silent or target or not is_whole)):
         return False
     if target:
-        if PATTERN in "".join(words):
+        if PATTERN in "".join(words) or (operator == ">" and not _is_text(words, is_whole)):
             return False
-        found.added.append((target, f"{' '.join(filter(None, words))} >> {target}"))
+        from swarm_hook_core.shell.model import cited_output
+
+        by = cited_output(" ".join(words), operator, target)
+        if operator == ">":
+            found.outputs.append((target, REPLACE, by, " ".join(words[1:]) + "\n"))
+        else:
+            found.outputs.append((target, EDIT, by, None))
     found.shown += shown
     return True
+
+
+def _is_name(word: str) -> bool:
+    """Return True for a file's name that means the same in each shell: below the folder, or beside it."""
+    return bool(word) and word[0] not in "-/=%^+@" and NAME_SIGNS.issuperset(word)
+
+
+def _is_text(words: "list[str]", is_whole: bool) -> bool:
+    """Return True for an ``echo`` that prints its words as they are."""
+    return words[0] == "echo" and is_whole and not any(word[:1] == "-" for word in words[1:2])
 
 
 def _shown(words: "list[str]", found: Plain) -> "list[Shown] | None":

@@ -11,9 +11,19 @@ import sys
 import time
 
 from swarm_hook_core import wildcards
-from swarm_hook_core.shell.call import LONGEST_BY
 from swarm_hook_core.shell.files import Files
-from swarm_hook_core.shell.model import MOST_TEXT, UNKNOWN, Effects, Found, Guess, Input, Tree, absolute, text_of
+from swarm_hook_core.shell.model import (
+    LONGEST_BY,
+    MOST_TEXT,
+    UNKNOWN,
+    Effects,
+    Found,
+    Guess,
+    Input,
+    Tree,
+    absolute,
+    text_of,
+)
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.running import only_reads, run
 from swarm_hook_core.shell.scope import Scope, options_of

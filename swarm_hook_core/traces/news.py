@@ -14,8 +14,7 @@ from swarm_hook_core.paths import git_root
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
 
@@ -28,11 +27,11 @@ SECONDS = 0.1  # of processor time, for parsing others' commands
 class News:
     """Others' changes around the session of `trail`, as `words` for its model; empty if there are no changes."""
 
-    def __init__(self, trail: Trail, driver: Any, now: float):
+    def __init__(self, trail: Trail, reader: LockReader, now: float):
         self.words = ""
         self._trail = trail
         self._paths: list[str] = []
-        self._find(trail, driver, now)
+        self._find(trail, reader, now)
 
     def told(self) -> None:
         """Note that the session was told, so that it is not repeated. Raises OSError."""
@@ -41,12 +40,10 @@ class News:
         if self._paths:
             self._trail.leave()
 
-    def _find(self, trail: Trail, driver: Any, now: float) -> None:
-        from swarm_hook_core.lookup.sqlite import StoreReader
-        from swarm_hook_core.state import local_store
+    def _find(self, trail: Trail, reader: LockReader, now: float) -> None:
         from swarm_hook_core.traces.meetings import Meetings
 
-        root, reader = git_root(trail.call.folder), StoreReader(local_store(), driver)
+        root = git_root(trail.call.folder)
         session = reader.session(trail.config.runtime_name, trail.call.session_id)
         if session is None:
             return  # an unknown session has no journal to note this in

@@ -1,7 +1,7 @@
 """Hooks of a session's life in a process of the coordinator: they register sessions in the store itself.
 
 A hook that starts the coordinator's command pays for a second interpreter; here there is one (``hook_process``). This
-is on its way, and imports little.
+is on its way, and imports little: it calls functions of the store's ``Database``, since ``Store`` takes long to load.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import mark_of, name_of, state_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import NAMES, runtime
+from swarm_mcp.store import session_table, sessions
+from swarm_mcp.store.database import Database
 from swarm_mcp.store.sessions import Registration
-from swarm_mcp.store.store import Store
 
 LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, TypeVar
 
+    from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_mcp.domain.message import Notice
     from swarm_mcp.domain.session import Session
 
@@ -35,17 +37,19 @@ class StoreRegistrar:
 
     def __init__(self, runtime: str):
         self._runtime = runtime
-        self._store: Store | None = None
+        self._database: Database | None = None
         self._untold: list[Notice] = []
         self._is_cleanup_due = False
         self.has_mail = False  # True if the session that was registered last has unread messages
 
     def close(self) -> None:
         """Close the store. Words that the model has not read by now come another time."""
-        if self._store:
+        if self._database:
             if self._untold:
-                self._store.messages.put_back([notice.id for notice in self._untold])
-            self._store.close()
+                from swarm_mcp.store import messages
+
+                messages.put_back(self._database, [notice.id for notice in self._untold])
+            self._database.close()
         if self._is_cleanup_due:
             from swarm_hook_core.spawn import start_detached
 
@@ -63,25 +67,36 @@ class StoreRegistrar:
 
         The row's ``notices`` count as read from `told` on. Raises NotRegistered.
         """
-        return self._in_store(patience, lambda store: self._registered(store, session, tell))
+        return self._in_store(patience, lambda db: self._registered(db, session, tell))
 
     def told(self) -> None:
         """Note that the model has read the words of the last row."""
-        if self._store and self._untold:
-            self._store.messages.acknowledge([notice.id for notice in self._untold])
+        if self._database and self._untold:
+            from swarm_mcp.store import messages
+
+            messages.acknowledge(self._database, [notice.id for notice in self._untold])
             self._untold = []
 
     def end(self, session_id: str, client: tuple[int, str], _seconds: float, patience: float) -> None:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
 
-        def ended(store: Store) -> None:
-            row = store.instances.of_session(self._runtime, session_id)
+        def ended(db: Database) -> None:
+            row = session_table.of_session(db, self._runtime, session_id)
             if row:
-                store.instances.end_session(row, client)
+                sessions.end_session(db, row, client)
 
         self._in_store(patience, ended)
 
-    def _registered(self, store: Store, session: dict[str, Any], tell: bool) -> dict[str, Any]:
+    def reader(self) -> StoreReader | None:
+        """Return a reader of the store that is open here, if there is one."""
+        if self._database is None:
+            return None
+        from swarm_hook_core.lookup.sqlite import StoreReader
+
+        db = self._database
+        return StoreReader(db.path, db.driver, waits=True, connection=db.connection)
+
+    def _registered(self, db: Database, session: dict[str, Any], tell: bool) -> dict[str, Any]:
         names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
         request = Registration(
             session["directory"],
@@ -89,25 +104,27 @@ class StoreRegistrar:
             preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),
             pane=_pane(session["pane"]),
         )
-        find_terminal(store, request, anew=bool(session["source"]))
-        row, self._is_cleanup_due = store.instances.register_before_cleanup(request)
+        find_terminal(db, request, anew=bool(session["source"]))
+        row, self._is_cleanup_due = sessions.register_before_cleanup(db, request)
         shown: dict[str, Any] = {"id": row.id, "scope": row.scope, "label": row.label}
         if session["source"]:
             from swarm_mcp.sessions.scope_summary import scope_summary  # a turn that begins does not need it
 
-            shown["summary"] = scope_summary(store, row)
+            shown["summary"] = scope_summary(db, row)
         if tell:
-            find_lowered(store, row)
-            self._untold = store.notices.take(row)
+            from swarm_mcp.store import notices
+
+            find_lowered(db, row)
+            self._untold = notices.take(db, row)
             shown["notices"] = [notice.text for notice in self._untold]
-            self.has_mail = store.notices.are_messages_unread(row)
+            self.has_mail = notices.are_messages_unread(db, row)
         return shown
 
-    def _in_store(self, patience: float, work: Callable[[Store], T]) -> T:
+    def _in_store(self, patience: float, work: Callable[[Database], T]) -> T:
         try:
-            if self._store is None:
-                self._store = Store(busy_seconds=patience)
-            return work(self._store)
+            if self._database is None:
+                self._database = Database(busy_seconds=patience)
+            return work(self._database)
         except SwarmError as error:
             raise NotRegistered(str(error)) from error
         except Exception as error:  # a bug: the session goes on, and is told that it is not registered
@@ -126,25 +143,27 @@ def this_command() -> list[str]:
     return coordinator_command()
 
 
-def find_lowered(store: Store, row: Session) -> None:
+def find_lowered(db: Database, row: Session) -> None:
     """Report a lower protection of this session. A fault in that must not keep it from working.
 
     Nothing is loaded for it while the files that decide are as they were at the last look.
     """
     path = os.path.join(state_dir(), "protected", name_of(row.scope))
     try:
-        if _is_as_it_was(path, store):
+        if _is_as_it_was(path, db):
             return
         from swarm_mcp.hooks.protection_watch import look
+        from swarm_mcp.store.store import Store
 
-        look(store, row, path)
+        with Store(db.path, busy_seconds=db.busy_seconds) as store:
+            look(store, row, path)
     except Exception as error:
         from swarm_hook_core import faults
 
         faults.record("coordinator", "protection", faults.describe(error))
 
 
-def _is_as_it_was(path: str, store: Store) -> bool:
+def _is_as_it_was(path: str, db: Database) -> bool:
     """Compare the files listed at `path`, a line each (``protection_watch.listed``), with their present state."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
@@ -152,10 +171,10 @@ def _is_as_it_was(path: str, store: Store) -> bool:
     except (OSError, ValueError):  # unreadable: look anew
         return False
     marks = (line.partition(" ") for line in lines)
-    return store.events_so_far() >= int(number) and all(mark_of(name, mark) == mark for mark, _, name in marks)
+    return db.events_so_far() >= int(number) and all(mark_of(name, mark) == mark for mark, _, name in marks)
 
 
-def find_terminal(store: Store, request: Registration, anew: bool) -> None:
+def find_terminal(db: Database, request: Registration, anew: bool) -> None:
     """Ask for the terminal of this session: in a client's background server the environment is that of the first
     terminal.
     """
@@ -166,7 +185,7 @@ def find_terminal(store: Store, request: Registration, anew: bool) -> None:
     if anew:
         request.terminal = (0, "")
     else:
-        request.terminal = store.instances.terminal_of(request.runtime, request.session_id)
+        request.terminal = session_table.terminal_of(db, request.runtime, request.session_id)
     if request.terminal[0]:
         return
     known = request.runtime in NAMES

@@ -5,26 +5,31 @@ from __future__ import annotations
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
+from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from swarm_mcp.domain.session import Session
-    from swarm_mcp.store.store import Store
+    from swarm_mcp.store.database import Database
 
 SUMMARY_LIMIT = 4  # peers, and locks, that are named
 
 
-def scope_summary(store: Store, row: Session) -> dict[str, Any]:
+def scope_summary(db: Database, row: Session) -> dict[str, Any]:
     """Return peers and locks of the scope of a session that has just been registered, for its first message.
 
     ``{peer_count, peers: [text], lock_count, locks: [text]}``; sessions of another identity are
     counted only where they hold a lock, and then not named.
     """
     mine = token(row.label or "", "identity")
-    met = [p for p in store.instances.beside(row) if same_circle(mine, token(p.label or "", "identity"))]
-    count, locks = store.instances.held_beside(row, SUMMARY_LIMIT, mine)
+    if db.has_claims():  # those are locks by now
+        from swarm_mcp.store import claimed
+
+        claimed.adopt(db)
+    met = [p for p in session_table.beside(db, row) if same_circle(mine, token(p.label or "", "identity"))]
+    count, locks = session_table.held_beside(db, row, SUMMARY_LIMIT, mine)
     texts = []
     for lock in locks:
         if lock["owner_label"]:

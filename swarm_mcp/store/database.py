@@ -141,6 +141,13 @@ class Transaction:
         """Return True if there has ever been a claim of a hook here. Costs one look at the disk."""
         raise NotImplementedError
 
+    def events_so_far(self) -> int:
+        """Return how many events this store has ever had; it never goes down."""
+        row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
+        if row:
+            return int(row.seq)
+        return 0
+
     def version(self) -> tuple[int, int]:
         """Return a value that differs after each commit of another process, and after the file was replaced."""
         number = self.rows("PRAGMA data_version")[0].data_version

@@ -6,8 +6,8 @@ tables of a part hold anything for it, and loads the module of that part only th
 
 from __future__ import annotations
 
+from swarm_hook_core.lookup import AUTO
 from swarm_hook_core.state import has_claims
-from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.domain.session import DETACHED
 from swarm_mcp.store import session_table
 

@@ -545,10 +545,7 @@ class Store:
 
     def events_so_far(self) -> int:
         """Return how many events this store has ever had; it never goes down."""
-        row = self.database.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
-        if row:
-            return int(row.seq)
-        return 0
+        return self.database.events_so_far()
 
     def close(self) -> None:
         """Close the file. Safe to call twice."""

@@ -215,7 +215,9 @@ def test_a_shell_call_is_read_only_where_somebody_else_holds_a_lock(
     assert {"_sqlite3", "swarm_hook_core.lookup.glance"} <= loaded
     assert not COSTLY & loaded
     assert ("swarm_hook_core.shell" in loaded) is (locked == "peer's")
-    assert ("swarm_hook_core.shell.walk" in loaded) is (locked == "peer's" and ">" in command), "a first look is enough"
+    assert ("swarm_hook_core.shell.walk" in loaded) is (locked == "peer's" and "<<" in command), (
+        "a first look is enough"
+    )
 
 
 @pytest.mark.parametrize("command", ["cp g f", "echo x > f"])
@@ -237,7 +239,7 @@ def test_a_write_over_a_committed_file_loads_neither_git_s_reader_nor_the_words_
     out, loaded = modules_after("codex", payload)
     assert out == "" and not COSTLY & loaded
     assert {"swarm_hook_core.persons.verdict", "swarm_hook_core.git_repository"} <= loaded
-    costly = {"denial", "persons.answers", "persons.wording", "shell.programs.git"}
+    costly = {"denial", "persons.answers", "persons.wording", "shell.programs.git", "shell.walk"}
     assert not {f"swarm_hook_core.{name}" for name in costly} & loaded and "bisect" not in loaded
 
 
@@ -312,13 +314,13 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
     if locked:
         peer_locks(tmp_path, tmp_path / "f")
     payload: dict[str, object] = {"session_id": me, "cwd": str(tmp_path)}
-    most = {"session_start": 54, "turn": 49, "session_end": 44}
+    most = {"session_start": 52, "turn": 47, "session_end": 42}
     for event, name in (("session_start", "SessionStart"), ("turn", "UserPromptSubmit"), ("session_end", "SessionEnd")):
         told = {**payload, "hook_event_name": name, "source": "startup" if name == "SessionStart" else ""}
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
         parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
         assert not COSTLY & loaded
-        assert parts <= {"database", "driver", "notices", "reactions", "schema_version", "session_table", "sessions", "store",
+        assert parts <= {"database", "driver", "notices", "reactions", "schema_version", "session_table", "sessions",
                          "turns"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours

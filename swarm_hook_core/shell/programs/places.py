@@ -9,6 +9,7 @@ import os
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.paths import contains
+from swarm_hook_core.shell import landing
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
@@ -31,28 +32,19 @@ def maybe(call: Call, word: str) -> None:
         call.tree(word, cannot_tell)
 
 
-def base(word: str) -> str:
-    """The last name in `word`, as cp and mv find it: slashes at the end do not count."""
-    return os.path.basename(word.rstrip("/")) or word
-
-
 def seen(call: Call, word: str) -> str | None:
-    """Return the absolute path of `word`, or None if it has marks or the folder is unknown."""
-    if word:
-        return absolute(call.folder, word)
-    return None
+    """Call `landing.seen` for the command's folder."""
+    return landing.seen(call.folder, word)
 
 
 def is_folder(call: Call, word: str) -> bool:
     """Return True if `word` names a folder on the disk."""
-    path = seen(call, word)
-    return path is not None and os.path.isdir(path)
+    return landing.is_folder(call.folder, word)
 
 
 def is_file(call: Call, word: str) -> bool:
     """Return True if `word` names something on the disk that is no folder."""
-    path = seen(call, word)
-    return path is not None and os.path.lexists(path) and not os.path.isdir(path)
+    return landing.is_file(call.folder, word)
 
 
 def is_remote(word: str) -> bool:
@@ -62,29 +54,8 @@ def is_remote(word: str) -> bool:
 
 
 def targets(call: Call, source: str, dest: str, inside: bool | None = None) -> list[str]:
-    """Return the words that a program would write if it puts `source` at or into `dest`.
-
-    `inside`: True if `dest` is a folder that it goes into, False if `dest` is the new name, None if the disk decides. A
-    `dest` that does not exist may be made by the same command line: then both words are returned.
-    """
-    if dest:
-        within = dest.rstrip("/") + "/" + base(source)
-    else:
-        within = base(source)
-    if base(source) in (".", ".."):
-        within = dest
-    if inside is None:
-        if dest.endswith("/") or is_folder(call, dest):
-            inside = True
-        elif is_file(call, dest) or not is_known(dest):
-            inside = False
-        else:
-            if within != dest:
-                return [dest, within]
-            return [dest]
-    if inside:
-        return [within]
-    return [dest]
+    """Call `landing.targets` for the command's folder."""
+    return landing.targets(call.folder, source, dest, inside)
 
 
 def put(

@@ -96,7 +96,7 @@ def register(args: Arguments) -> int:
         if not request.runtime:
             request.by = mark_of_shell(store)
         else:
-            find_terminal(store, request, anew=bool(args.value("--source")))
+            find_terminal(store.database, request, anew=bool(args.value("--source")))
         row = store.instances.register(request)
         shown = registration(row)
         if row.lease_until is not None:
@@ -105,10 +105,10 @@ def register(args: Arguments) -> int:
             from swarm_mcp.installation import leave_first_look
             from swarm_mcp.sessions.scope_summary import scope_summary  # not needed at the begin of a turn
 
-            shown["summary"] = scope_summary(store, row)
+            shown["summary"] = scope_summary(store.database, row)
             leave_first_look()
         if args.given("--tell"):
-            find_lowered(store, row)
+            find_lowered(store.database, row)
         with telling(store, args.given("--tell") and row or None) as notices:
             if notices:
                 shown["notices"] = notices

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -12,9 +13,12 @@ from support.sessions import RUNTIMES, captured, join, new_session, run, start
 from support.traced import Player, checkout, git
 
 from swarm_hook_core import session_events, traces
+from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.lookup import glance
 from swarm_hook_core.traces import journal
-from swarm_mcp.store import Store
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
+from swarm_mcp.store import Store, driver
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -29,6 +33,23 @@ def news(player: Player, folder: Path | None = None) -> list[str]:
     lines = found.words.splitlines()
     assert len(lines) <= 5 and (not lines or lines[0].startswith("swarm: changed by others"))
     return lines[1:]
+
+
+def test_a_turn_reads_its_news_from_the_store_that_it_has_open(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Opening the file once more takes a tenth of a bare interpreter's start."""
+    me, peer = Player("codex", work), Player("codex", work)
+    peer.edits("notes.md", "beta", "PEER")
+
+    def opened(*_given: object) -> None:
+        raise AssertionError("it is opened once more")
+
+    monkeypatch.setattr(glance, "connect_read_only", opened)
+    with contextlib.closing(StoreRegistrar("codex")) as registrar:
+        core = HookCore(me.core.config, driver=driver.load(), registrar=registrar)
+        session_events.takes_turn(core, SessionEvent(me.session_id, str(work), "UserPromptSubmit"))
+        assert "notes.md: by " in capsys.readouterr().out
 
 
 @requirement("P-10")

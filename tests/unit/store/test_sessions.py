@@ -354,7 +354,7 @@ def test_the_summary_counts_and_names_a_few(ground: Ground):
     ground.lock(me, "mine")
     ground.session("far", "identity:a far", scope="/far")
     with ground.store(read_only=True) as store:
-        summary = scope_summary(store, me)
+        summary = scope_summary(store.database, me)
     assert (summary["peer_count"], summary["lock_count"]) == (6, 6)
     assert summary["peers"] == [f"peer{number} {peers[number]['id'][:8]}" for number in range(4)]
     assert len(summary["locks"]) == 4 and "because of this" in summary["locks"][0]
@@ -366,7 +366,7 @@ def test_the_summary_hides_who_and_why_of_other_identities_but_not_whether(groun
     them = ground.session("them", "identity:b secret-name")
     ground.lock(them, "f", "secret-note")
     with ground.store(read_only=True) as store:
-        summary = scope_summary(store, me)
+        summary = scope_summary(store.database, me)
     assert (summary["peer_count"], summary["peers"], summary["lock_count"]) == (0, [], 1)
     assert "secret" not in json.dumps(summary) and f"{ground.scope}/f" in summary["locks"][0]
 
