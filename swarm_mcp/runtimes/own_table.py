@@ -40,9 +40,9 @@ def put(path: Path, table: str, body: str, sign: str) -> bool:
 
 
 def take_out(path: Path, table: str, sign: str) -> bool:
-    """Remove our `table` from the file at `path`; an empty file that we made goes, and its empty folder. Return True if the table was there.
+    """Remove our `table` from the file at `path`. Return True if the table was there.
 
-    `sign` as for `put`. Raises SwarmError.
+    An empty file that we made goes, and its empty folder. `sign` as for `put`. Raises SwarmError.
     """
     text = read_text(path)
     rest = _without(text or "", table, sign)

@@ -88,8 +88,10 @@ class Transaction:
         if not found:
             return []
         names = [column[0] for column in cursor.description or ()]  # a pragma may have none
-        if any(bytes in map(type, row) for row in found):  # text that another program stored as a blob
-            found = [[as_text(value) if type(value) is bytes else value for value in row] for row in found]
+        for row in found:
+            if bytes in map(type, row):  # text that another program stored as a blob
+                found = [[as_text(value) if type(value) is bytes else value for value in one] for one in found]
+                break
         if not _LABELS.isdisjoint(names):
             # Another program or an earlier release stored them at any length.
             labels = [place for place, name in enumerate(names) if name in _LABELS]

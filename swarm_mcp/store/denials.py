@@ -1,4 +1,4 @@
-"""Denials: sessions that were kept from a file, and the word to them once it is free.
+"""Denials: sessions that were kept from a file (``refusals``), and the word to them once it is free.
 
 A row stands from the refusal until the file is free (then its session gets one message), until the session itself gets
 the lock, or until the session ends. A file with waiters in line (``lock_queue``) is not free: the word comes when the
@@ -18,18 +18,14 @@ from swarm_mcp.domain.lock import MUTEX_PREFIX, Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import lock_finder, lock_queue, notices, session_table
 from swarm_mcp.store.attempts import Attempt
-from swarm_mcp.store.lock_request import reach_in, rule
+from swarm_mcp.store.lock_request import reach_in
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
+    from swarm_mcp.store.database import Transaction
 
 KEPT_SECONDS = 86400  # then no session waits any more, and cleanup forgets it
-WRITE_DENIED = "context.write_denied"  # the event of a refusal for another reason than a lock
-WRITE_NOTICED = "context.write_noticed"  # of a write that went ahead, with words for its model
 KNOWN_SECONDS = 60  # a refusal repeated within this time is not written down again
 
 # Reason of a release, as events have it -> words about the holder.
@@ -82,19 +78,6 @@ def count(tx: Transaction, instance: Session, lock: Lock | Waiter) -> None:
     repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
 
 
-def record(tx: Transaction, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
-    """Inside a transaction: write down that `instance` was kept from the file of `lock`.
-
-    `tried` is the refused attempt, or just the tool.
-    """
-    if isinstance(tried, Attempt):
-        attempt = tried
-    else:
-        attempt = Attempt(tried)
-    _wait(tx, instance, lock, attempt)
-    _say(tx, instance, lock, attempt)
-
-
 def await_lock(tx: Transaction, instance: Session, lock: Lock) -> None:
     """Inside a transaction: `instance` has asked the holder of `lock` for it, and is told when it is free.
 
@@ -103,10 +86,10 @@ def await_lock(tx: Transaction, instance: Session, lock: Lock) -> None:
     values = (instance.id, key_of_lock(lock), lock.instance_id)
     sql = "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
     if tx.row(sql, values) is None:
-        _wait(tx, instance, lock, Attempt(ASKED))
+        wait(tx, instance, lock, Attempt(ASKED))
 
 
-def _wait(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
+def wait(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
     """Inside a transaction: have `instance` told once the file of `lock` is free."""
     tool = attempt.tool
     key, now = key_of_lock(lock), tx.now()
@@ -127,123 +110,6 @@ def _wait(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Atte
             *(instance.id, key, lock.instance_id, now - SECONDS),  # a storm goes on
         ),
     )
-
-
-def report(db: Database, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
-    """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
-
-    Return True if the file is still held; else the session is told at once that it is free. Of a refusal without a lock
-    (``Attempt.why``), `holder_id` is the session with the uncommitted work; it is only an event.
-    """
-    if isinstance(tried, Attempt):
-        attempt = tried
-    else:
-        attempt = Attempt(tried)
-    tool = attempt.tool
-    if attempt.why:
-        with db.writing() as tx:
-            _note(tx, instance, instance.scope, file, holder_id, attempt)
-        return False
-    with db.writing() as tx:
-        held = lock_finder.on(tx, file)
-        held.sort(key=lambda lock: (lock.instance_id != holder_id, lock.fence != attempt.fence))
-        theirs = [lock for lock in held if lock.instance_id != instance.id]
-        if holder_id == instance.id:
-            report_sibling(tx, instance, [lock for lock in held if lock.agent], attempt)
-        elif theirs:
-            if is_known(tx, instance, theirs[0], attempt.path, tool):
-                count(tx, instance, theirs[0])
-            else:
-                record(tx, instance, theirs[0], attempt)
-            from swarm_mcp.store import storms
-
-            storms.note(tx, instance, theirs[0], key_of_lock(theirs[0]), attempt)
-        else:
-            _say_freed(tx, instance, file, holder_id, attempt)
-            denial = Denial(file=file, tool=tool, denied_at=tx.now(), holder_id=holder_id)
-            _post(tx, instance, [denial], session_table.get(tx, holder_id), "freed")
-    return bool(theirs)
-
-
-def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter], attempt: Attempt) -> None:
-    """Inside a transaction: record that one of the session's agents was refused a file of another of its agents.
-
-    It is for the record alone: a message to the session would reach all of its agents.
-    """
-    others = [lock for lock in held if (lock.instance_id, lock.agent) != (instance.id, attempt.agent)]
-    if not others:
-        return
-    same = tx.row(
-        "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
-        (tx.now() - KNOWN_SECONDS, instance.id, others[0].file),
-    )
-    count(tx, instance, others[0]) if same else _say(tx, instance, others[0], attempt)
-
-
-def note(
-    db: Database, instance: Session | None, scope: str, file: str, holder_id: str, attempt: Attempt
-) -> None:  # fmt: skip
-    """Write down a refusal or notice that leaves no session waiting. Arguments as of `report`.
-
-    Without an `instance` it was a person.
-    """
-    with db.writing() as tx:
-        _note(tx, instance, scope, file, holder_id, attempt)
-
-
-def _note(
-    tx: Transaction, instance: Session | None, scope: str, file: str, holder_id: str, attempt: Attempt
-) -> None:  # fmt: skip
-    """Inside a transaction: record a refused write, or one with a notice, that met something of `holder_id`.
-
-    An empty `holder_id` stands for a person, or for no owner (``Attempt.why``). The same is recorded once in
-    `KNOWN_SECONDS`.
-    """
-    kind, actor = WRITE_DENIED, None
-    if attempt.is_notice:
-        kind = WRITE_NOTICED
-    if instance is not None:
-        actor = instance.id
-    same = tx.row(
-        "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor IS ? AND subject = ?"
-        " AND coalesce(json_extract(payload, '$.holder'), '') = ? AND json_extract(payload, '$.reason') = ?",
-        (tx.now() - KNOWN_SECONDS, kind, actor, file, holder_id, attempt.why),
-    )
-    if same:
-        return  # the hook that denied it has counted it
-    owner, key = None, key_of(file)
-    if holder_id:
-        owner = session_table.get(tx, holder_id)
-    payload: dict[str, Any] = {
-        "holder": holder_id,
-        "holder_label": owner and owner.label,
-        "key": key,
-        "tool": attempt.tool,
-    }
-    payload.update(path=file, path_key=key, cwd=attempt.cwd, denied_agent=attempt.agent, reason=attempt.why)
-    payload.update(deed=attempt.deed, command=attempt.command, changed_at=attempt.changed_at)
-    payload.update(also=list(attempt.also), said=attempt.said)
-    if instance is not None:
-        payload.update(_client_of(tx, instance))
-    told = {name: value for name, value in payload.items() if value}
-    tx.add_event(scope, kind, actor, file, told)
-
-
-def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
-    """Inside a transaction: record a refusal whose lock has gone by now."""
-    holder, path = session_table.get(tx, holder_id), attempt.path or file
-    payload: dict[str, Any] = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
-    payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
-    payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
-    told = {name: value for name, value in payload.items() if value}
-    tx.add_event(instance.scope, "context.lock_denied", instance.id, file, told)
-
-
-def _say(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
-    payload: dict[str, Any] = {"holder": lock.instance_id, "holder_label": lock.owner_label, "key": key_of_lock(lock)}
-    payload.update(tool=attempt.tool, lock=lock.id, note=lock.content, locked_at=lock.created_at)
-    payload.update(_facts(tx, instance, lock, attempt))
-    tx.add_event(instance.scope, "context.lock_denied", instance.id, lock.file, payload)
 
 
 def forget(tx: Transaction, instance_id: str, keys: list[str] | None = None) -> None:
@@ -337,7 +203,7 @@ def _settle(tx: Transaction, freed: dict[tuple[str, str], list[Denial]], reason:
         forget(tx, instance_id, [denial.path_key for denial in free])
         told = [denial for denial in free if not _waiting_for(tx, denial)]  # else by its own wait
         if instance and told:
-            _post(tx, instance, told, session_table.get(tx, holder_id), reason)
+            post(tx, instance, told, session_table.get(tx, holder_id), reason)
 
 
 def _is_free(tx: Transaction, denial: Denial, instance_id: str) -> bool:
@@ -368,7 +234,8 @@ def _waits_for(tx: Transaction, denial: Denial, holder_id: str) -> None:
     )
 
 
-def _post(tx: Transaction, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
+def post(tx: Transaction, instance: Session, denials: list[Denial], holder: Session | None, reason: str) -> None:
+    """Inside a transaction: tell `instance` that the files of these `denials` are free; `reason` as in `tell`."""
     if len(denials) == 1:
         it = "it"
     else:
@@ -404,28 +271,3 @@ def key_of_lock(lock: Lock | Waiter) -> str:
     if lock.file.startswith(MUTEX_PREFIX):
         return lock.file
     return key_of(lock.file)
-
-
-def _facts(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> dict[str, Any]:
-    """Return the words of the event beyond its holder: ``{path, rule, session, cwd, ...}``; nothing that is not known.
-
-    `lock` may also be a waiter that goes first.
-    """
-    path = attempt.path or lock.file
-    told: dict[str, Any] = {"path": path, "path_key": key_of(path), "rule": rule(lock, path), "cwd": attempt.cwd}
-    told.update(fence=lock.get("fence"), mode=lock.get("mode"), agent=lock.get("agent"), ttl=lock.get("ttl"))
-    told.update(pattern=lock.get("pattern"), base=lock.get("base"), repository=lock.get("repository"))
-    told.update(ticket=lock.get("ticket"), seen_fence=attempt.fence)
-    told.update(denied_agent=attempt.agent, wanted_mode=attempt.mode, wanted=list(attempt.wanted))
-    told.update(_client_of(tx, instance))
-    if attempt.fence == lock.get("fence"):
-        told["seen_fence"] = None
-    return {name: value for name, value in told.items() if value}
-
-
-def _client_of(tx: Transaction, instance: Session) -> dict[str, Any]:
-    """Return ``{session: [runtime, id]}``: what the session's client calls it. Nothing where no client has it."""
-    found = tx.row("SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?", (instance.id,))
-    if found:
-        return {"session": [found.runtime, found.session_id]}
-    return {}

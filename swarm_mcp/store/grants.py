@@ -130,13 +130,12 @@ def _grant(
 
     `waited`: for how many seconds it was waited for, for the record.
     """
-    mine = [row for row in met if row.instance_id == instance.id and (row.agent or "") == wanted.agent]
-    own = next((row for row in mine if lock_finder.is_same(row, reach)), None)
-    if wanted.mode == EXCLUSIVE:
-        mode = None
-    else:
-        mode = wanted.mode
-    leased = wanted.ttl is not None
+    own = None
+    for row in met:
+        if row.instance_id == instance.id and (row.agent or "") == wanted.agent and lock_finder.is_same(row, reach):
+            own = row
+            break
+    mode = None if wanted.mode == EXCLUSIVE else wanted.mode
     lock: dict[str, Any] = {
         "id": new_id(),
         "content": wanted.note,
@@ -148,11 +147,13 @@ def _grant(
         "base": reach.base or None,
         "repository": reach.names[0] if reach.names else None,
         "ttl": wanted.ttl,
-        "renewed": clock.now() if leased else None,
-        "booted": clock.boot(tx.here) if leased else None,
-        "wall_until": time.time() + wanted.ttl if wanted.ttl is not None else None,
+        "renewed": None,
+        "booted": None,
+        "wall_until": None,
         "warned": None,
     }
+    if wanted.ttl is not None:
+        lock.update(renewed=clock.now(), booted=clock.boot(tx.here), wall_until=time.time() + wanted.ttl)
     if own:
         # Held all along, it is the same grant, unless it is now one of another kind.
         same = own.mode == mode or (own.mode, mode) == (AUTO, None)
@@ -165,15 +166,19 @@ def _grant(
         lock.update(scope=instance.scope, instance_id=instance.id, type="lock", fence=lock_rows.next_fence(tx))
         lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
         lock_rows.insert(tx, lock, reach.file)
+    lock["file"] = reach.file
     payload: dict[str, Any] = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
     payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
-    payload.update(facts(lock), **({"was": own.mode or EXCLUSIVE} if own else {}))
-    payload.update({"waited": waited} if waited else {})
+    payload.update(facts(lock))
+    if own:
+        payload["was"] = own.mode or EXCLUSIVE
+    if waited:
+        payload["waited"] = waited
     tx.add_event(lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
     if len(tx.granted) >= MOST_KNOWN:
         tx.granted.clear()
     tx.granted[instance.id, reach.file, lock["fence"]] = lock["id"]
-    return Lock({**lock, "file": reach.file})
+    return Lock(lock)
 
 
 def keys_of(wanted: LockRequest) -> list[str]:

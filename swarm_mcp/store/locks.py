@@ -275,16 +275,16 @@ def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> No
 
 def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refusal: Lock | Waiter) -> bool:
     """Inside a transaction: write the refusal down; return True if it `is_known`, and only counts."""
-    from swarm_mcp.store import denials
+    from swarm_mcp.store import denials, refusals
     from swarm_mcp.store.attempts import of_request
 
     if refusal.instance_id == instance.id:
         if (refusal.agent or "") not in ("", wanted.agent):
-            denials.report_sibling(tx, instance, [refusal], of_request(instance, wanted))
+            refusals.report_sibling(tx, instance, [refusal], of_request(instance, wanted))
     elif not wanted.ticket:
         if denials.is_known(tx, instance, refusal, wanted.reaches[0].file, wanted.tool):
             return True
-        denials.record(tx, instance, refusal, of_request(instance, wanted))
+        refusals.record(tx, instance, refusal, of_request(instance, wanted))
     return False
 
 

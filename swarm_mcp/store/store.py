@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         notices,
         protection,
         questions,
+        refusals,
         runs,
         sending,
         session_life,
@@ -153,9 +154,9 @@ else:
 
     _MODULES = """
         activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
-        lock_rows lock_waiting locks messages notices protection questions reactions runs sending session_life
-        session_table sessions spawn_locks storms task_claims task_reading task_requests tasks transfers
-        user_interface values worktree_locks
+        lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
+        session_life session_table sessions spawn_locks storms task_claims task_reading task_requests tasks
+        transfers user_interface values worktree_locks
     """
     for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
@@ -271,8 +272,8 @@ class Transfers(Part, metaclass=later):
 class Denials(Part, metaclass=later):
     """Sessions that were kept from a file, to be told when it is free."""
 
-    report = verb(denials.report, adopting=True)
-    note = verb(denials.note)
+    report = verb(refusals.report, adopting=True)
+    note = verb(refusals.note)
     files = verb(denials.files)
 
 
