@@ -87,12 +87,13 @@ def argv(runtime: str, hook: str) -> list[str]:
     return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 
-# The real hook, with as much time for a session's start, turns and end as a busy machine needs. A session that is not
-# registered in time is, in passing, by its first check: that changes the store.
+# The real hook, with as much time for a session's start, turns, end and news as a busy machine needs. A session that is
+# not registered in time is, in passing, by its first check: that changes the store.
 _PATIENT = f"""
 import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
-from swarm_hook_core import lifecycle
+from swarm_hook_core import lease_renewal, lifecycle
+lease_renewal.TELL_SECONDS = 240.0
 lifecycle.START_SECONDS = lifecycle.TURN_SECONDS = lifecycle.END_SECONDS = 240.0
 lifecycle.START_PATIENCE = lifecycle.TURN_PATIENCE = lifecycle.END_PATIENCE = 120.0
 del sys.argv[0]
@@ -104,7 +105,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def run(
     runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None, patient: bool = False
 ) -> Ran:
-    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a session's start, turn or end has its time."""
+    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a session's start, turn, end or news has its time."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
     variables = {**os.environ, **(env or {})}
