@@ -217,11 +217,7 @@ def test_a_write_passes_where_the_store_cannot_be_read(
     for _ in range(2):
         assert_passed(write(runtime, me, tmp_path, "f"))
     mendable = make in (STORES["empty"], STORES["somebody else's"])
-    deadline = time.monotonic() + 60
-    while mendable and not registered(path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert registered(path) or fault_lines()
-    assert mendable or fault_lines()
+    wait_for(lambda: (mendable and registered(path)) or fault_lines())
 
 
 def registered(path: Path) -> bool:
