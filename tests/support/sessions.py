@@ -26,6 +26,7 @@ RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # the hooks' interpreter
 PROGRAM = os.environ.get("SWARM_FIRST_LOOK", "")  # in front of the check, where there is one: `make test` names it
+looked_first: list[str] = []  # the runtimes of this process's checks that began in that program
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -110,6 +111,7 @@ def run(
     words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
     variables = {**os.environ, **(env or {})}
     if PROGRAM and hook == "pre_tool_use" and runtime in CLIENTS:
+        looked_first.append(runtime)
         words, variables = [PROGRAM, str(CONTRACT), runtime, *words], without_settings(variables)
     begun = time.monotonic()
     done = subprocess.run(
