@@ -211,6 +211,12 @@ def instances() -> list[dict[str, Any]]:
         )
 
 
+def alterations() -> list[dict[str, Any]]:
+    """Return the changes of locked files that the store knows."""
+    with Store() as store:
+        return store.database.rows("SELECT * FROM swarm_alterations")
+
+
 def fault_lines() -> list[dict[str, Any]]:
     """Return the faults that hooks have recorded in this test's home."""
     path = Path(os.environ["SWARM_STATE_DIR"]) / "faults.jsonl"

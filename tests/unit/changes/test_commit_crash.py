@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.commits import git, of
+from support.commits import git, hook, of
 from support.fixtures import wait_for
 from support.killing import changing_steps, killed_at
 from support.traced import Player, checkout
@@ -46,7 +46,7 @@ def files(work: Path, workshop: Workshop) -> list[tuple[object, ...]]:
     ]
 
 
-REWRITES = "#!/bin/sh\nsed -i.bak s/MINE/NEAT/ mine.md; rm mine.md.bak; git add -A\n"
+REWRITES = "sed -i.bak s/MINE/NEAT/ mine.md; rm mine.md.bak; git add -A"
 
 
 def planned(work: Path, has_hook: bool) -> tuple[Player, Commit, Workshop]:
@@ -59,9 +59,7 @@ def planned(work: Path, has_hook: bool) -> tuple[Player, Commit, Workshop]:
     git(work, "add", "other.md")
     if has_hook:
         one.edits("mine.md", "beta", "MINE")
-        (work / ".git/hooks").mkdir(exist_ok=True)
-        (work / ".git/hooks/pre-commit").write_text(REWRITES)
-        (work / ".git/hooks/pre-commit").chmod(0o755)
+        hook(work, "pre-commit", REWRITES)
     tree = tree_at(str(work))
     assert tree is not None
     return one, of(one, work), Workshop(tree.top, tree.own)

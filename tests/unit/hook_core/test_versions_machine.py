@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -18,11 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from support.apart import moments_apart, tick
 from support.sessions import mistakes
-from support.traced import Player, checkout, git
+from support.traced import Player, checkout, git, notes_an_end
 
 from swarm_hook_core import traces
 from swarm_hook_core.check import rules
-from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import pruning
@@ -142,8 +140,7 @@ class Versions(RuleBasedStateMachine):
         self.asked_about.add(name)
         self.lines[name].append((text, player.session_id))
         assert not player.runs(f"echo '{text.strip()}' >> {name}").startswith("denied")
-        make_private(os.path.dirname(ended_mark()))
-        Path(ended_mark()).write_bytes(b"")  # as the hook after a call leaves it
+        notes_an_end()
         self._check_edit(player, "third.md")  # a call that is never made: it notes the end
         self.is_exact = dict.fromkeys(FILES, False)
 
