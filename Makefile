@@ -45,7 +45,7 @@ PYTEST    := SWARM_FIRST_LOOK=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV
 CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode"
 UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: collected compiled native fuzz explore without demo prepared test fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled native fuzz explore demo prepared test test-twice fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, then in the real clients found here.
@@ -139,10 +139,9 @@ check: $(CHECKERS)
 	@"$(PYTHON)" tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy" "$(SWARM_DEV)/python-page" --no-error-summary
 
-# All tests that start a client's check as a process, once more without the program in front of it: in `make test` each of
-# them has it. No other test meets the program, but for its own.
-without: $(INSTALLED)
-	@exec $(CACHED) SWARM_CHECKS=1 $(subst $(NAMED),"",$(PYTEST)) tests/unit -n $(CORES) --dist worksteal
+# `test`, and each test whose checks begin in the program in front of them once more, without it.
+test-twice: export SWARM_TWICE := 1
+test-twice: test
 
 # Fails where the program cannot be compiled: all else then goes without it.
 compiled: $(INSTALLED)
@@ -269,7 +268,7 @@ $(BUILDING):
 	@mkdir -p "$(SWARM_DEV)"
 	@test -x "$(BUILD_BIN)/python" || "$(PYTHON)" -m venv "$(SWARM_DEV)/build"
 	@echo "installing what builds a release: $(BUILDERS)"
-	@"$(BUILD_BIN)/python" -m pip install --quiet --disable-pip-version-check $(BUILDERS)
+	@"$(BUILD_BIN)/python" -m pip install --quiet --no-compile --disable-pip-version-check $(BUILDERS)
 	@touch "$@"
 
 $(FETCHED):

@@ -20,6 +20,14 @@ def git(work: Path, *words: str, fails: bool = False) -> str:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
+def hook(work: Path, name: str, text: str) -> None:
+    """Write a hook of git's, as a shell script."""
+    path = work / ".git/hooks" / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def of(author: Player | None, work: Path, *files: str, message: str = "mine") -> Commit:
     key = PERSON
     if author is not None:

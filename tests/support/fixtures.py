@@ -194,8 +194,12 @@ def time_limit(seconds: float) -> float:
     return seconds * (1 + to_do / (os.cpu_count() or 1))
 
 
-def wait_for(condition, seconds: float = 30.0):
-    """Return the first true value of `condition()`; fail without one in time."""
+# Limits in seconds for a program that is ended at its limit, to try in turn: a busy machine may end it before it has begun.
+LONGER = (0.4, 4.0, 40.0)
+
+
+def wait_for(condition, seconds: float = 60.0):
+    """Return the first true value of `condition()`; fail without one in time. `seconds`: on an idle machine."""
     end = time.monotonic() + time_limit(seconds)
     while time.monotonic() < end:
         value = condition()

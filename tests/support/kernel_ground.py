@@ -7,8 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,21 +18,12 @@ import swarm_hook_core
 from swarm_hook_core.kernel.plans import Plan
 from swarm_mcp.store import Store
 
-from .fixtures import put_empty_store
+from .fixtures import put_empty_store, wait_for
 from .sessions import join, new_session
 
 USERS = ("this user", "an ordinary user")
 NOBODY = 54321  # the number of a user unknown to this machine
 PATIENCE = 120.0  # seconds until something that is waited for counts as never coming
-
-
-def until(is_so: Callable[[], Any], what: str = "what was waited for") -> Any:
-    """Wait until `is_so` returns something; that."""
-    end = time.monotonic() + PATIENCE
-    while not (found := is_so()):
-        assert time.monotonic() < end, f"{what} has not come"
-        time.sleep(0.01)
-    return found
 
 
 class KernelGround:
@@ -148,7 +138,7 @@ class KernelGround:
             for stream in (child.stdin, child.stdout, child.stderr):
                 if stream:
                     stream.close()
-        until(lambda: not self.processes(), "the end of the processes that keep the mounts")
+        wait_for(lambda: not self.processes())
 
 
 def _python_of_everybody() -> str:
@@ -177,7 +167,7 @@ def grounds(which: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelGroun
         tried = ground.run(ground.plan(ground.file("probe"), strict=True), "true")
         if tried.returncode:
             pytest.skip(f"the kernel holds nothing for {which} here: {tried.stderr}")
-        until(lambda: not ground.processes(), "the end of who keeps the probe's mounts")  # a test counts its own
+        wait_for(lambda: not ground.processes())  # a test counts its own
         yield ground
     finally:
         if ground is not None:

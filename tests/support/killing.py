@@ -35,6 +35,30 @@ def killed_at(commit: Commit, step: int) -> bool:
     return _killed(commit.make, lambda: sys.addaudithook(hook))
 
 
+def changing_steps(commit: Commit, seen: Callable[[], object]) -> list[int]:
+    """Commit in a forked process. Return the steps before which `seen` is another than before the step ahead of them.
+
+    A kill before any other step leaves the same as one before the step ahead of it. The start of a guardian counts, too.
+    """
+    source, sink = os.pipe()
+    step, begun, last = 0, False, seen()
+
+    def hook(event: str, given: tuple[object, ...]) -> None:
+        nonlocal step, begun, last
+        if is_step(event, given):
+            step += 1
+            found = begun, seen()
+            if found != last:
+                last = found
+                os.write(sink, f"{step}\n".encode())
+            begun = begun or (event == "subprocess.Popen" and "guardian" in str(given[1]))
+
+    assert not _killed(commit.make, lambda: sys.addaudithook(hook))
+    os.close(sink)
+    with open(source) as file:
+        return [int(line) for line in file]
+
+
 # Calls that change nothing that another process could see: a kill before one is a kill before the next one.
 LOOKING = frozenset(
     "fspath fsencode fsdecode getpid getppid stat lstat fstat readlink listdir scandir access read readinto readall"

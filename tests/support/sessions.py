@@ -26,6 +26,7 @@ RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # the hooks' interpreter
 PROGRAM = os.environ.get("SWARM_FIRST_LOOK", "")  # in front of the check, where there is one: `make test` names it
+looked_first: list[str] = []  # the runtimes of this process's checks that began in that program
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -87,12 +88,13 @@ def argv(runtime: str, hook: str) -> list[str]:
     return [INTERPRETER, "-E", "-s", "-S", str(ROOT / "integrations" / "hook.py"), *words]
 
 
-# The real hook, with as much time for a session's start, turns and end as a busy machine needs. A session that is not
-# registered in time is, in passing, by its first check: that changes the store.
+# The real hook, with as much time for a session's start, turns, end and news as a busy machine needs. A session that is
+# not registered in time is, in passing, by its first check: that changes the store.
 _PATIENT = f"""
 import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
-from swarm_hook_core import lifecycle
+from swarm_hook_core import lease_renewal, lifecycle
+lease_renewal.TELL_SECONDS = 240.0
 lifecycle.START_SECONDS = lifecycle.TURN_SECONDS = lifecycle.END_SECONDS = 240.0
 lifecycle.START_PATIENCE = lifecycle.TURN_PATIENCE = lifecycle.END_PATIENCE = 120.0
 del sys.argv[0]
@@ -104,11 +106,12 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def run(
     runtime: str, hook: str, payload: Any, env: dict[str, str] | None = None, cwd: Any = None, patient: bool = False
 ) -> Ran:
-    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a session's start, turn or end has its time."""
+    """Run one hook on `payload`: an object, or the bytes themselves. `patient`: a session's start, turn, end or news has its time."""
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
     variables = {**os.environ, **(env or {})}
     if PROGRAM and hook == "pre_tool_use" and runtime in CLIENTS:
+        looked_first.append(runtime)
         words, variables = [PROGRAM, str(CONTRACT), runtime, *words], without_settings(variables)
     begun = time.monotonic()
     done = subprocess.run(
@@ -206,6 +209,12 @@ def instances() -> list[dict[str, Any]]:
             "SELECT i.*, s.runtime, s.session_id, s.state, s.last_seen, s.lease_seconds, s.client_pid, s.client_start"
             " FROM instances i LEFT JOIN swarm_sessions s ON s.instance_id = i.id ORDER BY i.rowid"
         )
+
+
+def alterations() -> list[dict[str, Any]]:
+    """Return the changes of locked files that the store knows."""
+    with Store() as store:
+        return store.database.rows("SELECT * FROM swarm_alterations")
 
 
 def fault_lines() -> list[dict[str, Any]]:

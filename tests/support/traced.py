@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from support.world import Agent, Verdict, checkout, git, hunks_of, patch
+from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import journal_name, place_of
 from swarm_hook_core.traces.versions.stored import contents_below
 
-__all__ = ["Player", "checkout", "git", "lost_in", "note"]
+__all__ = ["Player", "checkout", "git", "lost_in", "note", "notes_an_end"]
 
 
 class Player(Agent):
@@ -65,6 +67,12 @@ def note(who: str, folder: str, kind: str, key: str, at: float, text: str = "", 
     first = "" if path.exists() else f"1 session - {runtime}\0{who}\n"
     with open(path, "a") as file:
         file.write(f"{first}{int(at * 1e9)} {kind} - Bash\0{key}{text and chr(0) + text}\n")
+
+
+def notes_an_end() -> None:
+    """Leave the mark of the hook after a call: some call has ended."""
+    make_private(os.path.dirname(ended_mark()))
+    Path(ended_mark()).write_bytes(b"")
 
 
 def lost_in(folder: Path) -> dict[str, bytes]:

@@ -8,21 +8,14 @@ same holds for removing a folder. A git command that discards a change must be d
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from pathlib import Path
-from unittest import mock
+import contextlib
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from support.checkouts import ALONE, AMPLE
-from support.sessions import mistakes, ready_store
+from support.apart import EXACT, home_apart, without
+from support.sessions import mistakes
 from support.traced import Player, checkout, git
-from swarm_hook_core import budget
-from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, journal, meetings, sweeps
 from swarm_mcp.store import Store
 
 FILES = ("notes.md", "sub/deep.md")
@@ -38,25 +31,9 @@ class Traces(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.base = Path(tempfile.mkdtemp()).resolve()
-        given = {"SWARM_STATE_DIR": self.base / "state", "SWARM_DB_PATH": self.base / "swarm.db", "HOME": self.base}
-        self.patches = [
-            mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
-            mock.patch.dict(os.environ, {"SWARM_AUTO": self.level}),
-            # Moments in this test are apart for people, and for the clock of file times.
-            mock.patch.object(journal, "SLACK_NS", 0),
-            mock.patch.object(meetings, "WAIT_SECONDS", 0),
-            # Parse commands to the end and wait for git: open questions would differ from run to run.
-            mock.patch.object(budget, "SECONDS", AMPLE),
-            mock.patch.object(walk, "SECONDS", AMPLE),
-            mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),
-            mock.patch.object(sweeps, "SECONDS", AMPLE),
-            mock.patch.object(committed, "SECONDS", AMPLE),
-            mock.patch.dict(os.environ, ALONE),
-        ]
-        for patch in self.patches:
-            patch.start()
-        ready_store()
+        self._apart = contextlib.ExitStack()
+        self.base = self._apart.enter_context(home_apart(SWARM_AUTO=self.level))
+        self._apart.enter_context(without(*EXACT))
         self.work = checkout(self.base / "work", *FILES)
         self.players: list[Player] = []
         self.alive: list[bool] = []
@@ -67,9 +44,7 @@ class Traces(RuleBasedStateMachine):
         self.seen: dict[tuple[int, str], int] = {}  # when it last wrote or saw it
 
     def teardown(self) -> None:
-        for patch in reversed(self.patches):
-            patch.stop()
-        shutil.rmtree(self.base)
+        self._apart.close()
 
     # ------------------------------------------------------------------------------------------ the model
 

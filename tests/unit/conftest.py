@@ -9,9 +9,10 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
-from support import checkouts
+from support import checkouts, sessions
 from support.altered import Limits
 from support.checkouts import ALONE, AMPLE
 from support.fixtures import Ground
@@ -33,10 +34,9 @@ LEFT_OUT = {
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
 }
 
-# SWARM_CHECKS=1 leaves only files that start a client's check as a process: with the program in front of it, if there is one.
-STARTS_CHECKS = re.compile(
-    r"from support\.sessions import (\([^)]*|[^(\n]*)\b(run|write|begun)\b|\bsessions\.(run|write|begun)\("
-)
+# SWARM_TWICE=1: a test whose checks begin in the program in front of them runs once more, at once, without the program.
+TWICE = bool(os.environ.get("SWARM_TWICE"))
+WITHOUT = pytest.StashKey[bool]()
 
 # These begin first: the last worker would be at them when the others are done.
 LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")
@@ -46,8 +46,6 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave files out before they are imported: importing them takes as long as the quick ones' tests."""
     if not collection_path.name.startswith("test_"):
         return None
-    if os.environ.get("SWARM_CHECKS") and not STARTS_CHECKS.search(collection_path.read_text()):
-        return True
     if "slow" not in LEFT_OUT:
         return None
     return True if re.search(r"^pytestmark = [^=]*mark\.slow", collection_path.read_text(), re.MULTILINE) else None
@@ -58,6 +56,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    sessions.looked_first.clear()
+    done = yield
+    if TWICE and sessions.looked_first:
+        item.stash[WITHOUT] = True
+        with mock.patch.object(sessions, "PROGRAM", ""):
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)  # here once more, and no third time
+    return done
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    if WITHOUT in item.stash:
+        # pytest-xdist knows the report of a test by its name alone, which must stay.
+        report.sections.insert(
+            0, ("once more, without the program in front of the check", f"{report.when} {report.outcome}")
+        )
+    return report
 
 
 @pytest.fixture

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 from support.commits import commits, git, refusal
-from support.traced import Player, checkout
+from support.traced import Player, checkout, notes_an_end
 from support.world import ready_store, some_time_passes
 
-from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_mcp.changes.planning import plan_session
 
@@ -60,8 +58,7 @@ def test_an_unread_command_takes_no_line_of_a_person_along(work: Path) -> None:
     me.edits("other.md", "alpha", "MINE")
     some_time_passes()
     me.runs("./fmt")
-    make_private(os.path.dirname(ended_mark()))
-    Path(ended_mark()).write_bytes(b"")  # as the hook after a call leaves it
+    notes_an_end()
     me.runs("true")
     assert "may have changes of yours and of others: notes.md" in refusal(me, work, "notes.md")
     done = commits(me, work)

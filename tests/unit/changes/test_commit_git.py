@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
-from support.commits import commits, git, of, refusal
+from support.commits import commits, git, hook, of, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
 
@@ -24,13 +24,6 @@ def me(work: Path) -> Player:
     me.edits("notes.md", "alpha", "MINE")
     peer.edits("notes.md", "gamma", "PEER")
     return me
-
-
-def hook(work: Path, name: str, text: str) -> None:
-    path = work / ".git/hooks" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 def test_staged_work_of_others_stays_staged(work: Path, me: Player) -> None:

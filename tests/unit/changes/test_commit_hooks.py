@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.commits import commits, git, of, refusal
+from support.commits import commits, git, hook, of, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
 
@@ -50,13 +50,6 @@ def me(work: Path) -> Player:
     peer.edits("notes.md", "gamma", "PEER")
     peer.writes("new.md", "PEER\n")
     return me
-
-
-def hook(work: Path, name: str, text: str) -> None:
-    path = work / ".git/hooks" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
 
 
 @pytest.mark.parametrize("manager", [PRE_COMMIT, LINT_STAGED, STAGE_ALL])

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 from support.authors import FILES, NAMES, PERSON, Authors, settings_of, tick
-from support.commits import git, of
+from support.commits import git, hook, of
 from support.killing import MOST, killed_at
 
 from swarm_hook_core.repository import tree_at
@@ -78,10 +78,7 @@ class Commits(Authors):
 
     @rule(has_hook=st.booleans())
     def hooks_change(self, has_hook: bool) -> None:
-        path = self.work / ".git/hooks/pre-commit"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{'git add -A' if has_hook else 'true'}\n")
-        path.chmod(0o755)
+        hook(self.work, "pre-commit", "git add -A" if has_hook else "true")
 
     @rule(name=NAMES)
     def person_stages(self, name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import Ran, after, begun, captured, join, mistakes, new_session, run, start
+from support.sessions import Ran, after, alterations, begun, captured, join, mistakes, new_session, run, start
 
 from swarm_hook_core.lookup import SOME_AGENT, Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
@@ -109,18 +109,13 @@ def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(
     (repo / "sa.md").write_text("mine\n")
     said = after(runtime, payload)
     assert 'sa.md changed, which agent a1 of your session has locked: "surgery"' in said and "Tell that agent" in said
-    rows = wait_for(lambda: _alterations())
+    rows = wait_for(lambda: alterations())
     assert rows[0]["holder_id"] == rows[0]["writer_id"]
     (repo / "sa.md").write_text("theirs\n")
     payload = begun(runtime, me, repo)
     assert written(runtime, me, repo, "a1").out == ""  # the holder's own write, while the other's call runs
     (repo / "sa.md").write_text("the holder's\n")
     assert after(runtime, payload) == ""
-
-
-def _alterations() -> list[dict[str, Any]]:
-    with Store() as store:
-        return store.database.rows("SELECT * FROM swarm_alterations")
 
 
 def test_own_marks_tell_agents_apart(repo: Path) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
-from support.traced import Player, git
+from support.traced import Player, git, notes_an_end
 from support.world import some_time_passes
 
 from swarm_hook_core import traces
-from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import journal, keeping, seen
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
@@ -295,8 +294,7 @@ def test_beside_another_session_s_unread_command_either_may_have_written(
 def ends(me: Player, command: str) -> None:
     """Run a command, and let the hook after it note its end."""
     me.runs(command)
-    make_private(os.path.dirname(ended_mark()))
-    Path(ended_mark()).write_bytes(b"")
+    notes_an_end()
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from support.kernel_ground import USERS, KernelGround, grounds, mounts_of, until
+from support.fixtures import wait_for
+from support.kernel_ground import USERS, KernelGround, grounds, mounts_of
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +23,7 @@ def ground(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 
 
 def nothing_is_left(ground: KernelGround) -> None:
-    until(lambda: not ground.processes(), "the end of the processes")
+    wait_for(lambda: not ground.processes())
     assert mounts_of(ground.folder) == []
 
 
@@ -45,7 +46,7 @@ def test_who_keeps_the_mounts_is_killed_at_any_moment(ground: KernelGround) -> N
     place, chance = ground.plan(held, strict=True), random.Random(2)
     for _again in range(MOMENTS):
         child = ground.start(place, "bash", "-c", "echo x > held.txt; echo started; read -r _; exit 5")
-        others = until(
+        others = wait_for(
             lambda child=child: child.poll() is not None or [p for p in ground.processes() if p != child.pid]
         )
         time.sleep(chance.uniform(0, 0.1))

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.kernel_ground import USERS, KernelGround, grounds, mounts_of, until
+from support.fixtures import wait_for
+from support.kernel_ground import USERS, KernelGround, grounds, mounts_of
 
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
@@ -183,7 +184,7 @@ def test_a_thousand_files_are_held(ground: KernelGround) -> None:
     done = ground.bash(place, text)
     assert (done.returncode, done.stdout) == (0, "")
     assert {file.read_text() for file in files} == {"theirs\n"} and (ground.repo / "many" / "new").exists()
-    until(lambda: not ground.processes())
+    wait_for(lambda: not ground.processes())
 
 
 def test_where_it_cannot_the_command_goes_ahead_unless_it_is_strict(ground: KernelGround) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.fixtures import wait_for
 from support.sessions import join, peer_locks
 from support.traced import checkout, git
 
@@ -105,10 +106,7 @@ def test_what_the_dead_and_the_silent_held_is_free(work: Path, me: Any) -> None:
     assert reach(work, me)[0] == ["notes.md", "other.md", "sub/deep.md"]
     client.kill()
     client.wait()
-    end = time.monotonic() + 60
-    while reach(work, me) != (["other.md"], True):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: reach(work, me) == (["other.md"], True))
 
 
 def test_what_is_locked_in_another_work_tree_for_all_of_them(work: Path, me: Any, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.kernel_ground import USERS, KernelGround, grounds, mounts_of, until
+from support.fixtures import wait_for
+from support.kernel_ground import USERS, KernelGround, grounds, mounts_of
 from support.sessions import join
 
 from swarm_hook_core.process import start_time
@@ -141,7 +142,7 @@ def test_a_file_that_was_away_for_a_while_is_held_again(ground: KernelGround) ->
     child = trying(ground, held)
     # In a folder where nothing can be made the command cannot take the free name.
     held.unlink()
-    until(lambda: child.poll() is not None or held.exists(), "the command's own file")
+    wait_for(lambda: child.poll() is not None or held.exists())
     assert child.wait(120) == 0
     text = "until [ -e held.txt ]; do sleep 0.02; done; until ! echo x > held.txt; do sleep 0.05; done; echo refused; cat held.txt"
     held.write_text("theirs\n")
@@ -161,12 +162,12 @@ def test_what_a_command_leaves_running_is_held_until_the_lock_ends(ground: Kerne
     text = f"(setsid bash -c '{TRIES}' bash \"$1\" > out.txt 2> /dev/null &) ; true"
     done = ground.run(ground.plan(held), "bash", "-c", text, "bash", str(held))
     assert (done.returncode, done.stderr) == (0, "")
-    until(lambda: (ground.repo / "out.txt").read_text() == "refused\n")
+    wait_for(lambda: (ground.repo / "out.txt").read_text() == "refused\n")
     assert ground.processes(), "somebody keeps the mounts"
     with Store() as store:
         store.locks.release(ground.peer, str(held))
-    until(lambda: held.read_text() == "x\n")
-    until(lambda: not ground.processes(), "the end of it all")
+    wait_for(lambda: held.read_text() == "x\n")
+    wait_for(lambda: not ground.processes())
 
 
 def test_who_reads_its_output_is_kept_no_longer_than_it_runs(ground: KernelGround) -> None:
@@ -176,10 +177,10 @@ def test_who_reads_its_output_is_kept_no_longer_than_it_runs(ground: KernelGroun
     child = ground.start(ground.plan(held), "bash", "-c", text)
     assert child.communicate(timeout=120) == ("said\n", "") and child.returncode == 0
     sleeper = int((ground.repo / "pid").read_text())
-    (keeper,) = until(lambda: [pid for pid in ground.processes() if pid != sleeper])
-    until(lambda: not [name for name in handles_of(keeper) if "pipe:" in name or str(ground.folder) in name])
+    (keeper,) = wait_for(lambda: [pid for pid in ground.processes() if pid != sleeper])
+    wait_for(lambda: not [name for name in handles_of(keeper) if "pipe:" in name or str(ground.folder) in name])
     os.kill(sleeper, 9)
-    until(lambda: not ground.processes(), "the end of who keeps the mounts")
+    wait_for(lambda: not ground.processes())
 
 
 def handles_of(process: int) -> list[str]:
@@ -197,7 +198,7 @@ def test_it_ends_with_the_last_process_and_leaves_nothing(ground: KernelGround) 
     held = ground.locked("held.txt")
     for _again in range(5):
         ground.bash(ground.plan(held), "true")
-        until(lambda: not ground.processes(), "the end of who keeps the mounts")
+        wait_for(lambda: not ground.processes())
     assert mounts_of(ground.folder) == []
     assert ground.bash(ground.folder / "no-plan", "echo x > held.txt").returncode == 0
 

@@ -117,18 +117,6 @@ KINDS: dict[str, Callable[[Path], None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_sweep_is_refused_and_a_command_for_a_clean_file_passes(kind: str, work: Path) -> None:
-    me = Player("codex", work)
-    me.runs("ls")
-    KINDS[kind](work)
-    said = me.denied("Bash", {"command": "git reset --hard"})
-    assert "a person's work" in said and ("renamed.md" if kind == "renamed" else "notes.md") in said
-    assert "other.md" not in said
-    assert me.denied("Bash", {"command": "git checkout -- other.md"}) == ""
-    assert LINES.get(kind, "") in said
-
-
 # kind -> the person's lines in the denial
 LINES = {
     "plain": "notes.md: 1 line (1)", "crlf": "notes.md: 1 line (3)", "filter": "notes.md: uncommitted changes",
@@ -145,10 +133,14 @@ OWN = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_session_s_own_work_may_go(kind: str, work: Path) -> None:
+def test_a_sweep_is_refused_and_a_clean_file_and_the_session_s_own_work_may_go(kind: str, work: Path) -> None:
     me = Player("codex", work)
     me.runs("ls")
     KINDS[kind](work)
+    said = me.denied("Bash", {"command": "git reset --hard"})
+    assert "a person's work" in said and ("renamed.md" if kind == "renamed" else "notes.md") in said
+    assert "other.md" not in said and LINES.get(kind, "") in said
+    assert me.denied("Bash", {"command": OWN[0]}) == ""
     some_time_passes()
     assert me.edits("other.md", "beta", "MINE") == ""
     for command in OWN:

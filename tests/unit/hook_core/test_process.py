@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.fixtures import wait_for
 
 from swarm_hook_core import clock, process
 from swarm_hook_core.process import client_process, gone, host_id, parent_of, program_name, start_time
@@ -39,10 +40,7 @@ def test_a_program_s_name_may_hold_anything(tmp_path: Path) -> None:
     odd.symlink_to("/bin/sleep")
     child = subprocess.Popen([odd, "60"])
     try:
-        deadline = time.monotonic() + 60
-        while program_name(child.pid) != odd.name[:15] and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert program_name(child.pid) == odd.name[:15]
+        wait_for(lambda: program_name(child.pid) == odd.name[:15])
         assert parent_of(child.pid) == os.getpid()
         assert start_time(child.pid).isdigit()
         assert not gone(HERE, child.pid, start_time(child.pid), HERE)
@@ -83,9 +81,7 @@ def test_a_forked_process_looks_for_itself() -> None:
 def test_an_ended_process_is_gone(sleeper: subprocess.Popen[bytes]) -> None:
     started = start_time(sleeper.pid)
     sleeper.kill()
-    deadline = time.monotonic() + 60
-    while start_time(sleeper.pid) != "-":
-        assert time.monotonic() < deadline, "killed and unreaped, it is a zombie"
+    wait_for(lambda: start_time(sleeper.pid) == "-")  # killed and unreaped, it is a zombie
     assert gone(HERE, sleeper.pid, started, HERE), "a zombie has ended"
     sleeper.wait()
     assert start_time(sleeper.pid) == ""

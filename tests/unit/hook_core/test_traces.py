@@ -39,12 +39,16 @@ OVERWRITES = {
 }
 
 
-@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
-@pytest.mark.parametrize("command", OVERWRITES.values(), ids=OVERWRITES)
+# Each command between two clients, and one between all.
+@pytest.mark.parametrize(
+    ("way", "clients"),
+    [*zip(OVERWRITES, PAIRS * 2), *(("here-document", pair) for pair in PAIRS[1:])],
+)
 def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(
-    mine, theirs, command: str, work: Path
+    way: str, clients: tuple[str, str], work: Path
 ) -> None:
-    me, peer = Player(mine, work), Player(theirs, work)
+    me, peer = (Player(client, work) for client in clients)
+    command = OVERWRITES[way]
     assert me.runs("cat notes.md") == ""
     assert peer.edits("notes.md", "beta", "PEER") == ""
     said = me.runs(command)
@@ -737,9 +741,13 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "turn")
 
 
-@pytest.mark.parametrize(("mine", "theirs"), PAIRS)
-@pytest.mark.parametrize("first", ["tool", "shell"])
-@pytest.mark.parametrize("second", ["tool", "shell", "tree", "append"])
+# The clients differ in their tools, and not in their shells.
+FIRST = [("claude-code", "tool"), ("codex", "tool"), ("claude-code", "shell")]
+SECOND = [("claude-code", "tool"), *(("codex", way) for way in ("tool", "shell", "tree", "append"))]
+
+
+@pytest.mark.parametrize(("theirs", "first"), FIRST)
+@pytest.mark.parametrize(("mine", "second"), SECOND)
 def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, second, work: Path, turn) -> None:
     me, peer = Player(mine, work), Player(theirs, work)
     if first == "tool":

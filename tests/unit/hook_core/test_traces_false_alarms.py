@@ -47,7 +47,15 @@ def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.mark.parametrize("runtime", ["claude-code", "codex"])
+@pytest.mark.parametrize(
+    ("level", "runtime"),
+    [
+        ("keep", "claude-code"),
+        ("turn", "codex"),
+        *(pytest.param(*rest, marks=pytest.mark.thorough) for rest in (("keep", "codex"), ("turn", "claude-code"))),
+        *(pytest.param("notice", runtime, marks=pytest.mark.thorough) for runtime in ("claude-code", "codex")),
+    ],
+)
 def test_who_works_alone_hears_nothing(tmp_path: Path, repo: Path, level: str, runtime: str) -> None:
     place = repository(tmp_path.resolve() / "alone", "src")
     worker = Worker(runtime, place, level)

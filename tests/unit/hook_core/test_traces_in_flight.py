@@ -8,11 +8,8 @@ the traces.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
+import contextlib
 import time
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -20,16 +17,13 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support.checkouts import ALONE, AMPLE
-from support.sessions import mistakes, ready_store
+from support.apart import home_apart
+from support.sessions import mistakes
 from support.traced import Player, checkout
 from support.world import some_time_passes
 
-from swarm_hook_core import budget
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.session_events import _calls_are_over
-from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, sweeps
 
 pytestmark = pytest.mark.slow
 
@@ -55,35 +49,19 @@ class InFlight(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.base = Path(tempfile.mkdtemp()).resolve()
-        given = {"SWARM_STATE_DIR": self.base / "state", "SWARM_DB_PATH": self.base / "swarm.db", "HOME": self.base}
+        self._apart = contextlib.ExitStack()
+        base = self._apart.enter_context(home_apart(SWARM_AUTO="keep"))
         self.passed, now, now_ns = 0.0, time.time, time.time_ns
-        self.patches = [
-            mock.patch.dict(os.environ, {name: str(value) for name, value in given.items()}),
-            mock.patch.dict(os.environ, {"SWARM_AUTO": "keep", **ALONE}),
-            mock.patch.object(time, "time", lambda: now() + self.passed),
-            mock.patch.object(time, "time_ns", lambda: now_ns() + int(self.passed * 1e9)),
-            mock.patch.object(budget, "SECONDS", AMPLE),
-            mock.patch.object(walk, "SECONDS", AMPLE),
-            mock.patch.object(walk, "SECONDS_TO_PARSE", AMPLE),
-            mock.patch.object(sweeps, "SECONDS", AMPLE),
-            mock.patch.object(committed, "SECONDS", AMPLE),
-        ]
-        for patch in self.patches:
-            patch.start()
-        ready_store()
-        self.file = checkout(self.base / "work", NAME) / NAME
+        self._apart.enter_context(mock.patch.object(time, "time", lambda: now() + self.passed))
+        self._apart.enter_context(mock.patch.object(time, "time_ns", lambda: now_ns() + int(self.passed * 1e9)))
+        self.file = checkout(base / "work", NAME) / NAME
         self.agents: list[Agent] = []
         self.lines: set[str] = set()  # all that has been written
         self.count = 0
 
     def teardown(self) -> None:
-        try:
+        with self._apart:
             self._comes_to_an_end()
-        finally:
-            for patch in reversed(self.patches):
-                patch.stop()
-            shutil.rmtree(self.base)
 
     @initialize(runtimes=st.lists(st.sampled_from(["codex", "claude-code"]), min_size=2, max_size=4))
     def begins(self, runtimes: list[str]) -> None:

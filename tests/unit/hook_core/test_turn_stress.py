@@ -20,8 +20,8 @@ from support.traced import checkout
 
 pytestmark = pytest.mark.slow
 
-FILES = 4
-WORKERS = 8
+FILES = 3
+WORKERS = 5
 
 WORKER = f"""
 import json, os, random, sys
@@ -44,9 +44,11 @@ def passes(tool, given):
     verdict = core.check(ToolCall(tool, given, me, work))
     return verdict is None or verdict.denial is None
 
-def count_up(name):
+def read(name):
     assert passes("Bash", {{"command": "cat " + name}})
-    value = int(open(os.path.join(work, name)).read().split()[0])
+    return int(open(os.path.join(work, name)).read().split()[0])
+
+def write(name, value):
     text = f"{{value + 1}} {{me}}\\n"
     patch = f"*** Begin Patch\\n*** Add File: {{name}}\\n+{{text}}*** End Patch\\n"
     if not passes("apply_patch", {{"command": patch}}):
@@ -59,8 +61,11 @@ def count_up(name):
     os.write(acknowledged, b"+")
 
 while True:
-    for _ in range(chance.randint(1, 6)):
-        count_up(f"count-{{chance.randrange({FILES})}}")
+    name, *others = chance.sample([f"count-{{place}}" for place in range({FILES})], {FILES})
+    old = read(name)
+    for other in others[:chance.randrange({FILES})]:
+        write(other, read(other))
+    write(name, old)  # others may have written it meanwhile
     registrar = StoreRegistrar("codex")
     lifecycle.turn(core.config, SessionEvent(me, work, "Stop"), registrar)
     registrar.close()
@@ -108,7 +113,7 @@ def counted(work: Path, logs: Path, writes: int, kills: int) -> tuple[int, int, 
 
 
 @pytest.mark.parametrize(
-    ("writes", "kills"), [(200, 4), pytest.param(10_000, 40, marks=pytest.mark.thorough)], ids=["short", "long"]
+    ("writes", "kills"), [(100, 3), pytest.param(10_000, 40, marks=pytest.mark.thorough)], ids=["short", "long"]
 )
 def test_no_count_is_lost_at_turn(writes: int, kills: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "turn")

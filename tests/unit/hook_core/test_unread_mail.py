@@ -148,8 +148,7 @@ def test_that_a_file_is_free_is_told_whole_at_the_next_hook(work: Path) -> None:
         store.locks.release(holder, str(work / "notes.md"))
     payload = {**captured("claude-code", "PreToolUse.Bash", work), "session_id": session_id, "cwd": str(work)}
     payload["tool_input"] = {"command": "ls"}
-    # Where the coordinator has no time for it, the next hook asks again.
-    said = json.loads(wait_for(lambda: run("claude-code", "pre_tool_use", payload).out))["hookSpecificOutput"]
+    said = json.loads(run("claude-code", "pre_tool_use", payload, patient=True).out)["hookSpecificOutput"]
     words = said["additionalContext"]
     assert f"{work}/notes.md is free: holder {holder['id'][:8]}" in words and "unread" not in words
     assert unread(mine) == [], "told whole, it is read"

@@ -20,6 +20,7 @@ from support.requirement import requirement
 from support.sessions import (
     ROOT,
     after,
+    alterations,
     begun,
     captured,
     fault_lines,
@@ -64,11 +65,6 @@ def state() -> Path:
 def mail_of(row: dict[str, Any]) -> list[str]:
     with Store() as store:
         return [message["content"] for message in store.messages.peek(row)]
-
-
-def alterations() -> list[dict[str, Any]]:
-    with Store() as store:
-        return store.database.rows("SELECT * FROM swarm_alterations")
 
 
 def events() -> list[dict[str, Any]]:
