@@ -243,3 +243,12 @@ sys.stdin.readline()
         found = [process.stdout.readline() for process in members.processes]
         rows = ground.sql("SELECT id FROM instances")
     assert found.count("true\n") == 1 and found.count("false\n") == 15 and rows == [{"id": reserved}]
+
+
+def test_deregister_leaves_nothing_behind(ground: Ground, hands):
+    mine, peer, _ = hands
+    ground.lock(mine.row, "f")
+    told = mine.text("deregister")
+    assert told.startswith(f"Deregistered instance {mine.row['id']}.")
+    assert mine.text("whoami") == mine.text("deregister") == "Not registered. Call register first."
+    assert peer.value("lock_file", file="f")["ok"] is True
