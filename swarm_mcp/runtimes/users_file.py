@@ -88,11 +88,13 @@ def _target(path: Path) -> Path:
 
 
 def remove_empty(folder: Path) -> None:
-    """Remove `folder`, and those around it, as long as they are empty: below the user's home, its ``.config`` apart."""
-    kept = (Path.home(), Path.home() / ".config")
-    while Path.home() in folder.parents and folder not in kept:
+    """Remove `folder` if it is empty, and then empty ones around it below the user's home, except for ``.config``."""
+    home = Path.home()
+    while folder not in (home, home / ".config"):
         try:
             folder.rmdir()
         except OSError:
             break  # it holds something else
         folder = folder.parent
+        if home not in folder.parents:
+            break
