@@ -45,7 +45,7 @@ struct step {
 
 struct world {
     uint32_t word, event, event_process, is_virtual;
-    int32_t token, reads, has_power_cuts, unused;
+    int32_t token, reads, has_power_cuts, limit_seconds;
     int64_t now, offset;
     uint64_t random;
     uint32_t chances[PAUSE + 1]; /* of each action at a stop, of 65,536 */
