@@ -178,9 +178,9 @@ class Server:
             return pid
         try:
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it ends with the server
+            self.world.library.explore_begin(process)
             while True:
                 me = roles.Process(self.world, self.ground, process, self.config)
-                self.world.library.explore_begin(process)
                 names, level, me.program = json.loads(self.world.shared.job)
                 os.environ["SWARM_PROTECT"] = level
                 random.seed(0)
@@ -188,6 +188,6 @@ class Server:
                 me = None
                 self.modules.put_back()
                 gc.collect()  # as the end of a process does: connections in circles are closed
-                self.world.library.explore_end()
+                self.world.library.explore_again()
         finally:
             os._exit(1)
