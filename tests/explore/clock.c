@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -231,15 +232,20 @@ void *explore_open(const char *path) {
 
 /* Make the world ready for one schedule of so many processes. Chances, `left` and decisions are put in afterwards. */
 void explore_reset(int processes, uint64_t seed) {
-    memset(world->tasks, 0, sizeof world->tasks);
+    for (int i = 0; i < TASKS; i++)
+        memset(&world->tasks[i].state, 0, sizeof(struct task) - offsetof(struct task, state));
     world->said[0] = 0;
     world->steps = world->decisions = world->is_replay = 0;
     world->now = world->offset = world->reads = 0;
     world->random = seed * 0x9e3779b97f4a7c15ull + 1;
     world->event = NO_EVENT;
     world->token = NOBODY;
-    for (int i = 0; i < processes; i++)
-        world->tasks[i] = (struct task){.state = READY, .process = i, .random = seed * 31 + (uint64_t)i};
+    for (int i = 0; i < processes; i++) {
+        struct task *task = &world->tasks[i];
+        task->state = READY;
+        task->process = i;
+        task->random = seed * 31 + (uint64_t)i;
+    }
 }
 
 /* Wait for this process's first turn. */

@@ -65,7 +65,7 @@ from explore.recipes import plan
 from explore.run import claimed_place, explored
 from explore.server import Server
 from explore.world import World
-ahead, seeds, seconds = json.loads(sys.argv[1])
+ahead, seeds, seconds, decisions = json.loads(sys.argv[1])
 handle, root = claimed_place()
 library = os.environ["LD_PRELOAD"]
 World(library, root + ".world", root + "/").shared.now = ahead
@@ -88,20 +88,22 @@ for seed in seeds:
         job = {"core": 0, "cores": 1, "first": seed, "seconds": 0, "count": 1, "out": os.getcwd(), "fault": ""}
         found = explored(server, job)
         break
-    assert server.judged(plan(seed)) == []
+    assert server.judged(plan(seed)._replace(decisions=decisions)) == []
     found[seed] = server.world.digest()
 server.close()
 print(json.dumps(found))
 """
 
 
-def serve(folder: Path, ahead_ns: int, seeds: list[int], seconds: float) -> dict[str, Any]:
+def serve(
+    folder: Path, ahead_ns: int, seeds: list[int], seconds: float, decisions: list[Any] | None = None
+) -> dict[str, Any]:
     """Run `SERVER`; before each seed but the first its processes are stopped for so many seconds; 0: for ever.
 
     They take longer between two lives, too, the more so the longer they are stopped.
     """
     variables = {"LD_PRELOAD": str(build.library()), "PYTHONHASHSEED": "0", "PYTHONPATH": str(TESTS)}
-    words = [sys.executable, "-c", SERVER, json.dumps([ahead_ns, seeds, seconds])]
+    words = [sys.executable, "-c", SERVER, json.dumps([ahead_ns, seeds, seconds, decisions])]
     done = subprocess.run(
         words, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, check=False
     )
@@ -113,6 +115,11 @@ def serve(folder: Path, ahead_ns: int, seeds: list[int], seconds: float) -> dict
 def test_a_seed_is_the_same_steps_after_any_other_and_beside_any_load(tmp_path: Path) -> None:
     seeds = [0, 3, 60, 61, 62, 537, 1332]
     assert serve(tmp_path, 0, seeds, 0.01) == serve(tmp_path, 3600 * 10**9, seeds[::-1], 0.5)
+
+
+def test_a_turn_that_comes_while_a_process_is_stopped_is_not_lost(tmp_path: Path) -> None:
+    # Without switches each process has one turn in a life: the next one's count of turns is that of the one before.
+    assert serve(tmp_path, 0, [0, 1, 3], 0.01, []) == serve(tmp_path, 0, [0, 1, 3], 0.5, [])
 
 
 def test_a_schedule_that_does_not_end_in_time_is_reported(tmp_path: Path) -> None:
