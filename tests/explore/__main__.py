@@ -51,7 +51,8 @@ def main() -> int:
     processor = sum(one["processor"] for one in reports)
     print(
         f"{schedules} schedules, {sum(one['steps'] for one in reports)} stops, {len(violations)} violations in {took:.0f} s:"
-        f" {schedules / max(processor, 0.001):.0f} schedules a second of processor time"
+        f" {schedules / max(processor, 0.001):.0f} schedules a second of processor time;"
+        f" all steps are {sum(one['digest'] for one in reports) % 2**64:016x}"
     )
     for violation in violations:
         print(f"{violation['words']}\n    make explore REPLAY={violation['file']}")

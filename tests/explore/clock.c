@@ -5,12 +5,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/select.h>
 #include <sys/time.h>
 
-#define LIMIT_SECONDS 120 /* of real time, for one schedule */
 enum { CALL_SAY = 21, HANDED_OVER = 77, CLIENTS = 8000000 };
 static const int64_t SECOND = 1000000000;
 
@@ -231,15 +232,20 @@ void *explore_open(const char *path) {
 
 /* Make the world ready for one schedule of so many processes. Chances, `left` and decisions are put in afterwards. */
 void explore_reset(int processes, uint64_t seed) {
-    memset(world->tasks, 0, sizeof world->tasks);
+    for (int i = 0; i < TASKS; i++)
+        memset(&world->tasks[i].state, 0, sizeof(struct task) - offsetof(struct task, state));
     world->said[0] = 0;
     world->steps = world->decisions = world->is_replay = 0;
-    world->now = world->offset = 0;
+    world->now = world->offset = world->reads = 0;
     world->random = seed * 0x9e3779b97f4a7c15ull + 1;
     world->event = NO_EVENT;
     world->token = NOBODY;
-    for (int i = 0; i < processes; i++)
-        world->tasks[i] = (struct task){.state = READY, .process = i, .random = seed * 31 + (uint64_t)i};
+    for (int i = 0; i < processes; i++) {
+        struct task *task = &world->tasks[i];
+        task->state = READY;
+        task->process = i;
+        task->random = seed * 31 + (uint64_t)i;
+    }
 }
 
 /* Wait for this process's first turn. */
@@ -248,7 +254,13 @@ void explore_begin(int process) {
     await_token();
 }
 
-void explore_end(void) { end_task(); }
+/* End this life, and wait for the first turn of the next. Python's lock is free meanwhile: a thread of this life may
+ * be left, and one that waited for that lock would read the clock as often as the machine is slow. */
+void explore_again(void) {
+    int process = me;
+    end_task();
+    explore_begin(process);
+}
 
 /* Add a line to the words of all processes. They outlive this one. */
 void explore_say(const char *line) {
@@ -259,6 +271,25 @@ void explore_say(const char *line) {
 }
 
 void explore_nested(int is_nested) { world->tasks[me].is_nested = is_nested; }
+/* Return a digest of the schedule's steps. What of a name may be of a pid or an inode's number counts for nothing. */
+uint64_t explore_digest(void) {
+    uint64_t digest = 0;
+    for (int i = 0; i < world->steps; i++) {
+        const struct step *step = &world->log[i];
+        const int64_t facts[] = {step->task, step->number, step->call, step->action, step->value, step->now};
+        for (size_t place = 0; place < sizeof facts / sizeof *facts; place++) {
+            digest ^= (uint64_t)facts[place];
+            digest = drawn(&digest);
+        }
+        for (const char *letter = step->path; *letter; letter++)
+            if (!strchr("0123456789abcdef", *letter)) {
+                digest ^= (uint64_t)(unsigned char)*letter;
+                digest = drawn(&digest);
+            }
+    }
+    return digest;
+}
+
 int64_t explore_now(void) { return world->now; }
 int64_t explore_paused(void) { return world->tasks[me].paused; }
 
@@ -274,7 +305,7 @@ int explore_drive(void) {
             return (int)event;
         struct timespec second = {1, 0};
         if (syscall(SYS_futex, &world->word, FUTEX_WAIT, seen, &second, NULL, 0) != 0 && errno == ETIMEDOUT
-            && ++tries >= LIMIT_SECONDS)
+            && ++tries >= world->limit_seconds)
             return STUCK;
     }
 }
@@ -290,6 +321,8 @@ void explore_dead(int process) {
 /* A program that an explored process has started goes on as the same task. */
 __attribute__((constructor)) static void begin_program(void) {
     const char *path = getenv("EXPLORE_WORLD"), *task = getenv("EXPLORE_TASK");
-    if (path && task && explore_open(path))
+    if (path && task && explore_open(path)) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a power cut is for programs, too */
         me = atoi(task);
+    }
 }

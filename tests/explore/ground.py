@@ -6,6 +6,7 @@ import os
 import runpy
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,7 @@ class Ground:
             if os.path.lexists(self._synced(ending)):
                 os.unlink(self._synced(ending))
         for folder in (self.state, self.home, self.work):
-            for entry in os.scandir(folder):
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path)
-                else:
-                    os.unlink(entry.path)
+            empty(folder)
         for path, content in self.template.items():
             handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             os.write(handle, content)
@@ -110,13 +107,30 @@ class Ground:
         with open(self.store, "rb") as file:
             return file.read() != self.template[self.store]
 
-    def left(self) -> list[str]:
-        """Return all files below the ground, relative to it, sorted."""
-        return sorted(
-            os.path.relpath(os.path.join(folder, name), self.root)
-            for folder, _folders, names in os.walk(self.root)
-            for name in names
-        )
+    def left(self, ending: str) -> list[str]:
+        """Return all files below the ground whose names end so, relative to it, sorted."""
+        return sorted(path[len(self.root) + 1 :] for path in files(self.root) if path.endswith(ending))
+
+
+def files(folder: str) -> Iterator[str]:
+    """Yield the path of each file below a folder. With `os.walk` it takes twice as long."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from files(entry.path)
+            else:
+                yield entry.path
+
+
+def empty(folder: str) -> None:
+    """Remove all below a folder. Nobody else changes it meanwhile, which `shutil.rmtree` would guard against."""
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                empty(entry.path)
+                os.rmdir(entry.path)
+            else:
+                os.unlink(entry.path)
 
 
 def session_id(process: int) -> str:

@@ -184,4 +184,4 @@ def left_behind(ended: Ended, ground: Ground) -> list[str]:
     """No temporary file is left; after kills and faults not beyond the coordinator's next cleaning."""
     if ended.did(KILL) or ended.did(FAIL):
         leftovers.remove(math.inf)
-    return [f"{name} is left behind" for name in ground.left() if name.endswith(".tmp")]
+    return [f"{name} is left behind" for name in ground.left(".tmp")]

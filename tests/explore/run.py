@@ -58,7 +58,7 @@ def claimed_place() -> tuple[int, str]:
 
 def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
     """Run schedule after schedule until the time is over, or so many."""
-    seed, step, done, stops = job["first"] + job["core"], job["cores"], 0, 0
+    seed, step, done, stops, digest = job["first"] + job["core"], job["cores"], 0, 0, 0
     end = real_time() + job["seconds"]
     found: dict[str, dict[str, str]] = {}
     meetings: Counter[str] = Counter()
@@ -66,9 +66,11 @@ def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
     while done < job["count"] if job["count"] else real_time() < end:
         given = plan(seed, job.get("focus"))
         violations = server.judged(given)
+        stops, digest = stops + server.world.shared.steps, (digest + server.world.digest()) % 2**64
         if violations and not any(kind(one) in found for one in violations):
-            violations = server.judged(given, is_fresh=True)
-        done, seed, stops = done + 1, seed + step, stops + server.world.shared.steps
+            again = server.judged(given, is_fresh=True)
+            violations = again or [f"{one}, but not with new processes" for one in violations]
+        done, seed = done + 1, seed + step
         meetings[f"{', '.join(given.roles)} at {given.level}"] += 1
         for violation in violations:
             if kind(violation) not in found and len(found) < SHOWN:
@@ -80,6 +82,7 @@ def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
     return {
         "schedules": done,
         "steps": stops,
+        "digest": digest,
         "violations": list(found.values()),
         "processor": spent,
         "meetings": meetings,

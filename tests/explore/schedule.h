@@ -26,8 +26,9 @@ enum { CHANGES = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 15
 
 /* A thread that is scheduled: one for each process, and those that it starts. */
 struct task {
+    uint32_t word; /* grows with each turn, over all schedules: a wait that a signal interrupts compares it again */
     int32_t state, process, number, is_nested;
-    uint32_t word, is_midway; /* it may have its interpreter's lock: other threads of it cannot run */
+    uint32_t is_midway; /* it may have its interpreter's lock: other threads of it cannot run */
     int64_t wakes_at, paused;
     uint64_t semaphore, random;
 };
@@ -45,7 +46,7 @@ struct step {
 
 struct world {
     uint32_t word, event, event_process, is_virtual;
-    int32_t token, reads, has_power_cuts, unused;
+    int32_t token, reads, has_power_cuts, limit_seconds;
     int64_t now, offset;
     uint64_t random;
     uint32_t chances[PAUSE + 1]; /* of each action at a stop, of 65,536 */

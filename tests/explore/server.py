@@ -23,7 +23,7 @@ from explore.recipes import Plan
 from explore.world import ALL_DONE, EVENTS, KILL, KILLED, World
 from swarm_hook_core import client_release, spawn
 
-AFTERWARDS_NS = 3600 * 10**9  # the judge comes an hour later
+HOUR_NS = 3600 * 10**9  # the ground is made so long before the processes begin, and the judge comes so long afterwards
 PROGRAMS = ("swarm_hook_core.kernel.enter",)  # they act as they are imported
 
 
@@ -93,7 +93,7 @@ class Server:
         environment = self.ground.environment()
         os.environ.clear()
         os.environ.update(environment)
-        self.world.shared.is_virtual = 1
+        self.world.shared.is_virtual, self.world.shared.offset = 1, -HOUR_NS
         self.ground.make(processes)
         self.processes, self.program = processes, program
         self.config = runtime("claude-code")
@@ -120,9 +120,10 @@ class Server:
     def run(self, plan: Plan) -> int:
         """Run one schedule; return its last event."""
         world, shared = self.world, self.world.shared
-        self.ground.put_back(plan.has_old_claim)
-        shared.has_power_cuts = plan.has_power_cuts
         world.library.explore_reset(len(plan.roles), plan.seed)
+        shared.offset = -HOUR_NS
+        self.ground.put_back(plan.has_old_claim)  # at a time that does not depend on the schedule before
+        shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level, self.program if plan.has_first_look else ""]).encode()
         for place in range(6):
             shared.chances[place], shared.left[place] = plan.chances[place], plan.most[place]
@@ -156,7 +157,7 @@ class Server:
         if event != ALL_DONE:
             return [EVENTS[event]]
         world = self.world
-        world.shared.offset += AFTERWARDS_NS
+        world.shared.offset += HOUR_NS
         return violations(
             Ended(plan.roles, plan.level, world.said(), world.decisions(), world.killed(), plan.has_power_cuts),
             self.ground,
@@ -177,9 +178,9 @@ class Server:
             return pid
         try:
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it ends with the server
+            self.world.library.explore_begin(process)
             while True:
                 me = roles.Process(self.world, self.ground, process, self.config)
-                self.world.library.explore_begin(process)
                 names, level, me.program = json.loads(self.world.shared.job)
                 os.environ["SWARM_PROTECT"] = level
                 random.seed(0)
@@ -187,6 +188,6 @@ class Server:
                 me = None
                 self.modules.put_back()
                 gc.collect()  # as the end of a process does: connections in circles are closed
-                self.world.library.explore_end()
+                self.world.library.explore_again()
         finally:
             os._exit(1)

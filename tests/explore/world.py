@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from typing import Any, NamedTuple
 
@@ -12,18 +13,20 @@ SWITCH, KILL, FAIL, JUMP, PAUSE = range(1, 6)
 ALL_DONE, KILLED, DEADLOCK, TOO_LONG, STUCK = range(1, 6)
 
 
+LIMIT_SECONDS = 120  # of real time, for one schedule
 EVENTS = ("", "all done", "killed", "all wait for each other", "too many steps", "nothing moves")
 
 
-PID = re.compile(r"\.\d{2,7}\.(?=tmp|$)")
+PID = re.compile(r"\.\d{2,7}\.(?=tmp|taken|$)")
 
 PLACE = re.compile(r"(traces|kept|heads)/[0-9a-f]+\.[0-9a-f]+")  # named after an inode
 
 
 class Task(ctypes.Structure):
     _fields_ = [
+        ("word", ctypes.c_uint32),
         *((name, ctypes.c_int32) for name in ("state", "process", "number", "is_nested")),
-        *((name, ctypes.c_uint32) for name in ("word", "is_midway")),
+        ("is_midway", ctypes.c_uint32),
         *((name, ctypes.c_int64) for name in ("wakes_at", "paused")),
         *((name, ctypes.c_uint64) for name in ("semaphore", "random")),
     ]
@@ -44,7 +47,7 @@ class Step(ctypes.Structure):
 class Shared(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint32) for name in ("word", "event", "event_process", "is_virtual")),
-        *((name, ctypes.c_int32) for name in ("token", "reads", "has_power_cuts", "unused")),
+        *((name, ctypes.c_int32) for name in ("token", "reads", "has_power_cuts", "limit_seconds")),
         *((name, ctypes.c_int64) for name in ("now", "offset")),
         ("random", ctypes.c_uint64),
         ("chances", ctypes.c_uint32 * 6),
@@ -76,12 +79,16 @@ class World:
         self.library.explore_open.restype = ctypes.c_void_p
         self.library.explore_call.restype = ctypes.c_char_p
         self.library.explore_now.restype = self.library.explore_paused.restype = ctypes.c_int64
+        self.library.explore_digest.restype = ctypes.c_uint64
         self.library.explore_reset.argtypes = (ctypes.c_int, ctypes.c_uint64)
         self.preloaded, self.path = library, path
+        if os.path.exists(path):
+            os.unlink(path)  # of a server before: its clock would be this one's
         address = self.library.explore_open(path.encode())
         if not address:
             raise OSError(ctypes.get_errno(), path)
         self.shared: Any = Shared.from_address(address)
+        self.shared.limit_seconds = LIMIT_SECONDS
         self.shared.root, self.shared.root_length = root.encode(), len(root.encode())
 
     def say(self, *words: object) -> None:
@@ -103,6 +110,11 @@ class World:
         self.shared.is_replay, self.shared.decisions = 1, len(decisions)
         for place, decision in enumerate(decisions):
             self.shared.decided[place] = tuple(decision)
+
+    def digest(self) -> int:
+        """Return a digest of the steps of the last schedule: the same for the same seed."""
+        digest: int = self.library.explore_digest()
+        return digest
 
     def killed(self) -> set[int]:
         """Return the processes that were killed in the last schedule."""
