@@ -26,16 +26,16 @@ class Ground:
 
     def __init__(self, root: str):
         self.root = root
-        self.state, self.home, self.work = (os.path.join(root, name) for name in ("state", "home", "work"))
+        self.state, self.home, self.work = (os.path.join(root, name) for name in ("state/swarm-mcp", "home", "work"))
         self.store = os.path.join(self.home, "swarm.db")
         self.template: dict[str, bytes] = {}
         self.sessions: list[Any] = []
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of explored processes."""
+        """Return the variables of explored processes: few of swarm's own, which the program in front leaves to Python."""
         return {
-            "HOME": self.home, "SWARM_DB_PATH": self.store, "SWARM_STATE_DIR": self.state,
-            "SWARM_CONFIG_DIR": os.path.join(self.home, "config"), "PYTHONHASHSEED": "0", "PATH": os.environ["PATH"],
+            "HOME": self.home, "SWARM_DB_PATH": self.store, "XDG_STATE_HOME": os.path.dirname(self.state),
+            "XDG_CONFIG_HOME": os.path.join(self.home, "config"), "PYTHONHASHSEED": "0", "PATH": os.environ["PATH"],
         }  # fmt: skip
 
     def make(self, processes: int) -> None:
@@ -67,6 +67,7 @@ class Ground:
                 os.unlink(self._synced(ending))
         for folder in (self.state, self.home, self.work):
             empty(folder)
+        os.mkdir(os.path.join(self.work, ".git"))  # without it the program in front leaves all to Python
         for path, content in self.template.items():
             handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             os.write(handle, content)

@@ -16,6 +16,7 @@ from explore.ground import Ground, session_id
 from explore.world import World
 from swarm_hook_core import lifecycle
 from swarm_hook_core.core import HookCore
+from swarm_hook_core.first_look import CONTRACT
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
@@ -75,7 +76,7 @@ class Process:
             "EXPLORE_TASK": str(self.number),
             "LD_PRELOAD": self.world.preloaded,
         }
-        words = [self.program, "2", "claude-code", "python", "hook.py", "claude-code", "pre_tool_use"]
+        words = [self.program, str(CONTRACT), "claude-code", "python", "hook.py", "claude-code", "pre_tool_use"]
         streams = [(os.POSIX_SPAWN_DUP2, source, 0)]
         self.world.library.explore_nested(1)
         pid = os.posix_spawn(self.program, words, {**os.environ, **variables}, file_actions=streams)

@@ -44,7 +44,7 @@ def main() -> None:
 def claimed_place() -> tuple[int, str]:
     """Return a free place for the ground, and the descriptor that keeps it. All paths of places have one length."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-    folder = os.path.join(base, f"swarm-explore-{os.getuid()}")
+    folder = os.path.join(base, f"explored-{os.getuid()}")  # the program in front leaves paths with "swarm" to Python
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for number in range(100):
         handle = os.open(os.path.join(folder, f"{number:02}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)

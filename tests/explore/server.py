@@ -21,7 +21,7 @@ from explore.ground import Ground, runtime
 from explore.properties import Ended, violations
 from explore.recipes import Plan
 from explore.world import ALL_DONE, EVENTS, KILL, KILLED, World
-from swarm_hook_core import client_release, spawn
+from swarm_hook_core import client_release, git, spawn
 
 HOUR_NS = 3600 * 10**9  # the ground is made so long before the processes begin, and the judge comes so long afterwards
 PROGRAMS = ("swarm_hook_core.kernel.enter",)  # they act as they are imported
@@ -103,6 +103,7 @@ class Server:
         """Import all modules that schedules will import, by running each role once here."""
         import_all()
         client_release.client_version = lambda _config: "2.1.332"  # no program is asked
+        git.run = lambda *_given, **_more: spawn.Result(128, "", "fatal: not a git repository")  # as for an empty .git
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         for role in roles.ROLES.values():
@@ -182,7 +183,9 @@ class Server:
             while True:
                 me = roles.Process(self.world, self.ground, process, self.config)
                 names, level, me.program = json.loads(self.world.shared.job)
-                os.environ["SWARM_PROTECT"] = level
+                os.environ.pop("SWARM_PROTECT", None)
+                if level != "keep":
+                    os.environ["SWARM_PROTECT"] = level
                 random.seed(0)
                 roles.live(roles.ROLES[names[process]], me)
                 me = None
