@@ -44,7 +44,7 @@ PARTS = {
     "states": Part(
         "Checks beside a peer",
         "In bare interpreters, hooks as `swarm-mcp install` writes them; columns are what a peer did.",
-        r"^a bare|^instructions|^claude-code |^codex (edit|create)|^cpu of claude-code edit",
+        r"^a bare|^instructions|^claude-code (?!create|grep)|^codex edit|^cpu of claude-code edit",
     ),
     "commands": Part(
         "Commands",

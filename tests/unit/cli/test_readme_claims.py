@@ -166,8 +166,8 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
         rf"^codex, ms a write(?:.*\n)+?{NOW}",
     ),
     "That is with the small program": "test_a_platforms_wheel_has_the_program",
-    "costs 1.72 starts of a bare Python, and that of a shell write 2.68": figure(
-        "costs 1.72 starts of a bare Python, and that of a shell write 2.68",
+    "costs 1.61 starts of a bare Python, and that of a shell write 2.12": figure(
+        "costs 1.61 starts of a bare Python, and that of a shell write 2.12",
         r"^claude-code edit +\S+ +\d+\.\d+/(\d+\.\d+)/",
         r"^claude-code echo > +\S+ +\d+\.\d+/(\d+\.\d+)",
     ),
