@@ -52,7 +52,8 @@ def take_out(path: Path, table: str, sign: str) -> bool:
         write_whole(path, rest.encode("utf-8"))
         return True
     delete(path)
-    remove_empty(path.parent)
+    if Path.home() in path.parents:  # a folder that a setting names stays
+        remove_empty(path.parent)
     return True
 
 
