@@ -173,7 +173,6 @@ class Sessions(Part, metaclass=later):
     """Sessions that take part."""
 
     register = verb(sessions.register)
-    register_before_cleanup = verb(sessions.register_before_cleanup)
     adopt = verb(sessions.adopt)
     remove = verb(sessions.remove)
     rename_session = in_write(sessions.rename_session)
@@ -191,8 +190,6 @@ class Sessions(Part, metaclass=later):
     of_session_id = verb(session_table.of_session_id)
     of_client = verb(session_table.of_client)
     is_session = verb(session_table.is_session)
-    terminal_of = verb(session_table.terminal_of)
-    beside = verb(session_table.beside)
     held_beside = verb(session_table.held_beside, adopting=True)
     gone = verb(session_table.all_gone)
     show_life = in_write(session_life.show_life)
