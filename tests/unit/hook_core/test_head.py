@@ -18,7 +18,7 @@ from swarm_hook_core.traces.head import Head, pushes
 from swarm_hook_core.traces.head.movement import movement_of
 from swarm_hook_core.traces.head.pushes import Commit
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 # command: the deed and its target, or None if HEAD and branches stay
 MOVEMENTS = {
