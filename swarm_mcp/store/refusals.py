@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.storms import MANY
 from swarm_mcp.domain.lock import Denial, Lock, Waiter
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import denials, lock_finder, session_table
@@ -54,10 +55,10 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
         if holder_id == instance.id:
             report_sibling(tx, instance, [lock for lock in held if lock.agent], attempt)
         elif theirs:
-            if denials.is_known(tx, instance, theirs[0], attempt.path, tool):
-                denials.count(tx, instance, theirs[0])
-            else:
+            if not denials.is_known(tx, instance, theirs[0], attempt.path, tool):
                 record(tx, instance, theirs[0], attempt)
+            elif attempt.times < MANY:  # a hook that tells of a storm has counted the call itself
+                denials.count(tx, instance, theirs[0])
             from swarm_mcp.store import storms
 
             storms.note(tx, instance, theirs[0], denials.key_of_lock(theirs[0]), attempt)

@@ -147,7 +147,8 @@ def captured(runtime: str, name: str, cwd: Any, **more: Any) -> dict[str, Any]:
 
 
 def new_session() -> str:
-    return str(uuid.uuid4())
+    """Return an id of a client's session. It begins with a letter: one of digits could be a time, which is in no name."""
+    return f"a{str(uuid.uuid4())[1:]}"
 
 
 def start(runtime: str, session_id: str, cwd: Any, source: str = "startup", **env: str) -> Ran:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SECONDS = 0.5  # for git's answers about one push
 MOST_COMMITS = 500  # dropped commits that are looked at
 LONGEST_SECONDS = 600  # of a command that makes commits; a person may be asked in between
+UNSURE_SECONDS = 5  # of a command of another session that may have made a commit, too
 ONE_CALL_NS = 10**9  # entries closer than this are mostly of one call
 _LEASES = ("--force-with-lease", "--force-if-includes")
 _FORCES = ("-f", "--force", "--mirror", *_LEASES)
@@ -171,14 +172,23 @@ def not_own(commits: list[Commit], own: bytes, others: list[bytes]) -> list[Comm
 
     own, others  the journal entries of the session, and of each other one
     """
-    spans, begins = _spans(own), [start for data in others for start, _end in _spans(data)]
-    return [one for one in commits if not _is_own(one.at, spans, begins)]
+    spans, theirs = _spans(own), [span for data in others for span in _spans(data)]
+    return [one for one in commits if not _is_own(one.at, spans, theirs)]
 
 
-def _is_own(at: int, spans: list[tuple[int, float]], begins: list[int]) -> bool:
-    """Return True if a commit made `at` falls into one of the `spans`, and no other session's command begins later."""
+def _is_own(at: int, spans: list[tuple[int, float]], theirs: list[tuple[int, float]]) -> bool:
+    """Return True if a commit made `at` falls into one of the `spans`, and no other session's command begins later.
+
+    A command that begins in the second of the commit may have begun after it: then one of `theirs` that began just
+    before, and is not known to have ended, may have made it.
+    """
     starts = [start for start, end in spans if start <= at <= end]
-    return bool(starts) and not any(max(starts) <= begin <= at for begin in begins)
+    if not starts:
+        return False
+    since = max(starts)
+    if since == at:
+        since -= UNSURE_SECONDS
+    return not any(since <= start <= at <= end for start, end in theirs)
 
 
 def _spans(own: bytes) -> list[tuple[int, float]]:

@@ -13,6 +13,8 @@ from support.world import ready_store, some_time_passes
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_mcp.changes.planning import plan_session
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:

@@ -10,6 +10,8 @@ from support.commits import commits, git, hook, of, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:

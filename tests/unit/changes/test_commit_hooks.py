@@ -13,6 +13,8 @@ from support.commits import commits, git, hook, of, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
 
+pytestmark = pytest.mark.slow
+
 PRE_COMMIT = """
 tree=$(git write-tree)
 git diff --no-ext-diff --ignore-submodules --binary --exit-code --no-color $tree -- >{aside}/patch && exit 0

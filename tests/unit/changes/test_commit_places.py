@@ -10,6 +10,8 @@ from support.commits import commits, git, refusal
 from support.traced import Player, checkout
 from support.world import ready_store
 
+pytestmark = pytest.mark.slow
+
 TEXT = "alpha\nbeta\ngamma\n"
 
 

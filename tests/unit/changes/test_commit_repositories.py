@@ -12,6 +12,8 @@ from support.commits import commits, git, refusal
 from support.traced import Player, checkout
 from support.world import file_times_catch_up, patch, ready_store, some_time_passes
 
+pytestmark = pytest.mark.slow
+
 ALLOW = ("-c", "protocol.file.allow=always")
 
 

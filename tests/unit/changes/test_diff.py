@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from support.world import World, git
 
+pytestmark = pytest.mark.slow
+
 ORDINARY = "notes.md"
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import Done, Ground
 from support.requirement import requirement
+
+pytestmark = pytest.mark.slow
 
 RECORD = captures.load("cli")
 

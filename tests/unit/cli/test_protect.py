@@ -14,6 +14,8 @@ from support.fixtures import Ground
 from swarm_hook_core.state import config_path
 from swarm_hook_core.traces import level
 
+pytestmark = pytest.mark.slow
+
 CONFIG = '{"writers": [{"tool": "ä", "paths": ["p"]}], "x": 1.50, "checkouts": {"/a": {"strict": true}}}'
 
 

@@ -14,6 +14,8 @@ from swarm_mcp.cli.main import main
 from swarm_mcp.locking.explaining import verdict
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 KINDS = {
     "edit": ("apply_patch", {"command": "*** Begin Patch\n*** Update File: notes.md\n@@\n-gamma\n+x\n*** End Patch\n"}),
     "overwrite": ("Bash", {"command": "echo x > notes.md"}),

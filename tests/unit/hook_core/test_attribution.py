@@ -18,7 +18,7 @@ from swarm_hook_core.traces.versions import acts
 from swarm_hook_core.traces.versions.lines import Change, Line, NoLines, changes_of, lines_of
 from swarm_hook_core.traces.versions.stored import versions_of
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 def owners(file: Path, *players: Player) -> list[str]:

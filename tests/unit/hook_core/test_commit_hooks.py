@@ -19,7 +19,7 @@ from swarm_hook_core.traces import journal, meetings
 from swarm_mcp.guard import hooks as guard
 from swarm_mcp.store import Store
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 # As in the framework: unstaged changes become a patch, applied again after the checks, or over their changes.
 FRAMEWORK = """\

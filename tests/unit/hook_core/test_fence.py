@@ -13,7 +13,7 @@ from swarm_hook_core import fence
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import config_path
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 @pytest.fixture

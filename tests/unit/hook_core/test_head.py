@@ -18,7 +18,7 @@ from swarm_hook_core.traces.head import Head, pushes
 from swarm_hook_core.traces.head.movement import movement_of
 from swarm_hook_core.traces.head.pushes import Commit
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 # command: the deed and its target, or None if HEAD and branches stay
 MOVEMENTS = {
@@ -186,7 +186,8 @@ def test_a_forced_push_is_denied_once_if_it_drops_commits_of_others(case: str, r
 
 # seconds of the session's commands, of another session's, of the commit -> True if the session has made it
 MAKERS = {((10,), (), 12): True, ((10,), (), 9): False, ((10, 20), (11,), 12): False, ((10, 20), (11,), 20): True,
-          ((10,), (5,), 12): True, ((10,), (10,), 10): False, ((), (), 12): False, ((10,), (), 900): False}  # fmt: skip
+          ((10,), (5,), 12): True, ((10,), (10,), 10): False, ((), (), 12): False, ((10,), (), 900): False,
+          ((11,), (10,), 11): False, ((30,), (10,), 30): True}  # fmt: skip
 
 
 @pytest.mark.parametrize(("own", "others", "at"), MAKERS)

@@ -28,6 +28,8 @@ from swarm_mcp.view.page.access import Keys
 from swarm_mcp.view.page.app import application
 from swarm_mcp.view.top import tables
 
+pytestmark = pytest.mark.slow
+
 REFUSED, NOTICE = "refused", "notice"
 LINES = "".join(f"line {number}\n" for number in range(1, 10))
 

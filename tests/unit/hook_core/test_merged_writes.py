@@ -12,7 +12,7 @@ from support.traced import Player, git
 from swarm_hook_core import client_release
 from swarm_hook_core.traces.versions.lines import lines_of
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 LETTERS = "alpha\nbeta\ngamma\n"
 LINES = "".join(f"line {number}\n" for number in range(1, 10))
 

@@ -9,7 +9,7 @@ from support.traced import Player
 
 from swarm_hook_core.traces.changed_lines import MARK, MOST_LINES
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 # the ways to write a whole file with a text that the check can know
 WRITERS = {

@@ -20,7 +20,7 @@ from swarm_hook_core.persons import owners
 from swarm_hook_core.state import ended_mark
 from swarm_hook_core.traces import keeping
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 DAY = """
 agent: git status --short

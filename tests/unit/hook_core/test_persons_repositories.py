@@ -15,7 +15,7 @@ from support.world import some_time_passes
 
 from swarm_hook_core.git_repository import NoAnswer, Repository
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 def _plain(work: Path) -> None:

@@ -21,7 +21,7 @@ from swarm_hook_core.traces.versions import by_persons, pruning
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_hook_core.watching.snapshot import read
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 AFTERNOON = "alpha\nbeta\nafter\nnoon\nof\nwork\ngamma\n"
 

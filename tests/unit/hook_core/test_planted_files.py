@@ -23,6 +23,8 @@ from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import Store
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = 1 << 40  # bytes of a sparse file: reading all of it would exhaust the memory
 
 

@@ -14,7 +14,7 @@ from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.traces import AGENTS, journal_name, place_of, siblings
 
-pytestmark = pytest.mark.usefixtures("no_faults")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 
 class Thread(Player):

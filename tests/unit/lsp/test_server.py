@@ -14,6 +14,8 @@ from swarm_mcp.view.lsp import saves
 from swarm_mcp.view.lsp.desk import Desk
 from swarm_mcp.view.lsp.document import opened, path_of
 
+pytestmark = pytest.mark.slow
+
 NOTES = "notes.md"
 
 

@@ -22,6 +22,8 @@ from swarm_mcp.view.overview.lines import Line, Lines, Obstacle
 from swarm_mcp.view.page.access import HEADERS, Keys
 from swarm_mcp.view.page.app import application
 
+pytestmark = pytest.mark.slow
+
 PORT = 4711
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 

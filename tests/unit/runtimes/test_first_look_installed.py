@@ -19,6 +19,8 @@ from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.runtimes import bundle, runtime, state_folder
 from swarm_mcp.runtimes.installed import Installed
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 ASKED = Asked("", ())
 PASSES_ON = 'shift 2; exec "$@"'

@@ -19,6 +19,8 @@ from swarm_mcp.doctor import kernel, own_checks
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
 
+pytestmark = pytest.mark.slow
+
 REFUSED = "unshare: Operation not permitted (kernel.apparmor_restrict_unprivileged_userns is 1)"
 
 

@@ -163,6 +163,8 @@ def test_a_hooks_denial_can_be_reconstructed(runtime: str, tmp_path: Path):
     assert details["session"] == [runtime, me] and "repeated" not in denied
     for again in range(2):
         assert run_hook(runtime, "pre_tool_use", {**payload, "tool_use_id": f"again-{again}"}).reason
+    with Store() as store:  # the store hears of the third, too
+        wait_for(lambda: store.database.rows("SELECT 1 FROM swarm_denials WHERE times = 3"))
     events = [one for one in log(ground, str(file), "--as", mine["id"]) if one["what"] == "denied"]
     assert [one["repeated"] for one in events] == [2], "no more events, but counted"
     assert mistakes() == []
