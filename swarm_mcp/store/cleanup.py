@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.message import KeyValue
     from swarm_mcp.store.database import Database, Transaction
-else:
-    pass
 
 BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
 AT_ONCE = 200  # rows of each kind in one pass
@@ -292,15 +290,14 @@ def _give_back_all(db: Database) -> None:
 
 def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     mode = "manual"
-    before = _count(tx, "context", "type = 'lock'", ())
+    before = tx.count("context WHERE type = 'lock'")
     gone = [row for row in session_table.all_gone(tx) if scope in (None, row.scope)]
     reopened = cleared = identities = 0
     for row in gone:
-        reopened += _count(tx, "tasks", "assignee = ? AND status IN ('claimed', 'in_progress')", (row.id,))
-        cleared += _count(tx, "tasks", "assignee = ? AND status IN ('blocked', 'approval_required')", (row.id,))
-        identities += _count(
-            tx, "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row.id}", f"identity/herdr/{row.id}")
-        )
+        reopened += tx.count("tasks WHERE assignee = ? AND status IN ('claimed', 'in_progress')", row.id)
+        cleared += tx.count("tasks WHERE assignee = ? AND status IN ('blocked', 'approval_required')", row.id)
+        panes = (f"identity/workspace/herdr/{row.id}", f"identity/herdr/{row.id}")
+        identities += tx.count("kv WHERE key IN (?, ?)", *panes)
         reactions.session_gone(tx, row, "reclaimed")
     _drop_orphan_locks(tx, lock_rows.vanished_holders(tx, "", -1)[0], -1, scope, mode)
     mutexes = sum(_drop_spent_mutexes(tx, -1, scope, mode).values())
@@ -322,7 +319,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
         "instances_reclaimed": len(gone),
         "tasks_reopened": reopened,
         "task_assignees_cleared": cleared,
-        "locks_deleted": before - _count(tx, "context", "type = 'lock'", ()) - mutexes,
+        "locks_deleted": before - tx.count("context WHERE type = 'lock'") - mutexes,
         "terminal_spawn_locks_deleted": mutexes,
         "messages_deleted": counts["messages"],
         "terminal_tasks_deleted": counts["terminal_tasks"],
@@ -332,13 +329,6 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
         "kv_keys_deleted": keys,
         "identity_rows_deleted": identities,
     }
-
-
-def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
-    row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
 
 
 def _drop_aged(tx: Transaction, kind: str, limit: int, scope: str | None, mode: str) -> dict[str, int]:

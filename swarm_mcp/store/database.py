@@ -126,6 +126,10 @@ class Transaction:
         """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
         return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))
 
+    def count(self, rows: str, *values: object) -> int:
+        """Return the number of these rows; `rows` as for `has`."""
+        return int(self.column(f"SELECT count(*) FROM {rows}", values)[0])
+
     def add_event(
         self, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict[str, Any] | str | None
     ) -> None:

@@ -104,15 +104,9 @@ def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tupl
 def count_of(tx: Transaction, instance_id: str) -> int:
     """Return how many locks `walk_of` has."""
     # From indexes alone: all of them, without the few that are on no file.
-    end = MUTEX_PREFIX[:-1] + "0"
-    row = tx.row(
-        "SELECT (SELECT count(*) FROM context WHERE type = 'lock' AND instance_id = ?1) - (SELECT count(*) FROM"
-        " context WHERE type = 'lock' AND file >= ?2 AND file < ?3 AND +instance_id = ?1) AS n",
-        (instance_id, MUTEX_PREFIX, end),
-    )
-    if row:
-        return int(row.n)
-    return 0
+    held = tx.count("context WHERE type = 'lock' AND instance_id = ?", instance_id)
+    mutexes = "context WHERE type = 'lock' AND file >= ? AND file < ? AND +instance_id = ?"
+    return held - tx.count(mutexes, MUTEX_PREFIX, MUTEX_PREFIX[:-1] + "0", instance_id)
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:

@@ -97,10 +97,9 @@ def counts_of(tx: Transaction, sessions: list[str], most: int) -> dict[str, int]
     found = {}
     for one in sessions:
         some = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? LIMIT {most}"
-        found[one] = tx.column(f"SELECT count(*) FROM ({some})", (one,))[0]
+        found[one] = tx.count(f"({some})", one)
         if 0 < found[one] < min(most, FEW_OF_ONE):
-            on_files = f"SELECT count(*) FROM context WHERE {ON_FILES} AND instance_id = ?"
-            found[one] = tx.column(on_files, (one,))[0]
+            found[one] = tx.count(f"context WHERE {ON_FILES} AND instance_id = ?", one)
     return found
 
 

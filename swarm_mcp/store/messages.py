@@ -179,10 +179,7 @@ def walk_unread(tx: Transaction, instance: Session, after: str = "") -> Iterator
 def unread_count(tx: Transaction, instance: Session) -> int:
     """Return how many messages wait for this session, without those just being handed to it."""
     condition, values = _waiting(tx, instance)
-    row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"messages WHERE {condition}", *values)
 
 
 def walk(
@@ -210,10 +207,7 @@ def walk(
 def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
     """Return how many messages `walk` has."""
     condition, values = _seen_in(tx, scope, viewer, to, sender)
-    row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"messages WHERE {condition}", *values)
 
 
 def get(tx: Transaction, instance: Session, message_id: int) -> Message | None:

@@ -127,10 +127,7 @@ def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Itera
 def count(tx: Transaction, scope: str, state: str = "") -> int:
     """Return how many runs `walk` has."""
     if not state:
-        row = tx.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
-        if row:
-            return int(row.n)
-        return 0
+        return tx.count("swarm_runs WHERE scope = ?", scope)
     going_on = live(tx, scope)
     if state != ENDED:
         return sum(run.state == state for run in going_on)

@@ -96,10 +96,7 @@ def count(tx: Transaction, scope: str, words: str = "", viewer: str = "") -> int
         condition += " AND NOT (instr(' ' || coalesce(label, ''), ' identity:')"
         condition += " AND NOT instr(' ' || label || ' ', ' identity:' || ? || ' '))"
         values.append(viewer)
-    row = tx.row(f"SELECT count(*) AS n FROM instances WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"instances WHERE {condition}", *values)
 
 
 def scopes(tx: Transaction, limit: int) -> list[str]:
@@ -169,7 +166,7 @@ def held_beside(
     """
     others = "FROM context WHERE type = 'lock' AND scope = ? AND instance_id <> ? LIMIT"
     values = (instance.scope, instance.id)
-    counted = tx.row(f"SELECT count(*) AS n FROM (SELECT 1 {others} 1000)", values)
+    counted = tx.count(f"(SELECT 1 {others} 1000)", *values)
     few = tx.rows(
         "SELECT c.file, substr(c.content, 1, 2048) AS content, c.instance_id, i.label AS owner_label"
         f" FROM (SELECT file, content, instance_id, created_at {others} {limit}) c"
@@ -180,7 +177,7 @@ def held_beside(
     for row in found:
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             row.update(content="", owner_label=None)
-    return counted.n if counted else 0, found
+    return counted, found
 
 
 def some_gone(tx: Transaction) -> list[Session]:

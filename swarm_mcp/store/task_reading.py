@@ -80,10 +80,7 @@ def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = ""
     condition, values = _filtered(tx, viewer, status, assignee, requester)
     sight = Sight(tx, viewer)
     if not sight.has_strangers:
-        row = tx.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
-        if row:
-            return int(row.n)
-        return 0
+        return tx.count(f"tasks WHERE {condition}", *values)
     sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
     return sum(row.n for row in tx.rows(sql, values) if sight.sees(row))
 
@@ -162,9 +159,7 @@ def unfinished_of(tx: Transaction, session: Session, limit: int = -1) -> list[Ta
 
 def count_unfinished_of(tx: Transaction, session: Session) -> int:
     """Return how many tasks `unfinished_of` has in all."""
-    sql = "SELECT count(*) AS n FROM tasks WHERE "
-    rows = [tx.row(sql + _mine(group), (session.scope, session.id)) for group in _UNFINISHED]
-    return sum(row.n for row in rows if row)
+    return sum(tx.count(f"tasks WHERE {_mine(group)}", session.scope, session.id) for group in _UNFINISHED)
 
 
 def at_work_beside(tx: Transaction, session: Session, limit: int) -> list[Task]:

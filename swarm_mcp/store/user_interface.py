@@ -177,10 +177,7 @@ def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iter
 def count(tx: Transaction, scope: str, status: str = "") -> int:
     """Return how many commands `walk` has."""
     condition, values = _in_state(scope, status)
-    row = tx.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"ui_commands WHERE {condition}", *values)
 
 
 def outcome(tx: Transaction, command_id: int, seconds: float) -> UiCommand:
