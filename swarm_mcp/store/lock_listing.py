@@ -91,14 +91,14 @@ def walk(
 def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
     """Yield the locks on files that this session holds, in the order of their first grant."""
 
-    def read(place: list[Any] | None, number: int) -> list[Lock]:
+    def read(behind: str, place: list[Any], number: int) -> list[Lock]:
         sql = (
             f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
-            f" AND rowid > ? ORDER BY rowid LIMIT {number}"
+            f" {behind} ORDER BY rowid LIMIT {number}"
         )
-        return tx.rows(sql, (instance_id, *(place or (-1,))), Lock)
+        return tx.rows(sql, (instance_id, *place), Lock)
 
-    yield from cursors.rows_after(after, (int,), read, lambda row: [row["place"]])
+    yield from cursors.rows_after(after, (int,), "AND rowid > ?", read, lambda row: [row["place"]])
 
 
 def count_of(tx: Transaction, instance_id: str) -> int:

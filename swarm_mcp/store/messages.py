@@ -165,15 +165,11 @@ def walk_unread(tx: Transaction, instance: Session, after: str = "") -> Iterator
     """Yield what `peek` would give, as pages of a listing take it."""
     condition, values = _waiting(tx, instance)
 
-    def read(place: list[Any] | None, number: int) -> list[Message]:
-        if place:
-            behind = "AND id > ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[Message]:
         sql = f"SELECT {_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id LIMIT {number}"
-        return tx.rows(sql, (*values, *(place or ())), Message)
+        return tx.rows(sql, (*values, *place), Message)
 
-    yield from cursors.rows_after(after, (int,), read, lambda row: [row.id])
+    yield from cursors.rows_after(after, (int,), "AND id > ?", read, lambda row: [row.id])
 
 
 def unread_count(tx: Transaction, instance: Session) -> int:
@@ -193,15 +189,11 @@ def walk(
     condition, values = _seen_in(tx, scope, viewer, to, sender)
     condition += " AND read = 0 AND recipient IS NOT NULL" * unread
 
-    def read(place: list[Any] | None, number: int) -> list[Message]:
-        if place:
-            behind = "AND id < ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[Message]:
         sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
-        return tx.rows(sql, (*values, *(place or ())), Message)
+        return tx.rows(sql, (*values, *place), Message)
 
-    yield from cursors.rows_after(after, (int,), read, lambda row: [row.id])
+    yield from cursors.rows_after(after, (int,), "AND id < ?", read, lambda row: [row.id])
 
 
 def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:

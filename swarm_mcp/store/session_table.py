@@ -61,18 +61,15 @@ def walk(tx: Transaction, scope: str, after: str = "") -> Iterator[tuple[str, Se
     """Yield the live rows of a scope, those of other machines too, as pages of a listing take them."""
     from swarm_mcp.store import cursors
 
-    def read(place: list[Any] | None, number: int) -> list[Session]:
+    def read(behind: str, place: list[Any], number: int) -> list[Session]:
         # First the rows, from the index alone; their columns are looked up afterwards.
-        if place:
-            behind = "AND (registered_at, rowid) > (?, ?)"
-        else:
-            behind = ""
         chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid"
         chosen += f" LIMIT {number}"
-        return evidence_where(tx, f"WHERE i.rowid IN ({chosen})", (scope, *(place or ())), ", i.rowid AS row")
+        return evidence_where(tx, f"WHERE i.rowid IN ({chosen})", (scope, *place), ", i.rowid AS row")
 
     now, here = tx.now(), tx.here
-    for place, row in cursors.rows_after(after, (object, int), read, lambda row: [row["registered_at"], row["row"]]):
+    behind, place_of = "AND (registered_at, rowid) > (?, ?)", lambda row: [row["registered_at"], row["row"]]
+    for place, row in cursors.rows_after(after, (object, int), behind, read, place_of):
         if not departed(row, now, here):
             yield place, Session({name: value for name, value in row.items() if name != "row"})
 

@@ -56,21 +56,18 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
     names: tuple[str, ...]
     if by_age:
         order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
-        behind = "(created_at, rowid) > (?, ?)"
+        behind = "(created_at, rowid) > (?, ?) AND"
     else:
         order, kinds, names = ORDER, (object, object, str), ("priority", "created_at", "id")
         # The first half is for the index, since no index has a mixed order of a row's values.
-        behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
+        behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text' AND"
 
-    def read(place: list[Any] | None, number: int) -> list[Record]:
-        if place:
-            where = f"{behind} AND {condition}"
-        else:
-            where = condition
+    def read(behind: str, place: list[Any], number: int) -> list[Record]:
+        where = f"{behind} {condition}"
         sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
-        return tx.rows(sql, (*(place or ()), *values))
+        return tx.rows(sql, (*place, *values))
 
-    for place, row in cursors.rows_after(after, kinds, read, lambda row: [row[name] for name in names]):
+    for place, row in cursors.rows_after(after, kinds, behind, read, lambda row: [row[name] for name in names]):
         if row.id is not None and sight.sees(row):
             yield place, parsed({name: row[name] for name in COLUMNS})
 

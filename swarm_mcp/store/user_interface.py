@@ -162,15 +162,11 @@ def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iter
     """Yield the commands of `recent`, all of them, as pages of a listing take them."""
     condition, values = _in_state(scope, status)
 
-    def read(place: list[Any] | None, number: int) -> list[UiCommand]:
-        if place:
-            behind = "AND id < ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[UiCommand]:
         sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
-        return tx.rows(sql, (*values, *(place or ())), UiCommand)
+        return tx.rows(sql, (*values, *place), UiCommand)
 
-    for place, row in cursors.rows_after(after, (int,), read, lambda row: [row.id]):
+    for place, row in cursors.rows_after(after, (int,), "AND id < ?", read, lambda row: [row.id]):
         yield place, _parsed(row)
 
 

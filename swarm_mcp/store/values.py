@@ -33,15 +33,11 @@ def walk(
 ) -> Iterator[tuple[str, KeyValue]]:
     """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
 
-    def read(place: list[Any] | None, number: int) -> list[KeyValue]:
-        if place:
-            behind = "AND key > ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[KeyValue]:
         sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
-        return tx.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
+        return tx.rows(sql, (scope, prefix, prefix, *place), KeyValue)
 
-    for place, row in cursors.rows_after(after, (str,), read, lambda row: [row.key]):
+    for place, row in cursors.rows_after(after, (str,), "AND key > ?", read, lambda row: [row.key]):
         if _open_to(row, viewer):
             yield place, KeyValue(key=row.key, updated_at=row.updated_at)
 
