@@ -241,3 +241,8 @@ def clients_of(session: Record) -> list[Any]:
     """Return pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
     own = (session.client_pid, session.client_start)
     return [*([own] if own[0] else []), *clients_in(session.other_clients)]
+
+
+def clients_text(clients: list[Any]) -> str | None:
+    """Return clients as ``swarm_sessions.other_clients`` has them; None without clients."""
+    return " ".join(f"{pid}:{started}" for pid, started in clients) or None

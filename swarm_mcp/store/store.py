@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         refusals,
         runs,
         sending,
+        session_ends,
         session_life,
         session_table,
         sessions,
@@ -155,7 +156,7 @@ else:
     _MODULES = """
         activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
         lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
-        session_life session_table sessions spawn_locks storms task_claims task_reading task_requests tasks
+        session_ends session_life session_table sessions spawn_locks storms task_claims task_reading task_requests tasks
         transfers user_interface values worktree_locks
     """
     for _name in _MODULES.split():
@@ -174,9 +175,9 @@ class Sessions(Part, metaclass=later):
 
     register = verb(sessions.register)
     adopt = verb(sessions.adopt)
-    remove = verb(sessions.remove)
+    remove = verb(session_ends.remove)
     rename_session = in_write(sessions.rename_session)
-    end_session = verb(sessions.end_session)
+    end_session = verb(session_ends.end_session)
     get = verb(session_table.get)
     live = verb(session_table.live)
     with_evidence = verb(session_table.with_evidence)
