@@ -25,9 +25,7 @@ from swarm_mcp.store import (
     messages,
     notices,
     reactions,
-    runs,
     session_table,
-    tasks,
     values,
 )
 from swarm_mcp.store.reactions import CLEANUP_PAUSE_SECONDS as PAUSE_SECONDS
@@ -122,7 +120,7 @@ def _some(db: Database) -> bool:
 
     Each step is a short transaction, so that other processes have their turn in between.
     """
-    # Loaded now, where it is needed: not while others wait for the store.
+    # Most stores have neither tasks nor runs. Where there are some, their modules are loaded before others have to wait.
     if db.has("tasks"):
         from swarm_mcp.store import tasks  # noqa: F401
     if db.has("swarm_runs"):
@@ -202,7 +200,9 @@ def _some_records(tx: Transaction) -> bool:
         orphans += _walk(tx, prefix, _orphans_of(tx, prefix))
     values.remove_orphans(tx, orphans, "periodic")
     gone = [denials.forget_old(tx, AT_ONCE), breaches.forget_old(tx, AT_ONCE)]
-    if tx.row("SELECT 1 FROM swarm_runs LIMIT 1"):
+    if tx.has("swarm_runs"):
+        from swarm_mcp.store import runs
+
         runs.forget_old(tx, AT_ONCE)
     _walk(tx, "notices", lambda after: ((), notices.forget_old(tx, after, AT_ONCE)))
     _walk(tx, "lapses", lambda after: ((), leases.forget_old_lapses(tx, after, AT_ONCE)))
@@ -217,7 +217,7 @@ def _orphans_of(tx: Transaction, prefix: str) -> Callable[[str], tuple[Sequence[
 def _cascade(tx: Transaction, limit: int, scope: str | None) -> None:
     """Cancel dependents of failed tasks that are about to be deleted: afterwards the tasks would count as done."""
     for place in _scopes_of_failures(tx, limit, scope):
-        tasks.settle_vanished(tx, place)
+        _let_go(tx, place)
 
 
 def _settle(tx: Transaction, scopes: set[str]) -> None:
@@ -227,13 +227,16 @@ def _settle(tx: Transaction, scopes: set[str]) -> None:
         "SELECT min(scope) AS scope FROM tasks WHERE status IN ('blocked', 'approval_required') AND scope > ?",
         (after,),
     )
-    if row:
-        following = row.scope
-    else:
-        following = None
+    following = row.scope if row else None
     _note(tx, "waiting", following or "")
     for scope in scopes | ({following} if following is not None else set()):
-        tasks.settle_vanished(tx, scope)
+        _let_go(tx, scope)
+
+
+def _let_go(tx: Transaction, scope: str | None) -> None:
+    from swarm_mcp.store import tasks
+
+    tasks.settle_vanished(tx, scope)
 
 
 def _walk(tx: Transaction, what: str, step: Callable[[str], tuple[Sequence[Any], str]]) -> list[Any]:
@@ -314,7 +317,7 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     leases.forget_old_lapses(tx, "", -1)
     breaches.forget_old(tx, -1)
     messages.forget_lost_deliveries(tx, "", -1)
-    tasks.settle_vanished(tx, scope)
+    _let_go(tx, scope)
     return {
         "instances_reclaimed": len(gone),
         "tasks_reopened": reopened,
