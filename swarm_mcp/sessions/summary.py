@@ -7,8 +7,7 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.paging import page
-from swarm_mcp.answers.views import registration
-from swarm_mcp.answers.visibility import may_meet, veiled, without_walls
+from swarm_mcp.answers.views import may_meet, registration, veiled, without_walls
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page

@@ -120,7 +120,7 @@ def _some(db: Database) -> bool:
 
     Each step is a short transaction, so that other processes have their turn in between.
     """
-    # Most stores have neither tasks nor runs. Where there are some, their modules are loaded before others have to wait.
+    # Most stores have neither. Where there are some, their modules are loaded before others have to wait.
     if db.has("tasks"):
         from swarm_mcp.store import tasks  # noqa: F401
     if db.has("swarm_runs"):

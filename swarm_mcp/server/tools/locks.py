@@ -8,7 +8,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_mcp.answers.incidents import as_json
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain.lock import MODES, Lock, granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UnknownInstance
