@@ -28,6 +28,7 @@ from swarm_mcp.store import (
     session_table,
     values,
 )
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.reactions import CLEANUP_PAUSE_SECONDS as PAUSE_SECONDS
 from swarm_mcp.store.space import Space
 
@@ -369,7 +370,7 @@ def _drop_spent_mutexes(tx: Transaction, limit: int, scope: str | None, mode: st
         " CROSS JOIN tasks t ON t.id = c.task_id"
         f" WHERE c.type = 'lock' AND {SPELLED} AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
         f" AND (? IS NULL OR c.scope = ?) LIMIT {limit}",
-        (MUTEX_PREFIX, _after(MUTEX_PREFIX), scope, scope),
+        (MUTEX_PREFIX, range_end(MUTEX_PREFIX), scope, scope),
         Lock,
     )
     for row in rows:
@@ -419,8 +420,3 @@ def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple[
     if scope is None:
         return (condition, (past,))
     return (f"scope = ? AND {condition}", (scope, past))
-
-
-def _after(prefix: str) -> str:
-    """Return the first text behind all that begin with `prefix`, by bytes."""
-    return prefix[:-1] + chr(ord(prefix[-1]) + 1)

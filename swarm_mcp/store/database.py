@@ -7,7 +7,7 @@ import os
 import time
 from _operator import methodcaller  # as `operator` shows it, without the rest of that module
 
-from swarm_hook_core.json_text import dumps
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.glance import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
@@ -469,6 +469,20 @@ def _changed_table(sql: str) -> str:
     if words[0] == "UPDATE" and words[1] != "OR":
         return words[1]
     return ""
+
+
+def object_in(text: object) -> dict[str, Any]:
+    """Return the JSON object in a text column; empty if it holds anything else, as another program may have left."""
+    try:
+        value = loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):  # no JSON, or too deep
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def range_end(prefix: str) -> str:
+    """Return the first text behind all that begin with `prefix`, by bytes: the end of their range in an index."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def _short(value: object) -> object:

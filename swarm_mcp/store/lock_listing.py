@@ -9,6 +9,7 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
 from swarm_mcp.store import cursors, lock_finder, lock_pages, lock_rows
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.lock_rows import ON_FILES, OWN
 from swarm_mcp.store.naming import seconds_since
@@ -31,7 +32,7 @@ def by_name(tx: Transaction, names: Iterable[str]) -> list[Lock]:
     """
     asked = list(dict.fromkeys(names))
     found = [row for at in range(0, len(asked), NAMES) for row in lock_rows.named(tx, asked[at : at + NAMES])]
-    found += lock_rows.select(tx, "AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";"))
+    found += lock_rows.select(tx, "AND c.path_key >= ? AND c.path_key < ?", (GLOB, range_end(GLOB)))
     found += lock_rows.select(tx, "AND c.repository IS NOT NULL", ())
     unique = {row.id: row for row in found}.values()
     return lock_rows.live(tx, sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
@@ -106,7 +107,7 @@ def count_of(tx: Transaction, instance_id: str) -> int:
     # From indexes alone: all of them, without the few that are on no file.
     held = tx.count("context WHERE type = 'lock' AND instance_id = ?", instance_id)
     mutexes = "context WHERE type = 'lock' AND file >= ? AND file < ? AND +instance_id = ?"
-    return held - tx.count(mutexes, MUTEX_PREFIX, MUTEX_PREFIX[:-1] + "0", instance_id)
+    return held - tx.count(mutexes, MUTEX_PREFIX, range_end(MUTEX_PREFIX), instance_id)
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:

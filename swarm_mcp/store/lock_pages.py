@@ -12,6 +12,7 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import Lock, is_mutex
 from swarm_mcp.store import lock_rows
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_rows import ON_FILES
 
 TYPE_CHECKING = False
@@ -154,7 +155,7 @@ def _live_of(tx: Transaction, held: dict[str, int], scope: str | None, holders: 
     rows = tx.rows(
         f"SELECT instance_id, agent, {_LEASE}, count(*) AS locks FROM context WHERE rowid IN ({some} ttl IS NOT"
         f" NULL UNION {some} agent >= ? AND agent < ?) AND {condition} GROUP BY instance_id, agent, {_LEASE}",
-        [PREFIX, PREFIX[:-1] + ";", *values],
+        [PREFIX, range_end(PREFIX), *values],
         Lock,
     )
     holders.learn(row["instance_id"] for row in rows)

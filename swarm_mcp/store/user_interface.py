@@ -16,6 +16,7 @@ from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import cursors, session_table, values
+from swarm_mcp.store.database import object_in, range_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def all_published(tx: Transaction) -> dict[str, dict[str, Any]]:
         rows = tx.rows(
             f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
             " WHERE k.key >= ? AND k.key < ? AND k.scope = i.scope",
-            (prefix, prefix[:-1] + "0"),
+            (prefix, range_end(prefix)),
         )
         found.update((row.id, pane) for row in rows if (pane := _pane_of(row.value)))
     return found
@@ -239,12 +240,7 @@ def _same_server(known: dict[str, Any], pane: dict[str, str]) -> bool:
 
 def _pane_of(text: str) -> dict[str, Any]:
     """Return the pane in a value of the store; empty for another value."""
-    try:
-        value = loads(text)
-    except (ValueError, RecursionError):  # another program's value
-        return {}
-    if not isinstance(value, dict):
-        return {}
+    value = object_in(text)
     # The older key's value names the pane alone.
     value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
     if not all(isinstance(value[name], str) and value[name] for name in _NAMES):
