@@ -152,7 +152,7 @@ def since(tx: Transaction, instance: Session, before: Moment) -> News:
                 sight = task_reading.Sight(tx, instance)
                 moved[group] = any(_concerns(tx, instance, event, known, sight) for event in mine)
     tasks, instances, kv = moved.values()
-    locks = _locks(tx, instance, events, known)
+    locks = _locks(instance, events, known)
     return News(now, now.message > before.message, tasks, instances, kv, locks)
 
 
@@ -249,7 +249,7 @@ def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquainta
     return known.may_meet(doer)
 
 
-def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
+def _locks(instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
     """Return the last change of each lock; without files that only this session has touched."""
     last: dict[str, Event] = {}
     for event in events:

@@ -122,6 +122,10 @@ class Transaction:
         """Run one statement inside `writing`; the number of rows it changed."""
         return int(self._execute(sql, values).rowcount)
 
+    def insert(self, sql: str, values: Sequence[object]) -> int:
+        """Run one INSERT inside `writing`; the number of the new row."""
+        return int(self._execute(sql, values).lastrowid)
+
     def has(self, rows: str, *values: object) -> bool:
         """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
         return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))

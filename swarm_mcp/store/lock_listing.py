@@ -110,11 +110,6 @@ def count_of(tx: Transaction, instance_id: str) -> int:
     return held - tx.count(mutexes, MUTEX_PREFIX, range_end(MUTEX_PREFIX), instance_id)
 
 
-def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return the number of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
-    return lock_pages.counts(tx, scope)
-
-
 def foremost(
     tx: Transaction, scope: str, viewer_identity: str, limit: int, own_id: str, waited_for: Iterable[str]
 ) -> tuple[int, list[dict[str, Any]]]:
@@ -135,14 +130,6 @@ def recent_of(
     session does not depend on the number of its locks.
     """
     return [listed(tx, row, viewer_identity) for row in lock_pages.recent_of(tx, holders, limit, first)]
-
-
-def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
-    """Return how many locks each of these sessions has on record, counted no further than `most`.
-
-    Of a session with few of them, only those on files count.
-    """
-    return lock_pages.counts_of(tx, holders, most)
 
 
 def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:

@@ -40,7 +40,7 @@ def each(tx: Transaction, scope: str | None, after: int = 0) -> Iterator[Lock]:
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return the numbers of locks: ``live``, and ``void`` locks that are not removed yet."""
+    """Return the numbers of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
     holders = LockHolders(tx)
     held = _by_holder(tx, scope, holders)
     live = _live_of(tx, held, scope, holders)
@@ -94,7 +94,10 @@ def recent_of(tx: Transaction, sessions: list[str], limit: int, first: Iterable[
 
 
 def counts_of(tx: Transaction, sessions: list[str], most: int) -> dict[str, int]:
-    """Return how many locks each of these has, counted up to `most`; of few, those on files alone."""
+    """Return how many locks each of these sessions has on record, counted no further than `most`.
+
+    Of a session with few of them, only those on files count.
+    """
     found = {}
     for one in sessions:
         some = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? LIMIT {most}"

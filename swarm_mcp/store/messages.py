@@ -248,14 +248,10 @@ def _insert(
     tx: Transaction, scope: str, sender: str, recipient: str, content: str, told: bool = False, file: str = ""
 ) -> int:
     is_away = session_table.is_remote(tx, recipient) and _is_sent_away(tx, sender, recipient, content, told, file)
-    tx.change(
+    return tx.insert(
         "INSERT INTO messages (scope, sender, recipient, content, created_at, read) VALUES (?, ?, ?, ?, ?, ?)",
         (scope, sender, recipient, content, tx.now(), int(is_away)),
     )
-    row = tx.row("SELECT last_insert_rowid() AS id")
-    if row:
-        return int(row.id)
-    return 0
 
 
 def _is_sent_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:

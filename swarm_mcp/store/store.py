@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         lock_endings,
         lock_finder,
         lock_listing,
+        lock_pages,
         lock_queue,
         lock_rows,
         lock_waiting,
@@ -65,10 +66,10 @@ else:
     from swarm_mcp.store.lazy_verbs import LazyModule
 
     _MODULES = """
-        activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
-        lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
-        session_ends session_life session_table sessions spawn_locks storms task_claims task_reading task_requests tasks
-        transfers user_interface values worktree_locks
+        activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_pages
+        lock_queue lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
+        session_ends session_life session_table sessions spawn_locks storms task_claims task_reading task_requests
+        tasks transfers user_interface values worktree_locks
     """
     for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
@@ -126,10 +127,10 @@ class Locks(Part, metaclass=later):
     walk = verb(lock_listing.walk, adopting=True)
     walk_of = verb(lock_listing.walk_of, adopting=True)
     count_of = verb(lock_listing.count_of, adopting=True)
-    counts = verb(lock_listing.counts, adopting=True)
+    counts = verb(lock_pages.counts, adopting=True)
     foremost = verb(lock_listing.foremost, adopting=True)
     recent_of = verb(lock_listing.recent_of, adopting=True)
-    counts_of = verb(lock_listing.counts_of, adopting=True)
+    counts_of = verb(lock_pages.counts_of, adopting=True)
     active_on = verb(lock_listing.active_on, adopting=True)
     describe = verb(lock_listing.describe)
     listed = verb(lock_listing.listed)

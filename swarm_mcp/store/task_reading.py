@@ -48,7 +48,7 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
 
     Empty filters do not filter.
     """
-    condition, values = _filtered(tx, viewer, status, assignee, requester)
+    condition, values = _filtered(viewer, status, assignee, requester)
     condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
     sight = Sight(tx, viewer)
     order: str
@@ -74,7 +74,7 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
 
 def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
     """Return how many tasks `walk` has."""
-    condition, values = _filtered(tx, viewer, status, assignee, requester)
+    condition, values = _filtered(viewer, status, assignee, requester)
     sight = Sight(tx, viewer)
     if not sight.has_strangers:
         return tx.count(f"tasks WHERE {condition}", *values)
@@ -171,7 +171,7 @@ def at_work_beside(tx: Transaction, session: Session, limit: int) -> list[Task]:
     return [task for task in tasks if sight.sees(task)][:limit]
 
 
-def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list[Any]]:
+def _filtered(viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list[Any]]:
     """Return the condition, and its values, of the tasks in the viewer's scope; empty filters do not filter."""
     condition, values = "scope = ?", [viewer.scope]
     for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
@@ -183,14 +183,9 @@ def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requ
 
 def _counted(tx: Transaction, viewer: Session, sight: Sight) -> dict[str, int]:
     """Return the number of tasks of each status, those left out that another identity hides."""
+    whose, groups = "'' AS requester, '' AS assignee", "status"
     if sight.has_strangers:
-        whose = "requester, assignee"
-    else:
-        whose = "'' AS requester, '' AS assignee"
-    if sight.has_strangers:
-        groups = "status, requester, assignee"
-    else:
-        groups = "status"
+        whose, groups = "requester, assignee", "status, requester, assignee"
     groups_of = tx.rows(
         f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
     )

@@ -132,12 +132,11 @@ def all_published(tx: Transaction) -> dict[str, dict[str, Any]]:
 def enqueue(db: Database, scope: str, created_by: str | None, kind: str, payload: dict[str, Any]) -> UiCommand:
     """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
     with db.writing() as tx:
-        tx.change(
+        number = tx.insert(
             "INSERT INTO ui_commands (scope, created_by, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
             (scope, created_by, kind, dumps(payload), tx.now()),
         )
-        row = tx.row("SELECT * FROM ui_commands WHERE id = last_insert_rowid()", (), UiCommand)
-    return _parsed(row or UiCommand())
+        return get(tx, number) or UiCommand()
 
 
 def get(tx: Transaction, command_id: int) -> UiCommand | None:
