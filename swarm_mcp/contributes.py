@@ -82,6 +82,8 @@ OTHER_WORDS = {
 TOOLS = (
     "swarm_mcp.server.tools.instances",
     "swarm_mcp.server.tools.locks",
+    "swarm_mcp.server.tools.lock_handover",
+    "swarm_mcp.server.tools.lock_explaining",
     "swarm_mcp.server.tools.messages",
     "swarm_mcp.server.tools.tasks",
     "swarm_mcp.server.tools.kv",

@@ -5,7 +5,7 @@ of the reader, empty for none: sessions of another identity have no names and no
 folder, empty for all. Texts of sessions are unescaped; commands and views escape them.
 
   people       the names of sessions
-  views        rows as JSON; visibility: strangers' parts left out
+  views        rows as JSON; strangers' parts left out
   size         room in an answer, and paging of lists that need more
   text_width   cells of a text at a terminal
   lock_events  events about locks, and timeline: all past events

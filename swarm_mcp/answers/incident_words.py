@@ -53,7 +53,7 @@ _THROUGH = {
 
 
 def through(lock: dict[str, Any], path: Callable[[str], str]) -> str:
-    """Return the rule by which a lock of ``lock_explaining.explanation`` holds; empty for a lock on the very file.
+    """Return the rule by which a lock of ``explaining.explanation`` holds; empty for a lock on the very file.
 
     `path` returns a path's name for the reader.
     """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.naming import UNNAMED, holder_name
-from swarm_mcp.answers.views import name_of
-from swarm_mcp.answers.visibility import without_walls
+from swarm_mcp.answers.views import name_of, without_walls
 from swarm_mcp.domain.session import SYSTEM, Session
 from swarm_mcp.store import Store
 

@@ -1,11 +1,15 @@
-"""Instances as answers show them, on the command line and over MCP."""
+"""Instances as answers show them, on the command line and over MCP; to each viewer as far as it may know them."""
 
 from __future__ import annotations
 
+from swarm_hook_core.labels import same_circle, token
 from swarm_mcp.domain.session import Session
-from swarm_mcp.store.naming import known_as, name_of, seconds_since
+from swarm_mcp.store.naming import known_as, may_meet, name_of, seconds_since, without_walls
 
-__all__ = ["known_as", "known_shortly", "name_of", "public_instance", "registration", "seconds_since", "short"]
+__all__ = [
+    "known_as", "known_shortly", "may_meet", "name_of", "public_instance", "registration", "seconds_since", "short",
+    "veiled", "without_walls",
+]  # fmt: skip
 
 
 def known_shortly(row: Session) -> str:
@@ -30,3 +34,8 @@ def registration(row: Session) -> dict[str, object]:
     names = ("id", "scope", "directory", "root", "file_root", "pid", "label")
     shown = {name: row[name] for name in names}
     return {**shown, "adopted": bool(row.adopted), "lease_until": row.lease_until}
+
+
+def veiled(rows: list[Session], viewer: str) -> list[Session]:
+    """Return sessions as `viewer` (an identity, empty for none) may see them: labels of other identities are None."""
+    return [row if same_circle(viewer, token(row.label or "", "identity")) else row.replace(label=None) for row in rows]

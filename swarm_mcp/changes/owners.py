@@ -7,8 +7,7 @@ from itertools import islice
 from swarm_hook_core.naming import UNNAMED, agent_name, session_name
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.views import known_shortly
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import known_shortly, may_meet
 from swarm_mcp.domain.session import onlooker
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import UnknownInstance, UsageError

@@ -15,6 +15,7 @@ from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.sessions import Registration
 
 ANSWER_SECONDS = 15
@@ -65,7 +66,7 @@ class Canary:
             canary = store.instances.register(asking)
             store.locks.acquire(peer, str(locked), "canary")
             # Noted in advance: the process that a hook starts to note a denial would outlive this folder.
-            store.denials.report(canary, str(locked), peer.id, "doctor")
+            store.denials.report(canary, str(locked), peer.id, Attempt("doctor"))
 
     def asked_of_command(self, hook: HookCommand) -> list[Answer]:
         """Return the answers of a hook that is a command, started as the client would."""

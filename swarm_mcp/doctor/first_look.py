@@ -18,6 +18,7 @@ from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.sessions import Registration
 
 NAME = "first look"
@@ -71,7 +72,7 @@ class Canary:
         """Have the peer lock a file, and note its denial: the process that a hook starts for that would outlive us."""
         with Store(self.environment["SWARM_DB_PATH"]) as store:
             store.locks.acquire(self.peer, self.locked, "canary")
-            store.denials.report(self.canary, self.locked, self.peer.id, "doctor")
+            store.denials.report(self.canary, self.locked, self.peer.id, Attempt("doctor"))
 
     def fault(self) -> str:
         """Return the fault of the program in words; may be empty.

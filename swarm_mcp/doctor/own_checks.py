@@ -23,8 +23,7 @@ from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
 from swarm_hook_core.state import config_path, store_path
 from swarm_mcp import __version__, contributions
-from swarm_mcp.answers.views import name_of, seconds_since
-from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.answers.views import name_of, seconds_since, veiled
 from swarm_mcp.doctor import kernel, state_folder
 from swarm_mcp.doctor.copies import which_copy
 from swarm_mcp.doctor.faults import recorded_faults

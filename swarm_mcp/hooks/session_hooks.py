@@ -14,9 +14,8 @@ from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import mark_of, name_of, state_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import NAMES, runtime
-from swarm_mcp.store import session_table, sessions
+from swarm_mcp.store import session_table
 from swarm_mcp.store.database import Database
-from swarm_mcp.store.sessions import Registration
 
 LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
 
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_mcp.domain.message import Notice
     from swarm_mcp.domain.session import Session
+    from swarm_mcp.store.sessions import Registration
 
     T = TypeVar("T")
 
@@ -81,9 +81,11 @@ class StoreRegistrar:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
 
         def ended(db: Database) -> None:
+            from swarm_mcp.store import session_ends
+
             row = session_table.of_session(db, self._runtime, session_id)
             if row:
-                sessions.end_session(db, row, client)
+                session_ends.end_session(db, row, client)
 
         self._in_store(patience, ended)
 
@@ -97,8 +99,10 @@ class StoreRegistrar:
         return StoreReader(db.path, db.driver, waits=True, connection=db.connection)
 
     def _registered(self, db: Database, session: dict[str, Any], tell: bool) -> dict[str, Any]:
+        from swarm_mcp.store import sessions
+
         names = ("label", "scope", "file_root", "lease_seconds", "runtime", "session_id", "state", "client")
-        request = Registration(
+        request = sessions.Registration(
             session["directory"],
             **{name: session[name] for name in (*names, "turn_over")},
             preassigned_id=os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip(),

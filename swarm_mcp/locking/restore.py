@@ -14,7 +14,7 @@ from swarm_hook_core.paths import key_of, keys_for, own_path
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.traces.versions.locked import Kept, NotKept
 from swarm_hook_core.watching.snapshot import full, glance
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError

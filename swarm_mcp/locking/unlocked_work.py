@@ -7,8 +7,7 @@ from swarm_hook_core.storms import PERSON, SECONDS
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.watching.report import quoted as as_word
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.views import known_as
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import known_as, may_meet
 from swarm_mcp.store.attempts import Attempt
 
 TYPE_CHECKING = False

@@ -52,7 +52,7 @@ class Auggie(WithSkills):
         return [Finding(f"{self.name} switch", "info", text)] if root else []
 
     def users_servers(self) -> dict[str, Path]:
-        return servers_in_json(self.file(), "mcpServers", _is_server)
+        return servers_in_json("mcpServers", self.file(), is_ours=_is_server)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {

@@ -99,7 +99,7 @@ class Cline(InPlace):
         return [Finding("cline MCP server", "warn", text, self.mend)]
 
     def users_servers(self) -> dict[str, Path]:
-        return servers_in_json(servers_file(), "mcpServers", _is_ours)
+        return servers_in_json("mcpServers", servers_file(), is_ours=_is_ours)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {

@@ -47,30 +47,23 @@ class Copilot(InPlace):
 
     @as_failure()
     def install(self, marketplace: Path, steps: Steps) -> Installed:
-        doing = f"putting the plugin in {marketplace} into {_settings()}"
-        steps.begin(doing)
-        if _entries(marketplace).put():
-            steps.add(doing.replace("putting", "put", 1))
-        return self.installed_at(marketplace)
+        return self.put_entries(_entries(marketplace), marketplace, steps)
 
     @as_failure()
     def uninstall(self, steps: Steps) -> None:
-        if _entries(marketplace_folder()).take_out():
-            steps.add(f"took the plugin out of {_settings()}")
+        self.take_entries_out(_entries(marketplace_folder()), steps)
 
     def traces(self) -> bool:
         return _entries(marketplace_folder()).is_there()
 
     def root(self) -> Path | None:
-        source = _member(_member(_settings_now(), SOURCES), MARKETPLACE).get("source")
-        path = object_of(source).get("path")
+        path = _member(_member(_member(_settings_now(), SOURCES), MARKETPLACE), "source").get("path")
         if isinstance(path, str):
             return Path(path)
         return None
 
     def fault(self, root: Path) -> Finding | None:
-        is_enabled = _member(_settings_now(), ENABLED).get(PLUGIN_ID) is True
-        if is_enabled:
+        if _member(_settings_now(), ENABLED).get(PLUGIN_ID) is True:
             return None
         return self.said("fail", "installed but disabled", self.mend)
 
@@ -88,7 +81,7 @@ class Copilot(InPlace):
         return found
 
     def users_servers(self) -> dict[str, Path]:
-        return servers_in_json(home() / "mcp-config.json", "mcpServers")
+        return servers_in_json("mcpServers", home() / "mcp-config.json")
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -107,15 +100,13 @@ def _entries(marketplace: Path) -> EditedJson:
 def _settings_now() -> dict[str, Any]:
     """Return the user's settings, a file with comments. Empty if they cannot be read."""
     try:
-        tree = tree_in(_settings())
+        return object_of(tree_in(_settings()))
     except SwarmError:  # unreadable: as without settings
         return {}
-    return object_of(tree)
 
 
 def _member(tree: dict[str, Any], name: str) -> dict[str, Any]:
-    found = tree.get(name)
-    return object_of(found)
+    return object_of(tree.get(name))
 
 
 def _settings() -> Path:

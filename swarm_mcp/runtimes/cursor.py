@@ -118,7 +118,7 @@ class Cursor(InUsersFile):
 
     def users_servers(self) -> dict[str, Path]:
         files = (Path(here(), ".cursor/mcp.json"), servers_file())
-        return {name: file for file in files for name in servers_in_json(file, "mcpServers", _is_server)}
+        return servers_in_json("mcpServers", *files, is_ours=_is_server)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {

@@ -51,7 +51,6 @@ class Gemini(InPlace):
     thing = "extension"
     needed = HOOKS
     shell_tool = "run_shell_command"
-    # As of release 0.61.0.
     # As of release 0.61.0, in its hooks and, the last ones, its shells.
     session_variables = (
         "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR", "CLAUDE_PROJECT_DIR", "GEMINI_CLI",
@@ -116,8 +115,7 @@ class Gemini(InPlace):
         return super().installed_at(root, told)
 
     def users_servers(self) -> dict[str, Path]:
-        files = (Path(here(), ".gemini/settings.json"), home() / "settings.json")
-        return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
+        return servers_in_json("mcpServers", Path(here(), ".gemini/settings.json"), home() / "settings.json")
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -129,8 +127,7 @@ class Gemini(InPlace):
 
 def _settings_of(group: str) -> dict[str, Any]:
     """Return one group of the user's settings, or an empty one."""
-    found = _extension().settings().get(group)
-    return object_of(found)
+    return object_of(_extension().settings().get(group))
 
 
 def _wired(groups: list[dict[str, Any]], place: Path | None) -> list[dict[str, Any]]:

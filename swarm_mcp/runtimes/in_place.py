@@ -7,6 +7,8 @@ from pathlib import Path
 
 from swarm_mcp import __version__
 from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.edited_json import EditedJson
+from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.steps import Steps
 
@@ -68,18 +70,29 @@ class InPlace(Runtime):
             return self.said("warn", f"version {version} at {root}; this swarm-mcp is {__version__}", self.mend)
         return self.said("ok", f"version {version}, at {root}")
 
-    # ---------------------------------------------------------------- what such clients say alike
+    # ---------------------------------------------------------------- what such clients do alike
 
     def said(self, status: str, message: str, mend: str = "") -> Finding:
         """Return a finding about the plugin."""
         return Finding(f"{self.name} {self.thing}", status, message, mend)
 
+    def put_entries(self, edited: EditedJson, marketplace: Path, steps: Steps) -> Installed:
+        """Put the plugin in by its entries in a file of the client's. Raises SwarmError."""
+        steps.begin(f"putting the plugin in {marketplace} into {edited.path}")
+        if edited.put():
+            steps.add(f"put the plugin in {marketplace} into {edited.path}")
+        return self.installed_at(marketplace)
+
+    def take_entries_out(self, edited: EditedJson, steps: Steps) -> None:
+        """Take the plugin out, as `put_entries` put it in. Raises SwarmError."""
+        if edited.take_out():
+            steps.add(f"took the plugin out of {edited.path}")
+
     def more_than_one(self, also: list[str], root: Path | None) -> list[Finding]:
         """Return a finding about other hooks of ours that the client runs, named in `also`."""
+        if not also:
+            return []
+        what = "act as this client's where it runs them"
         if root:
             what = "stand back, so that no write is checked twice"
-        else:
-            what = "act as this client's where it runs them"
-        if also:
-            return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")]
-        return []
+        return [Finding(f"{self.name}, more than one", "info", f"{', '.join(also)}: they {what}")]

@@ -60,16 +60,11 @@ class Kimi(InPlace):
         found = _record()
         if found and not _is_ours(found):
             raise ClientFailed(f"{_plugins()} has another plugin {PLUGIN!r}; remove it and try again")
-        doing = f"putting the plugin in {marketplace} into {_plugins()}"
-        steps.begin(doing)
-        if _entries(marketplace).put():
-            steps.add(doing.replace("putting", "put", 1))
-        return self.installed_at(marketplace)
+        return self.put_entries(_entries(marketplace), marketplace, steps)
 
     @as_failure()
     def uninstall(self, steps: Steps) -> None:
-        if _entries(marketplace_folder()).take_out():
-            steps.add(f"took the plugin out of {_plugins()}")
+        self.take_entries_out(_entries(marketplace_folder()), steps)
 
     def root(self) -> Path | None:
         found = _record()

@@ -63,10 +63,9 @@ class LinkedExtension:
 
     def is_disabled(self) -> bool:
         """Return True if a person has disabled it for all folders. The last rule that fits counts."""
-        rules = object_in(self.folder.parent / "extension-enablement.json").get(self.name)
-        rules = object_of(rules).get("overrides")
+        rules = object_of(object_in(self.folder.parent / "extension-enablement.json").get(self.name))
         found = False
-        for rule in list_of(rules):
+        for rule in list_of(rules.get("overrides")):
             folder = str(rule).removeprefix("!").removesuffix("*")
             if f"{self.user}/".startswith(folder):
                 found = str(rule).startswith("!")

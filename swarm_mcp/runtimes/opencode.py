@@ -63,7 +63,7 @@ class OpenCode(InPlace):
         if root:
             found = [Finding(f"{self.name} start", "info", text) for text in self._slow_start()]
         files = [self.link().parent.parent / name for name in self.settings_files]
-        theirs = [file for file in files if NAME in servers_in_json(file, "mcp")]
+        theirs = [file for file in files if NAME in servers_in_json("mcp", file)]
         if root and theirs:  # the plugin sees all servers, and takes the name that is free
             text = f"swarm's MCP server is called {OTHER_NAME!r} here: {theirs[0]} has a {NAME!r} of yours, which stays"
             found.append(Finding(f"{self.name} server name", "ok", text))

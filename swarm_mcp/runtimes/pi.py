@@ -77,8 +77,7 @@ class Pi(InPlace):
         return None
 
     def users_servers(self) -> dict[str, Path]:
-        files = (Path(here(), ".pi/mcp.json"), home() / "mcp.json")
-        return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
+        return servers_in_json("mcpServers", Path(here(), ".pi/mcp.json"), home() / "mcp.json")
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {

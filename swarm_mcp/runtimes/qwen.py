@@ -107,8 +107,7 @@ class Qwen(InPlace):
         return None
 
     def users_servers(self) -> dict[str, Path]:
-        files = (Path(here(), ".qwen/settings.json"), home() / "settings.json")
-        return {name: file for file in files for name in servers_in_json(file, "mcpServers")}
+        return servers_in_json("mcpServers", Path(here(), ".qwen/settings.json"), home() / "settings.json")
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {

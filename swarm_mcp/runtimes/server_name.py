@@ -80,15 +80,19 @@ def finding(client: Runtime, root: Path) -> Finding | None:
     return Finding(about, "warn", text, f"swarm-mcp install --client {client.name}")
 
 
-def servers_in_json(path: Path, key: str, is_ours: Callable[[object], bool] | None = None) -> dict[str, Path]:
-    """Return the names of the servers under `key` of a JSON file, each with the file; without those that are ours."""
-    try:
-        tree = tree_in(path)
-    except SwarmError:  # unreadable: no name is taken
-        return {}
-    servers = object_of(tree).get(key)
-    servers = object_of(servers)
-    return {name: path for name, server in servers.items() if not (is_ours or runs_swarm)(server)}
+def servers_in_json(key: str, *paths: Path, is_ours: Callable[[object], bool] | None = None) -> dict[str, Path]:
+    """Return the names of the servers under `key` of JSON files, each with its file, without those that are ours.
+
+    Of a name that several files have, the last one counts.
+    """
+    found: dict[str, Path] = {}
+    for path in paths:
+        try:
+            servers = object_of(object_of(tree_in(path)).get(key))
+        except SwarmError:  # unreadable: no name is taken
+            continue
+        found.update((name, path) for name, server in servers.items() if not (is_ours or runs_swarm)(server))
+    return found
 
 
 def servers_in_toml(path: Path, sign: str = "") -> dict[str, Path]:

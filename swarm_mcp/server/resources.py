@@ -1,32 +1,25 @@
-"""Reading the server's resources and subscribing to them: a session's mail, sessions, tasks, and a file's lock."""
+"""The server's resources, as a session may see them: its mail, sessions, tasks, and a file's lock."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import LONGEST
-from swarm_hook_core.untrusted_text import cut_text
 from swarm_mcp.answers.paging import page
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import STATUSES
 from swarm_mcp.folders import file_of
-from swarm_mcp.mcp.protocol import RESOURCE_UPDATED, SUBSCRIPTION_KEY
-from swarm_mcp.mcp.server import Call as Request
-from swarm_mcp.server.calls import Calls
 from swarm_mcp.server.resource_list import INBOX, INSTANCES, LISTED, LOCK, TASKS, TEMPLATES
 from swarm_mcp.server.tool import Answer, Call, bounded, of_page
 from swarm_mcp.sessions.summary import sessions_page
 from swarm_mcp.store import Store
 
-LONGEST_SHOWN = 200  # characters of an unknown URI, and of an error about one
+LONGEST_SHOWN = 200  # characters of an unknown URI
 LONGEST_URI = 16 * LONGEST
-LISTENED = ("toolsListChanged", "promptsListChanged", "resourcesListChanged", "resourceSubscriptions")
 
 
 class UnknownResource(Exception):
@@ -57,11 +50,9 @@ def read(call: Call, uri: str) -> Answer:
         return Answer({status: [] for status in STATUSES} if uri == TASKS else [])
     if uri == TASKS:
         return bounded(Answer(call.store.tasks.glance(row)))
-    after, asked = _query(uri, "after"), _query(uri, "limit")
+    after, asked, limit = _query(uri, "after"), _query(uri, "limit"), None
     if asked.isascii() and asked.isdigit() and len(asked) < 10:
         limit = int(asked)
-    else:
-        limit = None
     if _place(uri) == INSTANCES:
         found = sessions_page(call.store, row, after=after, limit=limit)
     else:
@@ -86,11 +77,10 @@ def state(call: Call, uri: str) -> str:
 
 
 def _lock(store: Store, me: Session | None, file: str) -> dict[str, Any]:
+    path, viewer = file, ""
     if me:
-        path = file_of(me, file)
-    else:
-        path = file
-    return {"file": path, "active": store.locks.active_on(path, token(me.label or "", "identity") if me else "")}
+        path, viewer = file_of(me, file), token(me.label or "", "identity")
+    return {"file": path, "active": store.locks.active_on(path, viewer)}
 
 
 def _place(uri: str) -> str:
@@ -99,10 +89,9 @@ def _place(uri: str) -> str:
 
 def _file_in(uri: str) -> str:
     """Return the file of a lock's URI. Empty for another URI, and for a name that can be no path."""
+    file = ""
     if len(uri) <= LONGEST_URI and _place(uri) == LOCK:
         file = _query(uri, "file")
-    else:
-        file = ""
     if len(file) <= LONGEST and "\0" not in file:
         return file
     return ""
@@ -114,127 +103,3 @@ def _query(uri: str, name: str) -> str:
         return parse_qs(query, max_num_fields=8).get(name, [""])[0]
     except ValueError:  # more than eight fields: no URI of ours
         return ""
-
-
-PACE_SECONDS = 0.1  # between two looks at the store; a busy store changes a hundred times a second
-
-
-class Subscriber:
-    """One receiver of changes: `uris` are its resources, `call` is the request that asked for them.
-
-    `meta` stands in each notification. No notification is sent before `ready`.
-    """
-
-    def __init__(self, call: Request, uris: set[str], meta: dict[str, Any]):
-        self.call, self.uris, self._meta = call, uris, meta
-        self.ready = asyncio.Event()
-
-    async def notify(self, uri: str) -> None:
-        """Tell the client that the resource has changed."""
-        await self.ready.wait()
-        params: dict[str, Any] = {"uri": uri}
-        if self._meta:
-            params["_meta"] = self._meta
-        await self.call.notify(RESOURCE_UPDATED, params)
-
-
-class Subscriptions:
-    """One connection's subscriptions.
-
-    Until 2025-11-25 a client adds and removes one URI after the other. Since 2026-07-28 one request names several URIs
-    and stays open.
-    """
-
-    def __init__(self, calls: Calls):
-        self._calls = calls
-        self._single: Subscriber | None = None
-        self._subscribers: list[Subscriber] = []
-        self._states: dict[str, str] = {}  # by URI, as last notified
-        self._follower: asyncio.Task[None] | None = None
-
-    async def add(self, uri: str, call: Request) -> None:
-        """Notify the client of changes from now on."""
-        if self._single is None:
-            self._single = Subscriber(call, set(), {})
-            self._single.ready.set()
-            self._subscribers.append(self._single)
-        self._single.uris.add(uri)
-        await self._follow([uri], call)
-
-    def remove(self, uri: str) -> None:
-        """Stop notifying. A URI without subscription is ignored."""
-        if self._single is None:
-            return
-        self._single.uris.discard(uri)
-        if not self._single.uris:
-            self._subscribers.remove(self._single)
-            self._single = None
-        self._tidy()
-
-    async def listen(self, call: Request) -> dict[str, Any]:
-        """Acknowledge a subscription to several resources, and notify until the request is cancelled."""
-        wanted = call.params["notifications"]
-        uris = [uri for uri in wanted.get("resourceSubscriptions") or () if is_known(uri)]
-        meta = {SUBSCRIPTION_KEY: call.request.number}
-        subscriber = Subscriber(call, set(uris), meta)
-        self._subscribers.append(subscriber)
-        try:
-            await self._follow(uris, call)
-            honored = {name: value for name, value in wanted.items() if name in LISTENED and value}
-            await call.notify("notifications/subscriptions/acknowledged", {"notifications": honored, "_meta": meta})
-            subscriber.ready.set()
-            await asyncio.get_running_loop().create_future()  # for ever
-        finally:
-            subscriber.ready.set()
-            self._subscribers.remove(subscriber)
-            self._tidy()
-        return {"_meta": meta}
-
-    async def _follow(self, uris: list[str], call: Request) -> None:
-        if uris and self._follower is None:
-            self._follower = asyncio.get_running_loop().create_task(self._notify_changes())
-            await asyncio.sleep(0)  # until it listens: no change may fall between that and this look
-        for uri in uris:
-            if uri not in self._states:
-                self._states[uri] = await self._state(uri, call)
-
-    def _tidy(self) -> None:
-        uris = {uri for one in self._subscribers for uri in one.uris}
-        self._states = {uri: state for uri, state in self._states.items() if uri in uris}
-        if self._follower is not None and not uris:
-            self._follower.cancel()
-            self._follower = None
-
-    async def _notify_changes(self) -> None:
-        loop, watcher = asyncio.get_running_loop(), self._calls.watcher
-        with watcher.listening():
-            while True:
-                commits, looked = watcher.commits, loop.time()
-                for uri, known in list(self._states.items()):
-                    subscribers = [one for one in self._subscribers if uri in one.uris]
-                    if subscribers:
-                        await self._notify_if_changed(uri, known, subscribers)
-                await watcher.wait_beyond(commits, None)
-                await asyncio.sleep(max(0.0, looked + PACE_SECONDS - loop.time()))
-
-    async def _notify_if_changed(self, uri: str, known: str, subscribers: list[Subscriber]) -> None:
-        state = await self._state(uri, subscribers[0].call)
-        if state in ("", known) or uri not in self._states:
-            return
-        self._states[uri] = state
-        for subscriber in subscribers:
-            try:
-                await subscriber.notify(uri)
-            except Exception as error:
-                _print(uri, error)
-
-    async def _state(self, uri: str, call: Request) -> str:
-        try:
-            return str(await self._calls.run(lambda made: state(made, uri), call.meta))
-        except Exception as error:
-            _print(uri, error)
-            return ""
-
-
-def _print(uri: str, error: Exception) -> None:
-    print(f"swarm-mcp serve: {cut_text(f'{uri}: {type(error).__name__}: {error}', LONGEST_SHOWN)}", file=sys.stderr)

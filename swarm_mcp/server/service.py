@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from swarm_mcp.server.calling_session import CallingSession
     from swarm_mcp.server.calls import Calls
-    from swarm_mcp.server.resources import Subscriptions
+    from swarm_mcp.server.subscriptions import Subscriptions
     from swarm_mcp.server.tool import Answer, Tool
 
 LONGEST_NAME = 60  # characters of a client's text in an error
@@ -90,7 +90,7 @@ class Service:
     def subscriptions(self) -> Subscriptions:
         """The connection's subscriptions to resources."""
         if self._subscriptions is None:
-            from swarm_mcp.server.resources import Subscriptions
+            from swarm_mcp.server.subscriptions import Subscriptions
 
             self._subscriptions = Subscriptions(self.calls)
         return self._subscriptions

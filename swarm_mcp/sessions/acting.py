@@ -10,8 +10,7 @@ from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
 from swarm_hook_core.process import ancestors, start_time
-from swarm_mcp.answers.views import known_shortly, name_of
-from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.answers.views import known_shortly, name_of, veiled
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import DETACHED, REMOTE, Session
 from swarm_mcp.errors import UnknownInstance, UsageError

@@ -7,8 +7,7 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.paging import page
-from swarm_mcp.answers.views import registration
-from swarm_mcp.answers.visibility import may_meet, veiled, without_walls
+from swarm_mcp.answers.views import may_meet, registration, veiled, without_walls
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.message import Message
 from swarm_mcp.domain.page import Page
@@ -19,6 +18,7 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from swarm_mcp.answers.size import Measure
@@ -50,9 +50,8 @@ def sessions_page(
 
     `words`: only those with this text in their label; `others`: without `me`; the rest as in ``paging.page``.
     """
-    if without_walls():
-        viewer = ""
-    else:
+    viewer = ""
+    if not without_walls():
         viewer = token(me.label or "", "identity")
 
     def shown(row: Session) -> dict[str, Any] | None:
@@ -76,8 +75,7 @@ def neighbours_of(store: Store, me: Session, measure: Measure) -> Page:
             return None
         return shown_peer(store, veiled([row], viewer)[0])
 
-    others = lambda: store.instances.count(me.scope) - 1  # noqa: E731
-    return page(store.instances.walk(me.scope), shown, others, measure=measure)
+    return page(store.instances.walk(me.scope), shown, lambda: store.instances.count(me.scope) - 1, measure=measure)
 
 
 def locks_held_by(store: Store, me: Session) -> Page:
@@ -192,70 +190,85 @@ def _warnings(
     theirs = {key_of(lock["file"]): lock for lock in blocking}
     theirs_at_work = {key_of(file): task for task in others for file in task.files or ()}
     found: list[dict[str, Any]] = []
-
-    def warn(code: str, severity: str, message: str, **about: object) -> None:
-        found.append({"code": code, "severity": severity, **about, "message": message})
-
     for task in active:
-        about = {"task_id": task.id}
-        if task.blocked_reason:
-            warn(
-                "task_reported_blocked",
-                "warning",
-                f"You reported it blocked: {quoted(task.blocked_reason)}",
-                **about,
-            )
-        late = _seconds_late(task, now)
-        if late:
-            warn(
-                "expected_progress_update_overdue", "info",
-                f"Your next report on it is {duration(late)} overdue: call report_progress, or complete_task.", **about,
-            )  # fmt: skip
-        working = task.status == states.IN_PROGRESS
-        if working and not task.files:
-            warn(
-                "in_progress_task_without_files", "info",
-                "It names no files, so peers cannot see what it touches; lock what must be kept still.", **about,
-            )  # fmt: skip
+        found += _about_task(task, now)
         for file in task.files or ():
-            key, place = key_of(file), {**about, "file": file}
-            lock, rival = theirs.get(key), theirs_at_work.get(key)
-            if lock:
-                who = lock.get("instance_id")
-                warn(
-                    "file_locked_by_peer", "warning",
-                    "Another session has locked this file of your task; writing it will be denied.",
-                    **place, **({"instance_id": who} if who else {}),
-                )  # fmt: skip
-            elif working and key not in mine:
-                warn(
-                    "missing_lock_for_in_progress_task", "warning",
-                    "Your task is to change this file, and you have not locked it: peers may write it meanwhile.",
-                    **place,
-                )  # fmt: skip
-            if rival:
-                warn(
-                    "active_task_file_overlap", "warning",
-                    f'A peer works on this file too, for its task {quoted(rival.title)}: agree who goes first.',
-                    **place, instance_id=rival.assignee,
-                )  # fmt: skip
+            key = key_of(file)
+            found += _about_file(file, task, key in mine, theirs.get(key), theirs_at_work.get(key))
     for task in others:
-        late = _seconds_late(task, now)
-        if late:
-            warn(
-                "peer_progress_update_overdue", "info",
-                f'The next report on a peer\'s task {quoted(task.title)} is {duration(late)} overdue.',
-                task_id=task.id, instance_id=task.assignee,
-            )  # fmt: skip
+        found += _about_peers_task(task, now)
     wanted, working_on = {key_of(file) for task in active for file in task.files or ()}, {task.id for task in active}
     for lock in held:
         if key_of(lock["file"]) not in wanted and lock["task_id"] not in working_on:
-            warn(
+            found.append(_warning(
                 "held_lock_without_active_task_file", "info",
                 "You hold this lock for none of your active tasks: unlock_file, unless you still need it.",
                 file=lock["file"],
-            )  # fmt: skip
+            ))  # fmt: skip
     return found
+
+
+def _warning(code: str, severity: str, message: str, **about: object) -> dict[str, Any]:
+    return {"code": code, "severity": severity, **about, "message": message}
+
+
+def _about_task(task: Task, now: int) -> Iterator[dict[str, Any]]:
+    """Yield the warnings about a task of this session as a whole."""
+    if task.blocked_reason:
+        yield _warning(
+            "task_reported_blocked", "warning",
+            f"You reported it blocked: {quoted(task.blocked_reason)}", task_id=task.id,
+        )  # fmt: skip
+    late = _seconds_late(task, now)
+    if late:
+        yield _warning(
+            "expected_progress_update_overdue", "info",
+            f"Your next report on it is {duration(late)} overdue: call report_progress, or complete_task.",
+            task_id=task.id,
+        )  # fmt: skip
+    if task.status == states.IN_PROGRESS and not task.files:
+        yield _warning(
+            "in_progress_task_without_files", "info",
+            "It names no files, so peers cannot see what it touches; lock what must be kept still.", task_id=task.id,
+        )  # fmt: skip
+
+
+def _about_file(
+    file: str, task: Task, is_locked: bool, lock: dict[str, Any] | None, rival: Task | None
+) -> Iterator[dict[str, Any]]:
+    """Yield the warnings about one file of a task of this session.
+
+    `is_locked`: by this session; `lock` is another session's on the file, `rival` another session's task that names it.
+    """
+    about = {"task_id": task.id, "file": file}
+    if lock:
+        who = lock.get("instance_id")
+        yield _warning(
+            "file_locked_by_peer", "warning",
+            "Another session has locked this file of your task; writing it will be denied.",
+            **about, **({"instance_id": who} if who else {}),
+        )  # fmt: skip
+    elif task.status == states.IN_PROGRESS and not is_locked:
+        yield _warning(
+            "missing_lock_for_in_progress_task", "warning",
+            "Your task is to change this file, and you have not locked it: peers may write it meanwhile.", **about,
+        )  # fmt: skip
+    if rival:
+        yield _warning(
+            "active_task_file_overlap", "warning",
+            f"A peer works on this file too, for its task {quoted(rival.title)}: agree who goes first.",
+            **about, instance_id=rival.assignee,
+        )  # fmt: skip
+
+
+def _about_peers_task(task: Task, now: int) -> Iterator[dict[str, Any]]:
+    late = _seconds_late(task, now)
+    if late:
+        yield _warning(
+            "peer_progress_update_overdue", "info",
+            f"The next report on a peer's task {quoted(task.title)} is {duration(late)} overdue.",
+            task_id=task.id, instance_id=task.assignee,
+        )  # fmt: skip
 
 
 def _seconds_late(task: Task, now: int) -> int:

@@ -8,12 +8,12 @@ locked file is never hidden.
 
 from __future__ import annotations
 
-from swarm_hook_core.json_text import loads
 from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
 from swarm_mcp.domain.session import Session, onlooker
 from swarm_mcp.store import denials, lock_endings, lock_rows, reactions, session_table, task_reading
+from swarm_mcp.store.database import object_in
 from swarm_mcp.store.naming import may_meet
 
 TYPE_CHECKING = False
@@ -152,7 +152,7 @@ def since(tx: Transaction, instance: Session, before: Moment) -> News:
                 sight = task_reading.Sight(tx, instance)
                 moved[group] = any(_concerns(tx, instance, event, known, sight) for event in mine)
     tasks, instances, kv = moved.values()
-    locks = _locks(tx, instance, events, known)
+    locks = _locks(instance, events, known)
     return News(now, now.message > before.message, tasks, instances, kv, locks)
 
 
@@ -249,7 +249,7 @@ def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquainta
     return known.may_meet(doer)
 
 
-def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
+def _locks(instance: Session, events: list[Event], known: Acquaintance) -> tuple[dict[str, Any], ...]:
     """Return the last change of each lock; without files that only this session has touched."""
     last: dict[str, Event] = {}
     for event in events:
@@ -270,16 +270,7 @@ def _locks(tx: Transaction, instance: Session, events: list[Event], known: Acqua
 
 def payload_of(event: Event) -> dict[str, Any]:
     """Return an event's payload; empty if it has no payload, or an unreadable one."""
-    try:
-        if isinstance(event.payload, str):
-            value = loads(event.payload)
-        else:
-            value = None
-    except (ValueError, RecursionError):  # another program's payload, or a damaged one
-        value = None
-    if isinstance(value, dict):
-        return value
-    return {}
+    return object_in(event.payload)
 
 
 class Acquaintance:

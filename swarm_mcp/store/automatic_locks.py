@@ -30,7 +30,6 @@ from swarm_mcp.store.lock_request import LockRequest, Reach, reach_in
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.claims import Claim
-    from swarm_mcp.store.database import Transaction
 
 YIELD_SECONDS, YIELD_PAUSE = 0.3, 0.01  # a hook that meets a lock takes its claim back within that time
 ADOPTION_SECONDS = 0.5  # a reader waits no longer for another process to stop writing

@@ -32,7 +32,6 @@ _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was creat
 
 
 def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict[str, Any]]) -> list[int]:
-    # Asks the disk, before the transaction.
     """Write down `changes` while session `writer` (None: not registered) ran a call; return the new rows' ids.
 
     Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path of the
@@ -40,6 +39,7 @@ def report(db: Database, writer: Session | None, tool: str, command: str, change
     known: a link may have taken its place. A file without a holder at that time is left out. Each holder gets one
     message.
     """
+    # Asks the disk, and so comes before the transaction.
     keys = {change["file"]: change.get("key") or key_of(change["file"]) for change in changes}
     told: dict[str, list[dict[str, Any]]] = {}
     added = []
@@ -74,26 +74,23 @@ def restored(db: Database, restorer: Session | None, file: str, kept: str, sourc
     with db.writing() as tx:
         row = {"file": file, "path_key": key, "kind": RESTORED, "kept": kept, "at": tx.now()}
         row.update(holder_id=held[0].instance_id if held else "", tool="restore", command="")
-        number = _add(tx, restorer.scope if restorer else scope, restorer, row)
-        payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
+        actor = "system"
         if restorer:
-            actor = restorer.id
-        else:
-            actor = "system"
-        tx.add_event(restorer.scope if restorer else scope, "context.restored", actor, file, payload)
+            actor, scope = restorer.id, restorer.scope
+        number = _add(tx, scope, restorer, row)
+        payload = {"key": key, "kept": kept, "source": source, "alteration": number, "holder": row["holder_id"]}
+        tx.add_event(scope, "context.restored", actor, file, payload)
         for lock in held:
             holder = session_table.live(tx, lock.instance_id)
             if holder and not (restorer and restorer.id == holder.id):
-                if kept:
-                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this."
-                else:
-                    undo = ""
+                undo = ""
                 if holder.runtime == REMOTE:
                     undo = " That was in a clone on another machine: yours is as it was."
+                elif kept:
+                    undo = f" What it replaced is kept: `swarm-mcp restore {quoted(file)}` undoes this."
+                who = "A person at a terminal"
                 if restorer:
                     who = _name(restorer, holder)
-                else:
-                    who = "A person at a terminal"
                 what = f"has restored an earlier content of {untrusted_text.named(file)}, which you hold."
                 text = f"[auto] {who} {what}{undo}"
                 messages.post(tx, holder.scope, "system", holder.id, text)
@@ -120,7 +117,7 @@ def forget_old(tx: Transaction, limit: int) -> int:
 
 
 def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any]) -> int:
-    tx.change(
+    return tx.insert(
         "INSERT INTO swarm_alterations (scope, file, path_key, writer_id, writer_label, holder_id, tool, command,"
         " kind, kept, altered_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -128,10 +125,6 @@ def _add(tx: Transaction, scope: str, writer: Session | None, row: dict[str, Any
             row["holder_id"], row["tool"], row["command"], row["kind"], row["kept"], int(row["at"]),
         ),
     )  # fmt: skip
-    found = tx.row("SELECT last_insert_rowid() AS id")
-    if found:
-        return int(found.id)
-    return 0
 
 
 def _lock_on(tx: Transaction, row: dict[str, Any], holder: Session) -> Lock | None:

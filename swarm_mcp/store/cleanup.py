@@ -25,11 +25,10 @@ from swarm_mcp.store import (
     messages,
     notices,
     reactions,
-    runs,
     session_table,
-    tasks,
     values,
 )
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.reactions import CLEANUP_PAUSE_SECONDS as PAUSE_SECONDS
 from swarm_mcp.store.space import Space
 
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
     from swarm_mcp.domain.message import KeyValue
     from swarm_mcp.store.database import Database, Transaction
-else:
-    pass
 
 BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
 AT_ONCE = 200  # rows of each kind in one pass
@@ -124,7 +121,7 @@ def _some(db: Database) -> bool:
 
     Each step is a short transaction, so that other processes have their turn in between.
     """
-    # Loaded now, where it is needed: not while others wait for the store.
+    # Most stores have neither. Where there are some, their modules are loaded before others have to wait.
     if db.has("tasks"):
         from swarm_mcp.store import tasks  # noqa: F401
     if db.has("swarm_runs"):
@@ -204,7 +201,9 @@ def _some_records(tx: Transaction) -> bool:
         orphans += _walk(tx, prefix, _orphans_of(tx, prefix))
     values.remove_orphans(tx, orphans, "periodic")
     gone = [denials.forget_old(tx, AT_ONCE), breaches.forget_old(tx, AT_ONCE)]
-    if tx.row("SELECT 1 FROM swarm_runs LIMIT 1"):
+    if tx.has("swarm_runs"):
+        from swarm_mcp.store import runs
+
         runs.forget_old(tx, AT_ONCE)
     _walk(tx, "notices", lambda after: ((), notices.forget_old(tx, after, AT_ONCE)))
     _walk(tx, "lapses", lambda after: ((), leases.forget_old_lapses(tx, after, AT_ONCE)))
@@ -219,7 +218,7 @@ def _orphans_of(tx: Transaction, prefix: str) -> Callable[[str], tuple[Sequence[
 def _cascade(tx: Transaction, limit: int, scope: str | None) -> None:
     """Cancel dependents of failed tasks that are about to be deleted: afterwards the tasks would count as done."""
     for place in _scopes_of_failures(tx, limit, scope):
-        tasks.settle_vanished(tx, place)
+        _let_go(tx, place)
 
 
 def _settle(tx: Transaction, scopes: set[str]) -> None:
@@ -229,13 +228,16 @@ def _settle(tx: Transaction, scopes: set[str]) -> None:
         "SELECT min(scope) AS scope FROM tasks WHERE status IN ('blocked', 'approval_required') AND scope > ?",
         (after,),
     )
-    if row:
-        following = row.scope
-    else:
-        following = None
+    following = row.scope if row else None
     _note(tx, "waiting", following or "")
     for scope in scopes | ({following} if following is not None else set()):
-        tasks.settle_vanished(tx, scope)
+        _let_go(tx, scope)
+
+
+def _let_go(tx: Transaction, scope: str | None) -> None:
+    from swarm_mcp.store import tasks
+
+    tasks.settle_vanished(tx, scope)
 
 
 def _walk(tx: Transaction, what: str, step: Callable[[str], tuple[Sequence[Any], str]]) -> list[Any]:
@@ -292,15 +294,14 @@ def _give_back_all(db: Database) -> None:
 
 def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     mode = "manual"
-    before = _count(tx, "context", "type = 'lock'", ())
+    before = tx.count("context WHERE type = 'lock'")
     gone = [row for row in session_table.all_gone(tx) if scope in (None, row.scope)]
     reopened = cleared = identities = 0
     for row in gone:
-        reopened += _count(tx, "tasks", "assignee = ? AND status IN ('claimed', 'in_progress')", (row.id,))
-        cleared += _count(tx, "tasks", "assignee = ? AND status IN ('blocked', 'approval_required')", (row.id,))
-        identities += _count(
-            tx, "kv", "key IN (?, ?)", (f"identity/workspace/herdr/{row.id}", f"identity/herdr/{row.id}")
-        )
+        reopened += tx.count("tasks WHERE assignee = ? AND status IN ('claimed', 'in_progress')", row.id)
+        cleared += tx.count("tasks WHERE assignee = ? AND status IN ('blocked', 'approval_required')", row.id)
+        panes = (f"identity/workspace/herdr/{row.id}", f"identity/herdr/{row.id}")
+        identities += tx.count("kv WHERE key IN (?, ?)", *panes)
         reactions.session_gone(tx, row, "reclaimed")
     _drop_orphan_locks(tx, lock_rows.vanished_holders(tx, "", -1)[0], -1, scope, mode)
     mutexes = sum(_drop_spent_mutexes(tx, -1, scope, mode).values())
@@ -317,12 +318,12 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     leases.forget_old_lapses(tx, "", -1)
     breaches.forget_old(tx, -1)
     messages.forget_lost_deliveries(tx, "", -1)
-    tasks.settle_vanished(tx, scope)
+    _let_go(tx, scope)
     return {
         "instances_reclaimed": len(gone),
         "tasks_reopened": reopened,
         "task_assignees_cleared": cleared,
-        "locks_deleted": before - _count(tx, "context", "type = 'lock'", ()) - mutexes,
+        "locks_deleted": before - tx.count("context WHERE type = 'lock'") - mutexes,
         "terminal_spawn_locks_deleted": mutexes,
         "messages_deleted": counts["messages"],
         "terminal_tasks_deleted": counts["terminal_tasks"],
@@ -332,13 +333,6 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
         "kv_keys_deleted": keys,
         "identity_rows_deleted": identities,
     }
-
-
-def _count(tx: Transaction, table: str, condition: str, values: tuple[Any, ...]) -> int:
-    row = tx.row(f"SELECT count(*) AS n FROM {table} WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
 
 
 def _drop_aged(tx: Transaction, kind: str, limit: int, scope: str | None, mode: str) -> dict[str, int]:
@@ -376,7 +370,7 @@ def _drop_spent_mutexes(tx: Transaction, limit: int, scope: str | None, mode: st
         " CROSS JOIN tasks t ON t.id = c.task_id"
         f" WHERE c.type = 'lock' AND {SPELLED} AND c.file >= ? AND c.file < ? AND t.status IN {TERMINAL}"
         f" AND (? IS NULL OR c.scope = ?) LIMIT {limit}",
-        (MUTEX_PREFIX, _after(MUTEX_PREFIX), scope, scope),
+        (MUTEX_PREFIX, range_end(MUTEX_PREFIX), scope, scope),
         Lock,
     )
     for row in rows:
@@ -426,8 +420,3 @@ def _in_scope(condition: str, past: int, scope: str | None) -> tuple[str, tuple[
     if scope is None:
         return (condition, (past,))
     return (f"scope = ? AND {condition}", (scope, past))
-
-
-def _after(prefix: str) -> str:
-    """Return the first text behind all that begin with `prefix`, by bytes."""
-    return prefix[:-1] + chr(ord(prefix[-1]) + 1)

@@ -47,16 +47,18 @@ def place_of(text: str, kinds: Sequence[type]) -> list[Any] | None:
 def rows_after(
     after: str,
     kinds: Sequence[type],
-    read: Callable[[list[Any] | None, int], list[R]],
+    behind: str,
+    read: Callable[[str, list[Any], int], list[R]],
     place: Callable[[R], Sequence[Any]],
 ) -> Iterator[tuple[str, R]]:
     """Yield the rows of a listing behind the cursor `after` (empty: all rows), each with its own cursor.
 
-    `read(place, number)` returns the next rows behind a place (None: the first rows), `place(row)` the place of a row.
+    `behind` is the condition in SQL for rows behind a place, `place(row)` the place of a row. `read(behind, place,
+    number)` returns the next rows for which that holds; for the first ones both are empty.
     """
-    at = place_of(after, kinds)
+    at = place_of(after, kinds) or []
     while True:
-        rows = read(at, BLOCK)
+        rows = read(behind if at else "", at, BLOCK)
         for row in rows:
             yield cursor(*place(row)), row
         if len(rows) < BLOCK:

@@ -7,7 +7,7 @@ import os
 import time
 from _operator import methodcaller  # as `operator` shows it, without the rest of that module
 
-from swarm_hook_core.json_text import dumps
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.labels import LONGEST, bounded
 from swarm_hook_core.lookup.glance import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
@@ -122,9 +122,17 @@ class Transaction:
         """Run one statement inside `writing`; the number of rows it changed."""
         return int(self._execute(sql, values).rowcount)
 
+    def insert(self, sql: str, values: Sequence[object]) -> int:
+        """Run one INSERT inside `writing`; the number of the new row."""
+        return int(self._execute(sql, values).lastrowid)
+
     def has(self, rows: str, *values: object) -> bool:
         """Return True if there is a row: `rows` is a table, or a table with its WHERE."""
         return bool(self.rows(f"SELECT 1 FROM {rows} LIMIT 1", values))
+
+    def count(self, rows: str, *values: object) -> int:
+        """Return the number of these rows; `rows` as for `has`."""
+        return int(self.column(f"SELECT count(*) FROM {rows}", values)[0])
 
     def add_event(
         self, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict[str, Any] | str | None
@@ -465,6 +473,20 @@ def _changed_table(sql: str) -> str:
     if words[0] == "UPDATE" and words[1] != "OR":
         return words[1]
     return ""
+
+
+def object_in(text: object) -> dict[str, Any]:
+    """Return the JSON object in a text column; empty if it holds anything else, as another program may have left."""
+    try:
+        value = loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):  # no JSON, or too deep
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def range_end(prefix: str) -> str:
+    """Return the first text behind all that begin with `prefix`, by bytes: the end of their range in an index."""
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
 def _short(value: object) -> object:

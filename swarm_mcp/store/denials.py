@@ -73,7 +73,7 @@ def is_known(tx: Transaction, instance: Session, lock: Lock | Waiter, path: str,
     return row is not None and 0 <= tx.now() - row.denied_at < KNOWN_SECONDS
 
 
-def count(tx: Transaction, instance: Session, lock: Lock | Waiter) -> None:
+def count(instance: Session, lock: Lock | Waiter) -> None:
     """A refusal that `is_known` is no second event, but counts."""
     repeated_denials.note(instance.id, lock.instance_id, key_of_lock(lock))
 
@@ -127,13 +127,13 @@ def tell(tx: Transaction, locks: list[Lock], reason: str) -> None:
     Where a session is just taking the place of a dead holder (`taker`), the file is not free.
     `reason` as in the event of the release, empty for an ordinary one.
     """
-    freed: dict[tuple[str, str], list[Denial]] = {}  # (session to tell, former holder) -> denials
+    freed = []
     for lock in locks:
         for denial in _at(tx, key_of_lock(lock)):
             if denial.path_key in tx.taker[1]:
                 _waits_for(tx, denial, tx.taker[0])
             elif denial.instance_id != lock.instance_id:
-                freed.setdefault((denial.instance_id, lock.instance_id), []).append(denial)
+                freed.append((denial, lock.instance_id))
     _settle(tx, freed, reason)
 
 
@@ -155,10 +155,7 @@ def files(tx: Transaction, instance_id: str, limit: int) -> list[str]:
 
 def settle(tx: Transaction, limit: int = 100) -> None:
     """Inside a transaction: tell sessions whose file is free, though no release was seen here."""
-    freed: dict[tuple[str, str], list[Denial]] = {}
-    for denial in _silently_freed(tx, limit):
-        freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
-    _settle(tx, freed, "freed")
+    _settle(tx, [(denial, denial.holder_id) for denial in _silently_freed(tx, limit)], "freed")
 
 
 def settle_some(tx: Transaction, after: str, limit: int) -> str:
@@ -170,10 +167,8 @@ def settle_some(tx: Transaction, after: str, limit: int) -> str:
     rows = tx.rows(chosen, (int(after or 0),))
     if rows:
         sql = f"SELECT * FROM swarm_denials d WHERE d.rowid IN ({chosen}) AND d.denied_at > ? AND {_FREE}"
-        freed: dict[tuple[str, str], list[Denial]] = {}
-        for denial in tx.rows(sql, (int(after or 0), tx.now() - KEPT_SECONDS), Denial):
-            freed.setdefault((denial.instance_id, denial.holder_id), []).append(denial)
-        _settle(tx, freed, "freed")
+        free = tx.rows(sql, (int(after or 0), tx.now() - KEPT_SECONDS), Denial)
+        _settle(tx, [(denial, denial.holder_id) for denial in free], "freed")
     if len(rows) == limit:
         return str(rows[-1].rowid)
     return ""
@@ -196,8 +191,12 @@ def _at(tx: Transaction, key: str) -> list[Denial]:
     return tx.rows("SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,), Denial)
 
 
-def _settle(tx: Transaction, freed: dict[tuple[str, str], list[Denial]], reason: str) -> None:
-    for (instance_id, holder_id), denials in freed.items():
+def _settle(tx: Transaction, freed: list[tuple[Denial, str]], reason: str) -> None:
+    """Forget the denials of files that are free, each with the file's former holder, and tell the sessions."""
+    of_pairs: dict[tuple[str, str], list[Denial]] = {}
+    for denial, former_holder in freed:
+        of_pairs.setdefault((denial.instance_id, former_holder), []).append(denial)
+    for (instance_id, holder_id), denials in of_pairs.items():
         instance = session_table.live(tx, instance_id)
         free = [denial for denial in denials if _is_free(tx, denial, instance_id)]
         forget(tx, instance_id, [denial.path_key for denial in free])
@@ -249,13 +248,10 @@ def post(tx: Transaction, instance: Session, denials: list[Denial], holder: Sess
     how = _WAYS.get(reason, "{who} no longer holds {it}").format(who=who, it=it)
     if len(denials) == 1:
         (denial,) = denials
-        if denial.tool:
-            by = f" by {named(denial.tool)}"
-        else:
-            by = ""
         since = duration(tx.now() - denial.denied_at)
         asked = f"You asked for it {since} ago."
         if denial.tool != ASKED:
+            by = f" by {named(denial.tool)}" if denial.tool else ""
             asked = f"Your write{by} was refused {since} ago."
         text = f"[auto] {named(denial.file)} is free: {how}. {asked} {_ADVICE}"
     else:

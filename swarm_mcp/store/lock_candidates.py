@@ -12,6 +12,7 @@ from swarm_hook_core.lookup import GLOB, ascii_lower
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE, SPELLED
 from swarm_hook_core.paths import NO_CASE, above
 from swarm_mcp.domain.lock import EXCLUSIVE, SHARED
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_request import Reach, forms, ignores_case, segments_of
 
 TYPE_CHECKING = False
@@ -92,7 +93,7 @@ def first_look(reach: Reach, asking: Asking) -> tuple[str, list[Any]]:
         given += [place.rstrip("/") + "/", place.rstrip("/") + "0", *who]
     # Left to itself SQLite would look through every lock.
     odd = [f"{where.replace(' WHERE', ' INDEXED BY swarm_lock_spelling_idx WHERE')} {SPELLED}"]
-    for low, high in ((GLOB, GLOB[:-1] + ";"), ("/", "0") if caseless else (NO_CASE, NO_CASE[:-1] + ";")):
+    for low, high in ((GLOB, range_end(GLOB)), ("/", "0") if caseless else (NO_CASE, range_end(NO_CASE))):
         odd.append(f"{where} c.path_key >= '{low}' AND c.path_key < '{high}'")
     some = " OR ".join(f"EXISTS ({one})" for one in odd)
     return f"(EXISTS ({' UNION ALL '.join(looks)}) OR (({some}) AND {full}))", [*given, *values]

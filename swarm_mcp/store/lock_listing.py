@@ -9,6 +9,7 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
 from swarm_mcp.store import cursors, lock_finder, lock_pages, lock_rows
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_request import Reach, checked
 from swarm_mcp.store.lock_rows import ON_FILES, OWN
 from swarm_mcp.store.naming import seconds_since
@@ -31,7 +32,7 @@ def by_name(tx: Transaction, names: Iterable[str]) -> list[Lock]:
     """
     asked = list(dict.fromkeys(names))
     found = [row for at in range(0, len(asked), NAMES) for row in lock_rows.named(tx, asked[at : at + NAMES])]
-    found += lock_rows.select(tx, "AND c.path_key >= ? AND c.path_key < ?", (GLOB, GLOB[:-1] + ";"))
+    found += lock_rows.select(tx, "AND c.path_key >= ? AND c.path_key < ?", (GLOB, range_end(GLOB)))
     found += lock_rows.select(tx, "AND c.repository IS NOT NULL", ())
     unique = {row.id: row for row in found}.values()
     return lock_rows.live(tx, sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
@@ -91,33 +92,22 @@ def walk(
 def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tuple[str, Lock]]:
     """Yield the locks on files that this session holds, in the order of their first grant."""
 
-    def read(place: list[Any] | None, number: int) -> list[Lock]:
+    def read(behind: str, place: list[Any], number: int) -> list[Lock]:
         sql = (
             f"SELECT rowid AS place, {', '.join(OWN)} FROM context WHERE {ON_FILES} AND instance_id = ?"
-            f" AND rowid > ? ORDER BY rowid LIMIT {number}"
+            f" {behind} ORDER BY rowid LIMIT {number}"
         )
-        return tx.rows(sql, (instance_id, *(place or (-1,))), Lock)
+        return tx.rows(sql, (instance_id, *place), Lock)
 
-    yield from cursors.rows_after(after, (int,), read, lambda row: [row["place"]])
+    yield from cursors.rows_after(after, (int,), "AND rowid > ?", read, lambda row: [row["place"]])
 
 
 def count_of(tx: Transaction, instance_id: str) -> int:
     """Return how many locks `walk_of` has."""
     # From indexes alone: all of them, without the few that are on no file.
-    end = MUTEX_PREFIX[:-1] + "0"
-    row = tx.row(
-        "SELECT (SELECT count(*) FROM context WHERE type = 'lock' AND instance_id = ?1) - (SELECT count(*) FROM"
-        " context WHERE type = 'lock' AND file >= ?2 AND file < ?3 AND +instance_id = ?1) AS n",
-        (instance_id, MUTEX_PREFIX, end),
-    )
-    if row:
-        return int(row.n)
-    return 0
-
-
-def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return the number of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
-    return lock_pages.counts(tx, scope)
+    held = tx.count("context WHERE type = 'lock' AND instance_id = ?", instance_id)
+    mutexes = "context WHERE type = 'lock' AND file >= ? AND file < ? AND +instance_id = ?"
+    return held - tx.count(mutexes, MUTEX_PREFIX, range_end(MUTEX_PREFIX), instance_id)
 
 
 def foremost(
@@ -140,14 +130,6 @@ def recent_of(
     session does not depend on the number of its locks.
     """
     return [listed(tx, row, viewer_identity) for row in lock_pages.recent_of(tx, holders, limit, first)]
-
-
-def counts_of(tx: Transaction, holders: list[str], most: int) -> dict[str, int]:
-    """Return how many locks each of these sessions has on record, counted no further than `most`.
-
-    Of a session with few of them, only those on files count.
-    """
-    return lock_pages.counts_of(tx, holders, most)
 
 
 def active_on(tx: Transaction, file: str, viewer_identity: str) -> dict[str, Any] | None:

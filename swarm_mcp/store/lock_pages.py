@@ -12,6 +12,7 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import Lock, is_mutex
 from swarm_mcp.store import lock_rows
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_rows import ON_FILES
 
 TYPE_CHECKING = False
@@ -39,7 +40,7 @@ def each(tx: Transaction, scope: str | None, after: int = 0) -> Iterator[Lock]:
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
-    """Return the numbers of locks: ``live``, and ``void`` locks that are not removed yet."""
+    """Return the numbers of locks of a scope (None: all): ``live``, and ``void`` locks that are still to be removed."""
     holders = LockHolders(tx)
     held = _by_holder(tx, scope, holders)
     live = _live_of(tx, held, scope, holders)
@@ -93,14 +94,16 @@ def recent_of(tx: Transaction, sessions: list[str], limit: int, first: Iterable[
 
 
 def counts_of(tx: Transaction, sessions: list[str], most: int) -> dict[str, int]:
-    """Return how many locks each of these has, counted up to `most`; of few, those on files alone."""
+    """Return how many locks each of these sessions has on record, counted no further than `most`.
+
+    Of a session with few of them, only those on files count.
+    """
     found = {}
     for one in sessions:
         some = f"SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? LIMIT {most}"
-        found[one] = tx.column(f"SELECT count(*) FROM ({some})", (one,))[0]
+        found[one] = tx.count(f"({some})", one)
         if 0 < found[one] < min(most, FEW_OF_ONE):
-            on_files = f"SELECT count(*) FROM context WHERE {ON_FILES} AND instance_id = ?"
-            found[one] = tx.column(on_files, (one,))[0]
+            found[one] = tx.count(f"context WHERE {ON_FILES} AND instance_id = ?", one)
     return found
 
 
@@ -155,7 +158,7 @@ def _live_of(tx: Transaction, held: dict[str, int], scope: str | None, holders: 
     rows = tx.rows(
         f"SELECT instance_id, agent, {_LEASE}, count(*) AS locks FROM context WHERE rowid IN ({some} ttl IS NOT"
         f" NULL UNION {some} agent >= ? AND agent < ?) AND {condition} GROUP BY instance_id, agent, {_LEASE}",
-        [PREFIX, PREFIX[:-1] + ";", *values],
+        [PREFIX, range_end(PREFIX), *values],
         Lock,
     )
     holders.learn(row["instance_id"] for row in rows)

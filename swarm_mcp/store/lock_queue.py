@@ -92,7 +92,7 @@ def is_silent(tx: Transaction, row: Waiter) -> bool:
     return clock.awake() - row.seen >= SILENT_SECONDS
 
 
-def described(tx: Transaction, row: Waiter, viewer_identity: str) -> dict[str, Any]:
+def described(row: Waiter, viewer_identity: str) -> dict[str, Any]:
     """Return a waiter that `ahead_of` found, in the shape of a refusal's ``active``."""
     if not same_circle(viewer_identity, token(row.owner_label or "", "identity")):
         return {"hidden": True, "reason": "cross_identity", "file": row.file, "waiting": True}

@@ -13,6 +13,7 @@ from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
 from swarm_hook_core.paths import above, finder, key_of
 from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_candidates import question
 from swarm_mcp.store.lock_request import forms, meet, reach_in
 
@@ -135,7 +136,7 @@ def ended_holds(tx: Transaction) -> list[Lock]:
     """Return locks of processes that have ended, though their sessions live: see ``process_holders``."""
     held = "SELECT rowid FROM context WHERE type = 'lock' AND agent >= ? AND agent < ?"
     sql = f"SELECT DISTINCT agent FROM context WHERE rowid IN ({held})"
-    rows = tx.rows(sql, (PREFIX, PREFIX[:-1] + ";"))
+    rows = tx.rows(sql, (PREFIX, range_end(PREFIX)))
     ended = [row.agent for row in rows if has_ended(row.agent, tx.here)]
     if ended:
         return select(tx, f"AND c.agent IN ({','.join('?' * len(ended))})", tuple(ended))

@@ -80,8 +80,7 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
         if not circle:
             values["fence"] = (tx.row("SELECT last FROM swarm_fence") or Record(last=0)).last
             marks = ", ".join("?" * len(values))
-            tx.change(f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values()))
-            return int(tx.rows("SELECT last_insert_rowid() AS ticket")[0].ticket)
+            return tx.insert(f"INSERT INTO swarm_waiters ({', '.join(values)}) VALUES ({marks})", list(values.values()))
         tx.add_event(instance.scope, "context.lock_deadlock", instance.id, wanted.reaches[0].file,
             {"circle": [list(holder) for holder in circle]},
         )  # fmt: skip

@@ -94,7 +94,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
         met = found
         if any(found):
             met = _reaped_for(tx, instance, wanted, found)
-        refusal: Lock | Waiter | None = _first_other(tx, instance, wanted, met)
+        refusal: Lock | Waiter | None = _first_other(instance, wanted, met)
         if refusal is None and around.waiters:
             from swarm_mcp.store import lock_queue
 
@@ -111,7 +111,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
     if is_known:
         from swarm_mcp.store import denials
 
-        denials.count(db, instance, refusal)
+        denials.count(instance, refusal)
     raise _refusal(db, instance, refusal)
 
 
@@ -146,13 +146,9 @@ def _reaped_for(tx: Transaction, instance: Session, wanted: LockRequest, found: 
 
 def in_the_way(tx: Transaction, instance: Session, wanted: LockRequest) -> Lock | None:
     """Return the first lock that keeps this request from being granted, or None. Only looks."""
-    return _obstacle(tx, instance, wanted)
-
-
-def _obstacle(tx: Transaction, instance: Session, wanted: LockRequest) -> Lock | None:
     asking = Asking(instance.id, wanted.agent, wanted.mode)
     met = [lock_rows.live(tx, lock_finder.meeting(tx, reach, asking)) for reach in wanted.reaches]
-    return _first_other(tx, instance, wanted, met)
+    return _first_other(instance, wanted, met)
 
 
 def release(db: Database, instance: Session, file: str, agent: str = "", fence: int | None = None) -> int:
@@ -252,11 +248,11 @@ def _are_keys_due(tx: Transaction, wanted: LockRequest) -> bool:
     return due
 
 
-def _first_other(tx: Transaction, instance: Session, wanted: LockRequest, met: list[list[Lock]]) -> Lock | None:
+def _first_other(instance: Session, wanted: LockRequest, met: list[list[Lock]]) -> Lock | None:
     """Return the first of the locks `met` for each that is wanted that keeps this request waiting."""
     for reach, rows in zip(wanted.reaches, met):
         for row in rows:
-            if _is_in_the_way(tx, row, instance, wanted, reach):
+            if _is_in_the_way(row, instance, wanted, reach):
                 return row
     return None
 
@@ -267,9 +263,9 @@ def _refuse_known(tx: Transaction, instance: Session, wanted: LockRequest) -> No
 
     if wanted.ticket or not denials.are_recent(tx, instance.id):
         return
-    refusal = _obstacle(tx, instance, wanted) or lock_queue.ahead_of(tx, instance, wanted)
+    refusal = in_the_way(tx, instance, wanted) or lock_queue.ahead_of(tx, instance, wanted)
     if refusal and denials.is_known(tx, instance, refusal, wanted.reaches[0].file, wanted.tool):
-        denials.count(tx, instance, refusal)
+        denials.count(instance, refusal)
         raise _refusal(tx, instance, refusal)
 
 
@@ -288,7 +284,7 @@ def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refus
     return False
 
 
-def _is_in_the_way(tx: Transaction, row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
+def _is_in_the_way(row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
     own = wanted.once and row.instance_id == instance.id and row.mode != AUTO and lock_finder.is_same(row, reach)
     return own or keeps_out(row, instance.id, wanted.agent, wanted.mode)
 
@@ -299,7 +295,7 @@ def _refusal(tx: Transaction, instance: Session, refusal: Lock | Waiter) -> Lock
     viewer = token(instance.label or "", "identity")
     if isinstance(refusal, Lock):
         return LockRefused(lock_listing.describe(tx, refusal, viewer))
-    return LockRefused(lock_queue.described(tx, refusal, viewer))
+    return LockRefused(lock_queue.described(refusal, viewer))
 
 
 def renew_lock(

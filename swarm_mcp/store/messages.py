@@ -165,24 +165,17 @@ def walk_unread(tx: Transaction, instance: Session, after: str = "") -> Iterator
     """Yield what `peek` would give, as pages of a listing take it."""
     condition, values = _waiting(tx, instance)
 
-    def read(place: list[Any] | None, number: int) -> list[Message]:
-        if place:
-            behind = "AND id > ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[Message]:
         sql = f"SELECT {_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id LIMIT {number}"
-        return tx.rows(sql, (*values, *(place or ())), Message)
+        return tx.rows(sql, (*values, *place), Message)
 
-    yield from cursors.rows_after(after, (int,), read, lambda row: [row.id])
+    yield from cursors.rows_after(after, (int,), "AND id > ?", read, lambda row: [row.id])
 
 
 def unread_count(tx: Transaction, instance: Session) -> int:
     """Return how many messages wait for this session, without those just being handed to it."""
     condition, values = _waiting(tx, instance)
-    row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"messages WHERE {condition}", *values)
 
 
 def walk(
@@ -196,24 +189,17 @@ def walk(
     condition, values = _seen_in(tx, scope, viewer, to, sender)
     condition += " AND read = 0 AND recipient IS NOT NULL" * unread
 
-    def read(place: list[Any] | None, number: int) -> list[Message]:
-        if place:
-            behind = "AND id < ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[Message]:
         sql = f"SELECT {_ALL_COLUMNS} FROM messages WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
-        return tx.rows(sql, (*values, *(place or ())), Message)
+        return tx.rows(sql, (*values, *place), Message)
 
-    yield from cursors.rows_after(after, (int,), read, lambda row: [row.id])
+    yield from cursors.rows_after(after, (int,), "AND id < ?", read, lambda row: [row.id])
 
 
 def count(tx: Transaction, scope: str, to: str = "", sender: str = "", viewer: str = "") -> int:
     """Return how many messages `walk` has."""
     condition, values = _seen_in(tx, scope, viewer, to, sender)
-    row = tx.row(f"SELECT count(*) AS n FROM messages WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"messages WHERE {condition}", *values)
 
 
 def get(tx: Transaction, instance: Session, message_id: int) -> Message | None:
@@ -262,14 +248,10 @@ def _insert(
     tx: Transaction, scope: str, sender: str, recipient: str, content: str, told: bool = False, file: str = ""
 ) -> int:
     is_away = session_table.is_remote(tx, recipient) and _is_sent_away(tx, sender, recipient, content, told, file)
-    tx.change(
+    return tx.insert(
         "INSERT INTO messages (scope, sender, recipient, content, created_at, read) VALUES (?, ?, ?, ?, ?, ?)",
         (scope, sender, recipient, content, tx.now(), int(is_away)),
     )
-    row = tx.row("SELECT last_insert_rowid() AS id")
-    if row:
-        return int(row.id)
-    return 0
 
 
 def _is_sent_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:

@@ -11,7 +11,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import IN_PROGRESS, TERMINAL, Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import task_life as states
-from swarm_mcp.store import task_reading, task_requests, tasks
+from swarm_mcp.store import task_notices, task_reading, tasks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def ask(db: Database, actor: Session, task_id: str, text: str) -> tuple[Question
             (task.id, actor.id, text, tx.now()),
         )
         _block(tx, task, "asks a person", WAITS + text, actor.id)
-        return of_task(tx, task.id)[-1], task_requests.tell_asked(tx, actor, task, text)
+        return of_task(tx, task.id)[-1], task_notices.tell_asked(tx, actor, task, text)
 
 
 def answer(db: Database, actor: Session, task_id: str, text: str) -> Question:

@@ -20,30 +20,18 @@ WRITE_DENIED = "context.write_denied"  # the event of a refusal for another reas
 WRITE_NOTICED = "context.write_noticed"  # of a write that went ahead, with words for its model
 
 
-def record(tx: Transaction, instance: Session, lock: Lock | Waiter, tried: Attempt | str) -> None:
-    """Inside a transaction: write down that `instance` was kept from the file of `lock`.
-
-    `tried` is the refused attempt, or just the tool.
-    """
-    if isinstance(tried, Attempt):
-        attempt = tried
-    else:
-        attempt = Attempt(tried)
+def record(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:
+    """Inside a transaction: write down that `instance` was kept from the file of `lock`."""
     denials.wait(tx, instance, lock, attempt)
     _say(tx, instance, lock, attempt)
 
 
-def report(db: Database, instance: Session, file: str, holder_id: str, tried: Attempt | str) -> bool:
-    """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`; `tried` as in `record`.
+def report(db: Database, instance: Session, file: str, holder_id: str, attempt: Attempt) -> bool:
+    """Write down a refusal that happened elsewhere: absolute `file`, held by `holder_id`.
 
     Return True if the file is still held; else the session is told at once that it is free. Of a refusal without a lock
     (``Attempt.why``), `holder_id` is the session with the uncommitted work; it is only an event.
     """
-    if isinstance(tried, Attempt):
-        attempt = tried
-    else:
-        attempt = Attempt(tried)
-    tool = attempt.tool
     if attempt.why:
         with db.writing() as tx:
             _note(tx, instance, instance.scope, file, holder_id, attempt)
@@ -55,16 +43,16 @@ def report(db: Database, instance: Session, file: str, holder_id: str, tried: At
         if holder_id == instance.id:
             report_sibling(tx, instance, [lock for lock in held if lock.agent], attempt)
         elif theirs:
-            if not denials.is_known(tx, instance, theirs[0], attempt.path, tool):
+            if not denials.is_known(tx, instance, theirs[0], attempt.path, attempt.tool):
                 record(tx, instance, theirs[0], attempt)
             elif attempt.times < MANY:  # a hook that tells of a storm has counted the call itself
-                denials.count(tx, instance, theirs[0])
+                denials.count(instance, theirs[0])
             from swarm_mcp.store import storms
 
             storms.note(tx, instance, theirs[0], denials.key_of_lock(theirs[0]), attempt)
         else:
             _say_freed(tx, instance, file, holder_id, attempt)
-            denial = Denial(file=file, tool=tool, denied_at=tx.now(), holder_id=holder_id)
+            denial = Denial(file=file, tool=attempt.tool, denied_at=tx.now(), holder_id=holder_id)
             denials.post(tx, instance, [denial], session_table.get(tx, holder_id), "freed")
     return bool(theirs)
 
@@ -81,7 +69,7 @@ def report_sibling(tx: Transaction, instance: Session, held: list[Lock | Waiter]
         "SELECT 1 FROM events WHERE created_at > ? AND type = 'context.lock_denied' AND actor = ? AND subject = ?",
         (tx.now() - denials.KNOWN_SECONDS, instance.id, others[0].file),
     )
-    denials.count(tx, instance, others[0]) if same else _say(tx, instance, others[0], attempt)
+    denials.count(instance, others[0]) if same else _say(tx, instance, others[0], attempt)
 
 
 def note(

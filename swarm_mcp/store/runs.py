@@ -106,19 +106,16 @@ def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Itera
     else:
         stored = ""
 
-    def read(place: list[Any] | None, number: int) -> list[Record]:
+    def read(behind: str, place: list[Any], number: int) -> list[Record]:
         where, values = ("scope = ? AND state = ?", (scope, stored)) if stored else ("scope = ?", (scope,))
-        if place:
-            behind = "AND (started_at, rowid) < (?, ?)"
-        else:
-            behind = ""
         sql = (
             f"SELECT rowid AS row, {', '.join(COLUMNS)} FROM swarm_runs WHERE {where} {behind}"
             f" ORDER BY started_at DESC, rowid DESC LIMIT {number}"
         )
-        return tx.rows(sql, (*values, *(place or ())))
+        return tx.rows(sql, (*values, *place))
 
-    for place, row in cursors.rows_after(after, (object, int), read, lambda row: [row["started_at"], row["row"]]):
+    behind, place_of = "AND (started_at, rowid) < (?, ?)", lambda row: [row["started_at"], row["row"]]
+    for place, row in cursors.rows_after(after, (object, int), behind, read, place_of):
         run = _decoded(tx, Run({name: row[name] for name in COLUMNS}))
         if state in ("", run.state):
             yield place, run
@@ -127,10 +124,7 @@ def walk(tx: Transaction, scope: str, state: str = "", after: str = "") -> Itera
 def count(tx: Transaction, scope: str, state: str = "") -> int:
     """Return how many runs `walk` has."""
     if not state:
-        row = tx.row("SELECT count(*) AS n FROM swarm_runs WHERE scope = ?", (scope,))
-        if row:
-            return int(row.n)
-        return 0
+        return tx.count("swarm_runs WHERE scope = ?", scope)
     going_on = live(tx, scope)
     if state != ENDED:
         return sum(run.state == state for run in going_on)

@@ -61,18 +61,15 @@ def walk(tx: Transaction, scope: str, after: str = "") -> Iterator[tuple[str, Se
     """Yield the live rows of a scope, those of other machines too, as pages of a listing take them."""
     from swarm_mcp.store import cursors
 
-    def read(place: list[Any] | None, number: int) -> list[Session]:
+    def read(behind: str, place: list[Any], number: int) -> list[Session]:
         # First the rows, from the index alone; their columns are looked up afterwards.
-        if place:
-            behind = "AND (registered_at, rowid) > (?, ?)"
-        else:
-            behind = ""
         chosen = f"SELECT rowid FROM instances WHERE scope = ? {behind} ORDER BY registered_at, rowid"
         chosen += f" LIMIT {number}"
-        return evidence_where(tx, f"WHERE i.rowid IN ({chosen})", (scope, *(place or ())), ", i.rowid AS row")
+        return evidence_where(tx, f"WHERE i.rowid IN ({chosen})", (scope, *place), ", i.rowid AS row")
 
     now, here = tx.now(), tx.here
-    for place, row in cursors.rows_after(after, (object, int), read, lambda row: [row["registered_at"], row["row"]]):
+    behind, place_of = "AND (registered_at, rowid) > (?, ?)", lambda row: [row["registered_at"], row["row"]]
+    for place, row in cursors.rows_after(after, (object, int), behind, read, place_of):
         if not departed(row, now, here):
             yield place, Session({name: value for name, value in row.items() if name != "row"})
 
@@ -96,10 +93,7 @@ def count(tx: Transaction, scope: str, words: str = "", viewer: str = "") -> int
         condition += " AND NOT (instr(' ' || coalesce(label, ''), ' identity:')"
         condition += " AND NOT instr(' ' || label || ' ', ' identity:' || ? || ' '))"
         values.append(viewer)
-    row = tx.row(f"SELECT count(*) AS n FROM instances WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"instances WHERE {condition}", *values)
 
 
 def scopes(tx: Transaction, limit: int) -> list[str]:
@@ -169,7 +163,7 @@ def held_beside(
     """
     others = "FROM context WHERE type = 'lock' AND scope = ? AND instance_id <> ? LIMIT"
     values = (instance.scope, instance.id)
-    counted = tx.row(f"SELECT count(*) AS n FROM (SELECT 1 {others} 1000)", values)
+    counted = tx.count(f"(SELECT 1 {others} 1000)", *values)
     few = tx.rows(
         "SELECT c.file, substr(c.content, 1, 2048) AS content, c.instance_id, i.label AS owner_label"
         f" FROM (SELECT file, content, instance_id, created_at {others} {limit}) c"
@@ -180,7 +174,7 @@ def held_beside(
     for row in found:
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):
             row.update(content="", owner_label=None)
-    return counted.n if counted else 0, found
+    return counted, found
 
 
 def some_gone(tx: Transaction) -> list[Session]:
@@ -247,3 +241,8 @@ def clients_of(session: Record) -> list[Any]:
     """Return pid and start time of each client that a row of ``swarm_sessions`` names, the last that spoke first."""
     own = (session.client_pid, session.client_start)
     return [*([own] if own[0] else []), *clients_in(session.other_clients)]
+
+
+def clients_text(clients: list[Any]) -> str | None:
+    """Return clients as ``swarm_sessions.other_clients`` has them; None without clients."""
+    return " ".join(f"{pid}:{started}" for pid, started in clients) or None

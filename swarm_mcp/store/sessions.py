@@ -1,18 +1,18 @@
-"""Sessions: registered, adopted, moved and ended."""
+"""Sessions: registered, adopted and moved."""
 
 from __future__ import annotations
 
 import os
-import time
 
 from swarm_hook_core.labels import bounded, merged, token
 from swarm_hook_core.liveness import SERVER_RUNTIME, living
 from swarm_hook_core.paths import git_root
 from swarm_mcp.domain.record import Record, new_id
-from swarm_mcp.domain.session import REMOTE, RUN_RUNTIME, Session
-from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.domain.session import RUN_RUNTIME, Session
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
 from swarm_mcp.store import reactions, session_table
+from swarm_mcp.store.session_table import clients_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,23 +148,6 @@ def adopt(db: Database, row: Session, instance_id: str) -> Session | None:
     return adopted
 
 
-def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
-    """Remove an instance with all that it holds; return True if it was there. `by` is named to its peers as the
-    remover.
-    """
-    with db.writing() as tx:
-        row = session_table.get(tx, instance_id)
-        if row and tx.row("SELECT 1 FROM swarm_sessions WHERE instance_id = ? AND runtime = ?", (instance_id, REMOTE)):
-            raise Refused(f"session {instance_id} is one of another machine, and is removed there")
-        if row:
-            reactions.session_gone(tx, row, reason)
-            if by:
-                from swarm_mcp.store import messages
-
-                messages.announce_removal(tx, row, by)
-    return row is not None
-
-
 def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) -> bool:
     """Give an MCP server's session `name` to the server that calls itself `new_name`; return False without one."""
     return bool(
@@ -175,51 +158,6 @@ def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) 
     )
 
 
-def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -> bool:
-    """Note that the session of instance `row` has ended in `client`, or everywhere; return True if it has gone.
-
-    It stays if another client has the session open, and if it is a run's.
-    """
-    with db.writing() as tx:
-        session = tx.row(
-            "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
-            (row.id,),
-        )
-        if session:
-            clients = session_table.clients_of(session)
-        else:
-            clients = []
-        # Hooks end every session here; few are of runs, and need the module of runs.
-        of_run = tx.row("SELECT 1 FROM swarm_runs WHERE instance_id = ? AND state <> 'ended'", (row.id,))
-        if session and client[0] and (client in clients or not of_run):
-            left = living(session.host, [other for other in clients if other != client], tx.here)
-            if left:
-                _leave_to(tx, row.id, left)
-                return False
-        if not of_run:
-            found = session_table.get(tx, row.id)
-            if found:
-                reactions.session_gone(tx, found, "deregistered")
-            return True
-    with db.writing() as tx:
-        reactions.turn_ended(tx, row, time.time_ns())
-    from swarm_mcp.store import runs
-
-    return not runs.take_back(db, row.id) and remove(db, row.id)
-
-
-def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
-    """These are the clients of a session from now on."""
-    (pid, started), *others = clients
-    # The terminal belonged to the client that spoke last.
-    tx.change(
-        "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
-        " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
-        (_listed(others), pid, started, pid, started, instance_id),
-    )
-    tx.change("UPDATE instances SET pid = ? WHERE id = ?", (pid, instance_id))
-
-
 def _respect_fence(request: Registration) -> None:
     roots = allowed_roots(token(request.label or "", "identity"))
     for path in (request.directory, request.file_root):
@@ -228,6 +166,50 @@ def _respect_fence(request: Registration) -> None:
 
 
 def _register_session(tx: Transaction, request: Registration) -> Session:
+    """Register the session of a runtime, or renew it; its row."""
+    known = _registration_of(tx, request)
+    now = tx.now()
+    lease_until = _lease_until(request, now)
+    if known:
+        row = session_table.get(tx, known.instance_id)
+    else:
+        row = _reserved(tx, request)
+    if row is None:
+        instance_id = known.instance_id if known else _free_id(tx, request)
+        _insert(tx, request, instance_id, now, adopted=0, lease_until=lease_until)
+    else:
+        instance_id = row.id
+        if known:
+            _renew(tx, request, row, known, now, lease_until)
+        else:
+            _take_over(tx, request, row.id, now, adopted=0, lease_until=lease_until)
+            _note_registered(tx, session_table.get(tx, row.id) or Session(), adopted=True)
+    reactions.session_alive(tx, instance_id)
+    pid, started = request.client
+    tx.change(
+        "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
+        " last_seen, lease_seconds, terminal_pid, terminal_start, other_clients)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT (runtime, session_id) DO UPDATE SET host = excluded.host, client_pid = excluded.client_pid,"
+        " client_start = excluded.client_start, state = excluded.state, last_seen = excluded.last_seen,"
+        " lease_seconds = excluded.lease_seconds, terminal_pid = excluded.terminal_pid,"
+        " terminal_start = excluded.terminal_start, other_clients = excluded.other_clients",
+        (
+            request.runtime, request.session_id, instance_id, tx.here, pid, started, request.state,
+            now, request.lease_seconds, *request.terminal, clients_text(_others(tx, known, request.client)),
+        ),
+    )  # fmt: skip
+    renewed = session_table.get(tx, instance_id) or Session()
+    reactions.session_settled(tx, renewed, row)
+    return renewed
+
+
+def _registration_of(tx: Transaction, request: Registration) -> Record | None:
+    """Return the row that this session has in ``swarm_sessions``; None for a new one.
+
+    It may be that of a run whose child it is, or of its client's MCP server: that is the session's from now on. In
+    `request`, the client and label become those that the row asks for.
+    """
     known = tx.row(
         "SELECT instance_id, host, client_pid, client_start, other_clients FROM swarm_sessions"
         " WHERE runtime = ? AND session_id = ?",
@@ -245,61 +227,7 @@ def _register_session(tx: Transaction, request: Registration) -> Session:
         request.client = (run.supervisor_pid, run.supervisor_start)
         given = session_table.get(tx, run.instance_id) or Session()
         request.label = bounded(merged(given.label or "", request.label or ""))
-    now = tx.now()
-    if request.lease_seconds:
-        lease_until = now + request.lease_seconds
-    else:
-        lease_until = None
-    if known:
-        row = session_table.get(tx, known.instance_id)
-    else:
-        row = _reserved(tx, request)
-    if row and not known:
-        tx.change(
-            "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = 0,"
-            " lease_until = ? WHERE id = ?",
-            (request.label, now, request.client[0] or os.getpid(), lease_until, row.id),
-        )
-        instance_id = row.id
-        _note_registered(tx, session_table.get(tx, instance_id) or Session(), adopted=True)
-    elif row:
-        if row.scope != request.scope:
-            _move(tx, row, request, known)
-        # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
-        # a quiet session after a minute otherwise.
-        tx.change(
-            "UPDATE instances SET label = ?, directory = ?, root = ?, file_root = ?, scope = ?, heartbeat = ?,"
-            " lease_until = ?, adopted = 0, pid = ? WHERE id = ?",
-            (
-                request.label, request.directory, git_root(request.directory), request.file_root, request.scope,
-                now, lease_until, request.client[0] or row.pid, row.id,
-            ),
-        )  # fmt: skip
-        instance_id = row.id
-    else:
-        if known:
-            instance_id = known.instance_id
-        else:
-            instance_id = _free_id(tx, request)
-        _insert(tx, request, instance_id, now, adopted=0, lease_until=lease_until)
-    reactions.session_alive(tx, instance_id)
-    pid, started = request.client
-    tx.change(
-        "INSERT INTO swarm_sessions (runtime, session_id, instance_id, host, client_pid, client_start, state,"
-        " last_seen, lease_seconds, terminal_pid, terminal_start, other_clients)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (runtime, session_id) DO UPDATE SET host = excluded.host, client_pid = excluded.client_pid,"
-        " client_start = excluded.client_start, state = excluded.state, last_seen = excluded.last_seen,"
-        " lease_seconds = excluded.lease_seconds, terminal_pid = excluded.terminal_pid,"
-        " terminal_start = excluded.terminal_start, other_clients = excluded.other_clients",
-        (
-            request.runtime, request.session_id, instance_id, tx.here, pid, started, request.state,
-            now, request.lease_seconds, *request.terminal, _listed(_others(tx, known, request.client)),
-        ),
-    )  # fmt: skip
-    renewed = session_table.get(tx, instance_id) or Session()
-    reactions.session_settled(tx, renewed, row)
-    return renewed
+    return known
 
 
 def _joined_by_server(tx: Transaction, request: Registration) -> Record | None:
@@ -351,7 +279,36 @@ def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> l
     return living(known.host, others, tx.here)
 
 
-def _move(tx: Transaction, row: Session, request: Registration, known: Record | None) -> None:
+def _renew(
+    tx: Transaction, request: Registration, row: Session, known: Record, now: int, lease_until: int | None
+) -> None:
+    """Bring the row of a session that is registered up to date; `known` is its row in ``swarm_sessions``."""
+    if row.scope != request.scope:
+        _move(tx, row, request, known)
+    # adopted stays 0 with a lease: implementations that know only heartbeats would reclaim
+    # a quiet session after a minute otherwise.
+    tx.change(
+        "UPDATE instances SET label = ?, directory = ?, root = ?, file_root = ?, scope = ?, heartbeat = ?,"
+        " lease_until = ?, adopted = 0, pid = ? WHERE id = ?",
+        (
+            request.label, request.directory, git_root(request.directory), request.file_root, request.scope,
+            now, lease_until, request.client[0] or row.pid, row.id,
+        ),
+    )  # fmt: skip
+
+
+def _take_over(
+    tx: Transaction, request: Registration, instance_id: str, now: int, adopted: int, lease_until: int | None
+) -> None:
+    """Give an instance that waited for this session to it."""
+    tx.change(
+        "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = ?, lease_until = ?"
+        " WHERE id = ?",
+        (request.label, now, request.client[0] or os.getpid(), adopted, lease_until, instance_id),
+    )
+
+
+def _move(tx: Transaction, row: Session, request: Registration, known: Record) -> None:
     """Session `row` works in another scope from now on. Its unread mail comes along.
 
     A client that lives has only changed its folder, and keeps its locks. If the session was started anew elsewhere and
@@ -361,7 +318,7 @@ def _move(tx: Transaction, row: Session, request: Registration, known: Record | 
         "UPDATE messages SET scope = ? WHERE scope = ? AND recipient = ? AND read = 0",
         (request.scope, row.scope, row.id),
     )
-    same = known is not None and known.host == tx.here and request.client in session_table.clients_of(known)
+    same = known.host == tx.here and request.client in session_table.clients_of(known)
     if same or _others(tx, known, request.client):
         return
     reactions.session_moved(tx, row)
@@ -388,36 +345,37 @@ def _free_id(tx: Transaction, request: Registration) -> str:
 
 
 def _register_instance(tx: Transaction, request: Registration) -> Session:
+    """Register a caller that names no session of a runtime, or take over the instance that it means; its row."""
     now = tx.now()
-    if request.lease_seconds > 0:
-        lease_until = now + request.lease_seconds
-    else:
-        lease_until = None
+    lease_until = _lease_until(request, now)
+    adopted = int(lease_until is None)
     before = _adoptable(tx, request)
-    if before and session_table.is_session(tx, before.id):
-        # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
-        label = request.label or before.label
-        tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
-        from swarm_mcp.store import session_life
-
-        session_life.require(tx, before.id)
-    elif before:
-        tx.change(
-            "UPDATE instances SET label = coalesce(?, label), heartbeat = ?, pid = ?, adopted = ?,"
-            " lease_until = ? WHERE id = ?",
-            (request.label, now, os.getpid(), 0 if lease_until else 1, lease_until, before.id),
-        )
-    if before:
-        instance_id = before.id
-    else:
-        instance_id = _free_id(tx, request)
     if before is None:
-        _insert(tx, request, instance_id, now, adopted=0 if lease_until else 1, lease_until=lease_until)
+        instance_id = _free_id(tx, request)
+        _insert(tx, request, instance_id, now, adopted, lease_until)
+    else:
+        instance_id = before.id
+        if session_table.is_session(tx, before.id):
+            # Registered by hooks, and named by its own id: a sign of life; its lease stays as they made it.
+            label = request.label or before.label
+            tx.change("UPDATE instances SET label = ? WHERE id = ?", (label, before.id))
+            from swarm_mcp.store import session_life
+
+            session_life.require(tx, before.id)
+        else:
+            _take_over(tx, request, before.id, now, adopted, lease_until)
     row = session_table.get(tx, instance_id) or Session()
     if before:
         _note_registered(tx, row, adopted=True)
     reactions.session_settled(tx, row, before)
     return row
+
+
+def _lease_until(request: Registration, now: int) -> int | None:
+    """Return the end of the lease that starts now; None without one."""
+    if request.lease_seconds > 0:
+        return now + int(request.lease_seconds)
+    return None
 
 
 def _adoptable(tx: Transaction, request: Registration) -> Session | None:
@@ -464,8 +422,3 @@ def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "")
     if by:
         payload["by"] = by
     tx.add_event(row.scope, "instance.registered", row.id, row.id, payload)
-
-
-def _listed(clients: list[Any]) -> str | None:
-    """Return clients as ``swarm_sessions`` has those that did not speak last; None without clients."""
-    return " ".join(f"{pid}:{started}" for pid, started in clients) or None

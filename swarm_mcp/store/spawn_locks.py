@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 
-from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.process import gone, start_time
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.store import lock_finder, session_life, session_table
+from swarm_mcp.store.database import object_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def is_void(tx: Transaction, row: Lock) -> bool:
     task = tx.row("SELECT status FROM tasks WHERE id = ?", (row.task_id,))
     if task is None or task.status in TERMINAL:
         return True
-    note = _read(row)
+    note = object_in(row.content)
     if worker_of(tx, row):
         return False
     if note.get("stage") == STARTING:
@@ -135,7 +136,7 @@ def name_of(role: str, key: str) -> str:
 
 def reserved_in(row: Lock) -> str:
     """Return the instance id that is reserved for the worker started under a lock; empty without one."""
-    reserved = _read(row).get("instance_id")
+    reserved = object_in(row.content).get("instance_id")
     if isinstance(reserved, str):
         return reserved
     return ""
@@ -143,13 +144,3 @@ def reserved_in(row: Lock) -> str:
 
 def _note(stage: str, facts: dict[str, Any]) -> str:
     return dumps({"stage": stage, **facts})
-
-
-def _read(row: Lock) -> dict[str, Any]:
-    try:
-        value = loads(row.content)
-    except (ValueError, RecursionError):  # another program's note
-        value = None
-    if isinstance(value, dict):
-        return value
-    return {}

@@ -1,31 +1,25 @@
 """The open store: parts by subject, each with its verbs.
 
 A verb is a function of a transaction, in the module that it names: its arguments, its answer and its errors are said
-there, and only there. This module says for each verb whether it is called inside a transaction that writes.
-
-- `verb(f)`: calls ``f(database, ...)``. The function reads, or opens transactions itself, or is one of those that
-  callers put into a transaction of their own.
-- `in_write(f)`: calls ``f(tx, ...)`` inside one transaction.
-- `adopting=True`: claims that hooks have left become locks before.
+there, and only there. This module says for each verb whether it is called inside a transaction that writes
+(``lazy_verbs``).
 
 A listing without a bound is a ``walk``: its rows one after the other, each with its cursor, behind the row with the
 cursor `after` (empty: from the beginning). ``paging.page`` takes of it what an answer has room for. A `count` beside it
 takes the same filters and says how many rows there are in all.
-
-The module of a verb is loaded when the verb is first called: a command that a hook starts needs few of them.
 """
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import DEFAULT_STORE, has_claims
+from swarm_hook_core.state import DEFAULT_STORE
 from swarm_mcp.store.database import BUSY_SECONDS, Database
+from swarm_mcp.store.lazy_verbs import Part, in_write, later, verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+    from typing import TypeVar
 
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_mcp.store import (
@@ -38,6 +32,7 @@ if TYPE_CHECKING:
         lock_endings,
         lock_finder,
         lock_listing,
+        lock_pages,
         lock_queue,
         lock_rows,
         lock_waiting,
@@ -49,6 +44,7 @@ if TYPE_CHECKING:
         refusals,
         runs,
         sending,
+        session_ends,
         session_life,
         session_table,
         sessions,
@@ -65,108 +61,18 @@ if TYPE_CHECKING:
     )
     from swarm_mcp.store.changes import Changes
 
-    P = ParamSpec("P")
-    R = TypeVar("R")
     S = TypeVar("S", bound="Store")
-
-    class verb(Generic[P, R]):
-        """A verb of a part: the function without its first argument."""
-
-        def __init__(self, function: Callable[Concatenate[Database, P], R], adopting: bool = False): ...
-
-        @overload
-        def __get__(self, part: None, owner: object) -> verb[P, R]: ...
-
-        @overload
-        def __get__(self, part: Part, owner: object) -> Callable[P, R]: ...
-
-        def __get__(self, part: Part | None, owner: object) -> Any: ...
-
-    in_write = verb
-    later = type
 else:
-
-    class LazyModule:
-        """A module that is not loaded yet: an attribute is the pair of it and of a function's name.
-
-        Its own name is in `_names`: a ``__getattr__`` would only be asked after Python has failed to find each of 200
-        attributes, which takes longer than the rest of this module.
-        """
-
-        def __init__(self, name):
-            _names[self] = name
-
-        def __getattribute__(self, name):
-            return self, name
-
-    _names = {}  # LazyModule -> its name
-
-    class verb:
-        """A verb of a part: loads the module when it is first asked for, and binds the function to the database."""
-
-        _loaded = None
-        _adopting = False
-
-        def __init__(self, function, adopting=False):
-            self._module_and_name = function
-            if adopting:
-                self._adopting = True
-
-        def __get__(self, part, owner=None):
-            function = self._function()
-            if part is None:
-                return function
-            if not self._adopting:
-                return function.__get__(part._database)
-
-            def adopting_first(*values, **named):
-                if has_claims():
-                    from swarm_mcp.store import claimed
-
-                    claimed.adopt(part._database)
-                return function(part._database, *values, **named)
-
-            return adopting_first
-
-        def _function(self):
-            module, name = self._module_and_name
-            if self._loaded is None:
-                self._loaded = __import__(_names[module], fromlist=[name])
-            return getattr(self._loaded, name)
-
-    class in_write(verb):
-        """A verb whose function runs inside one transaction."""
-
-        def __get__(self, part, owner=None):
-            function = self._function()
-            if part is None:
-                return function
-
-            def in_transaction(*values, **named):
-                with part._database.writing() as tx:
-                    return function(tx, *values, **named)
-
-            return in_transaction
-
-    def later(name: str, bases: tuple[type], verbs: dict[str, object]) -> object:
-        """Return the arguments of `type` for a part's class. `Store` makes the class when a verb of it is called."""
-        return name, bases, verbs
+    from swarm_mcp.store.lazy_verbs import LazyModule
 
     _MODULES = """
-        activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_queue
-        lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
-        session_life session_table sessions spawn_locks storms task_claims task_reading task_requests tasks
-        transfers user_interface values worktree_locks
+        activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_pages
+        lock_queue lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
+        session_ends session_life session_table sessions spawn_locks storms task_claims task_reading task_requests
+        tasks transfers user_interface values worktree_locks
     """
     for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
-
-
-class Part:
-    """Verbs about one subject, over one open store."""
-
-    def __init__(self, database: Database):
-        self._database = database
 
 
 class Sessions(Part, metaclass=later):
@@ -174,9 +80,9 @@ class Sessions(Part, metaclass=later):
 
     register = verb(sessions.register)
     adopt = verb(sessions.adopt)
-    remove = verb(sessions.remove)
+    remove = verb(session_ends.remove)
     rename_session = in_write(sessions.rename_session)
-    end_session = verb(sessions.end_session)
+    end_session = verb(session_ends.end_session)
     get = verb(session_table.get)
     live = verb(session_table.live)
     with_evidence = verb(session_table.with_evidence)
@@ -221,10 +127,10 @@ class Locks(Part, metaclass=later):
     walk = verb(lock_listing.walk, adopting=True)
     walk_of = verb(lock_listing.walk_of, adopting=True)
     count_of = verb(lock_listing.count_of, adopting=True)
-    counts = verb(lock_listing.counts, adopting=True)
+    counts = verb(lock_pages.counts, adopting=True)
     foremost = verb(lock_listing.foremost, adopting=True)
     recent_of = verb(lock_listing.recent_of, adopting=True)
-    counts_of = verb(lock_listing.counts_of, adopting=True)
+    counts_of = verb(lock_pages.counts_of, adopting=True)
     active_on = verb(lock_listing.active_on, adopting=True)
     describe = verb(lock_listing.describe)
     listed = verb(lock_listing.listed)

@@ -15,7 +15,8 @@ from swarm_mcp.store import messages, reactions, session_life, session_table
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
 from swarm_mcp.store.naming import may_meet, name_of
-from swarm_mcp.store.task_requests import is_about, resolved
+from swarm_mcp.store.task_notices import is_about
+from swarm_mcp.store.task_requests import resolved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
 
     Empty filters do not filter.
     """
-    condition, values = _filtered(tx, viewer, status, assignee, requester)
+    condition, values = _filtered(viewer, status, assignee, requester)
     condition = condition.replace("scope", "scope || ''", 1)  # the indexes for this are on it
     sight = Sight(tx, viewer)
     order: str
@@ -56,34 +56,28 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
     names: tuple[str, ...]
     if by_age:
         order, kinds, names = BY_AGE, (object, int), ("created_at", "rowid")
-        behind = "(created_at, rowid) > (?, ?)"
+        behind = "(created_at, rowid) > (?, ?) AND"
     else:
         order, kinds, names = ORDER, (object, object, str), ("priority", "created_at", "id")
         # The first half is for the index, since no index has a mixed order of a row's values.
-        behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text'"
+        behind = "priority <= ?1 AND (priority < ?1 OR (created_at, id) > (?2, ?3)) AND typeof(id) = 'text' AND"
 
-    def read(place: list[Any] | None, number: int) -> list[Record]:
-        if place:
-            where = f"{behind} AND {condition}"
-        else:
-            where = condition
+    def read(behind: str, place: list[Any], number: int) -> list[Record]:
+        where = f"{behind} {condition}"
         sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
-        return tx.rows(sql, (*(place or ()), *values))
+        return tx.rows(sql, (*place, *values))
 
-    for place, row in cursors.rows_after(after, kinds, read, lambda row: [row[name] for name in names]):
+    for place, row in cursors.rows_after(after, kinds, behind, read, lambda row: [row[name] for name in names]):
         if row.id is not None and sight.sees(row):
             yield place, parsed({name: row[name] for name in COLUMNS})
 
 
 def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
     """Return how many tasks `walk` has."""
-    condition, values = _filtered(tx, viewer, status, assignee, requester)
+    condition, values = _filtered(viewer, status, assignee, requester)
     sight = Sight(tx, viewer)
     if not sight.has_strangers:
-        row = tx.row(f"SELECT count(*) AS n FROM tasks WHERE {condition}", values)
-        if row:
-            return int(row.n)
-        return 0
+        return tx.count(f"tasks WHERE {condition}", *values)
     sql = f"SELECT requester, assignee, count(*) AS n FROM tasks WHERE {condition} GROUP BY requester, assignee"
     return sum(row.n for row in tx.rows(sql, values) if sight.sees(row))
 
@@ -162,9 +156,7 @@ def unfinished_of(tx: Transaction, session: Session, limit: int = -1) -> list[Ta
 
 def count_unfinished_of(tx: Transaction, session: Session) -> int:
     """Return how many tasks `unfinished_of` has in all."""
-    sql = "SELECT count(*) AS n FROM tasks WHERE "
-    rows = [tx.row(sql + _mine(group), (session.scope, session.id)) for group in _UNFINISHED]
-    return sum(row.n for row in rows if row)
+    return sum(tx.count(f"tasks WHERE {_mine(group)}", session.scope, session.id) for group in _UNFINISHED)
 
 
 def at_work_beside(tx: Transaction, session: Session, limit: int) -> list[Task]:
@@ -179,7 +171,7 @@ def at_work_beside(tx: Transaction, session: Session, limit: int) -> list[Task]:
     return [task for task in tasks if sight.sees(task)][:limit]
 
 
-def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list[Any]]:
+def _filtered(viewer: Session, status: str, assignee: str, requester: str) -> tuple[str, list[Any]]:
     """Return the condition, and its values, of the tasks in the viewer's scope; empty filters do not filter."""
     condition, values = "scope = ?", [viewer.scope]
     for column, wanted in (("status", status), ("assignee", assignee), ("requester", requester)):
@@ -191,14 +183,9 @@ def _filtered(tx: Transaction, viewer: Session, status: str, assignee: str, requ
 
 def _counted(tx: Transaction, viewer: Session, sight: Sight) -> dict[str, int]:
     """Return the number of tasks of each status, those left out that another identity hides."""
+    whose, groups = "'' AS requester, '' AS assignee", "status"
     if sight.has_strangers:
-        whose = "requester, assignee"
-    else:
-        whose = "'' AS requester, '' AS assignee"
-    if sight.has_strangers:
-        groups = "status, requester, assignee"
-    else:
-        groups = "status"
+        whose, groups = "requester, assignee", "status, requester, assignee"
     groups_of = tx.rows(
         f"SELECT status, {whose}, count(*) AS n FROM tasks WHERE scope = ? GROUP BY {groups}", (viewer.scope,)
     )

@@ -13,7 +13,7 @@ from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import SYSTEM, Session
 from swarm_mcp.domain.task import BLOCKED, CANCELLED, CLAIMED, DONE, IN_PROGRESS, TERMINAL, UNCHANGED, Task
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import reactions, session_life, task_reading, task_requests
+from swarm_mcp.store import reactions, session_life, task_notices, task_reading, task_requests
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store.known_values import names_entry
 
@@ -70,18 +70,17 @@ def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
         columns: dict[str, Any] = {}
         if standing.failed:
             target, columns = CANCELLED, {"result": states.because_of(standing)}
+        elif standing.met:
+            target = states.ready_status(task)
         else:
-            if standing.met:
-                target = states.ready_status(task)
-            else:
-                target = BLOCKED
+            target = BLOCKED
         payload = {"status": target, "prior_status": task.status}
         # The contract leaves this event without an actor.
         moved = states.move(tx, task, target, "approve", None, payload, **columns)
         if standing.failed:
             release_locks(tx, moved)
             cancel_dependents(tx, moved)
-        return {"task": moved, "notices": task_requests.tell_approved(tx, actor, moved)}
+        return {"task": moved, "notices": task_notices.tell_approved(tx, actor, moved)}
 
 
 def end(db: Database, actor: Session, task_id: str, status: str, result: str | None = None) -> dict[str, Any]:
@@ -143,8 +142,8 @@ def _end(
         ended = states.move(tx, task, status, "end", actor.id, payload, result=result)
         release_locks(tx, ended, keys)
         unblocked = settle(tx, ended)
-        told = task_requests.tell_ended(tx, actor, ended, summary)
-        return {"task": ended, "notices": told, "unblocked": _tell_unblocked(tx, actor, unblocked)}
+        told = task_notices.tell_ended(tx, actor, ended, summary)
+        return {"task": ended, "notices": told, "unblocked": task_notices.tell_unblocked(tx, actor, unblocked)}
 
 
 def lose_key(tx: Transaction, task_id: str, scope: str) -> None:
@@ -161,7 +160,7 @@ def settle_vanished(tx: Transaction, scope: str | None = None) -> list[tuple[str
     For cleanup, right after it has deleted ended tasks (`scope` None: everywhere). It also mends tasks that another
     program has left blocked after their dependencies ended.
     """
-    return _tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
+    return task_notices.tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
 
 
 def known(tx: Transaction, actor: Session, task_id: str) -> Task:
@@ -171,10 +170,6 @@ def known(tx: Transaction, actor: Session, task_id: str) -> Task:
     if task is None:
         raise Refused("Task not found")
     return task
-
-
-def _tell_unblocked(tx: Transaction, actor: Session, tasks: list[Task]) -> list[tuple[str, str]]:
-    return task_requests.tell_unblocked(tx, actor, tasks)
 
 
 def _needs_entry(task: Task) -> bool:
@@ -280,8 +275,9 @@ def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope
 
     `columns`: all but `scope` and `changed_at`. The end of a task ends the locks of its assignee for it.
     """
+    kind = "task.created"
     if before:
-        scope = before.scope
+        kind, scope = "task.updated", before.scope
     task = Task({**columns, "scope": scope, "changed_at": states.stamp(tx, scope)})
     values = [states.as_json(value) if isinstance(value, list) else value for value in task.values()]
     if before is None:
@@ -289,10 +285,6 @@ def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope
     else:
         columns_set = ", ".join(f"{name} = ?" for name in task)
         tx.change(f"UPDATE tasks SET {columns_set} WHERE id = ?", (*values, task.id))
-    if before:
-        kind = "task.updated"
-    else:
-        kind = "task.created"
     payload = {"status": task.status, "prior_status": before.status if before else None, "machine": machine}
     tx.add_event(scope, kind, SYSTEM, task.id, payload)
     if before is not None and task.status in TERMINAL and before.status not in TERMINAL:

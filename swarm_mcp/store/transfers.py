@@ -303,17 +303,11 @@ def _tell_waiting(
         if session is None or session.id in told or session.runtime == REMOTE:
             continue
         told.add(session.id)
+        lock, taker_name = f"the lock on {named(file)}", _name(taker, session)
+        said = f"{taker_name} has taken {lock} from its holder"
         if giver:
-            how = f"{_name(giver, session)} has handed"
-        else:
-            how = f"{_name(taker, session)} has taken"
-        if giver:
-            to = f" to {_name(taker, session)}"
-        else:
-            to = " from its holder"
-        messages.post(tx, session.scope, "system", session.id,
-            f"[auto] {how} the lock on {named(file)}{to}. You are still in line for it.",
-        )  # fmt: skip
+            said = f"{_name(giver, session)} has handed {lock} to {taker_name}"
+        messages.post(tx, session.scope, "system", session.id, f"[auto] {said}. You are still in line for it.")
 
 
 def _name(whose: Session, viewer: Session) -> str:

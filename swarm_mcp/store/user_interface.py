@@ -16,6 +16,7 @@ from swarm_mcp.domain.message import UiCommand
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import cursors, session_table, values
+from swarm_mcp.store.database import object_in, range_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def all_published(tx: Transaction) -> dict[str, dict[str, Any]]:
         rows = tx.rows(
             f"SELECT i.id, k.value FROM kv k JOIN instances i ON i.id = substr(k.key, {len(prefix) + 1})"
             " WHERE k.key >= ? AND k.key < ? AND k.scope = i.scope",
-            (prefix, prefix[:-1] + "0"),
+            (prefix, range_end(prefix)),
         )
         found.update((row.id, pane) for row in rows if (pane := _pane_of(row.value)))
     return found
@@ -131,12 +132,11 @@ def all_published(tx: Transaction) -> dict[str, dict[str, Any]]:
 def enqueue(db: Database, scope: str, created_by: str | None, kind: str, payload: dict[str, Any]) -> UiCommand:
     """Add one command, ``spawn_shell``, ``send_prompt``, ``move_node`` or ``organize_nodes``; its row."""
     with db.writing() as tx:
-        tx.change(
+        number = tx.insert(
             "INSERT INTO ui_commands (scope, created_by, kind, payload, created_at) VALUES (?, ?, ?, ?, ?)",
             (scope, created_by, kind, dumps(payload), tx.now()),
         )
-        row = tx.row("SELECT * FROM ui_commands WHERE id = last_insert_rowid()", (), UiCommand)
-    return _parsed(row or UiCommand())
+        return get(tx, number) or UiCommand()
 
 
 def get(tx: Transaction, command_id: int) -> UiCommand | None:
@@ -162,25 +162,18 @@ def walk(tx: Transaction, scope: str, status: str = "", after: str = "") -> Iter
     """Yield the commands of `recent`, all of them, as pages of a listing take them."""
     condition, values = _in_state(scope, status)
 
-    def read(place: list[Any] | None, number: int) -> list[UiCommand]:
-        if place:
-            behind = "AND id < ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[UiCommand]:
         sql = f"SELECT * FROM ui_commands WHERE {condition} {behind} ORDER BY id DESC LIMIT {number}"
-        return tx.rows(sql, (*values, *(place or ())), UiCommand)
+        return tx.rows(sql, (*values, *place), UiCommand)
 
-    for place, row in cursors.rows_after(after, (int,), read, lambda row: [row.id]):
+    for place, row in cursors.rows_after(after, (int,), "AND id < ?", read, lambda row: [row.id]):
         yield place, _parsed(row)
 
 
 def count(tx: Transaction, scope: str, status: str = "") -> int:
     """Return how many commands `walk` has."""
     condition, values = _in_state(scope, status)
-    row = tx.row(f"SELECT count(*) AS n FROM ui_commands WHERE {condition}", values)
-    if row:
-        return int(row.n)
-    return 0
+    return tx.count(f"ui_commands WHERE {condition}", *values)
 
 
 def outcome(tx: Transaction, command_id: int, seconds: float) -> UiCommand:
@@ -246,12 +239,7 @@ def _same_server(known: dict[str, Any], pane: dict[str, str]) -> bool:
 
 def _pane_of(text: str) -> dict[str, Any]:
     """Return the pane in a value of the store; empty for another value."""
-    try:
-        value = loads(text)
-    except (ValueError, RecursionError):  # another program's value
-        return {}
-    if not isinstance(value, dict):
-        return {}
+    value = object_in(text)
     # The older key's value names the pane alone.
     value = {"backend": "herdr", "handle_kind": "pane", "handle": value.get("pane_id"), **value}
     if not all(isinstance(value[name], str) and value[name] for name in _NAMES):

@@ -8,6 +8,7 @@ from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import cursors
+from swarm_mcp.store.database import range_end
 from swarm_mcp.store.naming import without_walls
 
 TYPE_CHECKING = False
@@ -33,15 +34,11 @@ def walk(
 ) -> Iterator[tuple[str, KeyValue]]:
     """Yield ``{key, updated_at}`` of every key with this exact prefix that `viewer` may read, by key."""
 
-    def read(place: list[Any] | None, number: int) -> list[KeyValue]:
-        if place:
-            behind = "AND key > ?"
-        else:
-            behind = ""
+    def read(behind: str, place: list[Any], number: int) -> list[KeyValue]:
         sql = f"SELECT key, updated_at, owner_identity FROM kv WHERE {_BEGINS} {behind} ORDER BY key LIMIT {number}"
-        return tx.rows(sql, (scope, prefix, prefix, *(place or ())), KeyValue)
+        return tx.rows(sql, (scope, prefix, prefix, *place), KeyValue)
 
-    for place, row in cursors.rows_after(after, (str,), read, lambda row: [row.key]):
+    for place, row in cursors.rows_after(after, (str,), "AND key > ?", read, lambda row: [row.key]):
         if _open_to(row, viewer):
             yield place, KeyValue(key=row.key, updated_at=row.updated_at)
 
@@ -141,13 +138,12 @@ def orphans(tx: Transaction, prefix: str, after: str, limit: int, scope: str | N
 
     Of the next `limit` keys behind `after`; with the last one looked at, empty at the end.
     """
-    behind = prefix[:-1] + chr(ord(prefix[-1]) + 1)  # the first text behind all that begin with it
     condition, values = ("AND scope = ?", [scope]) if scope is not None else ("", [])
     rows = tx.rows(
         "SELECT scope, key, updated_at, EXISTS (SELECT 1 FROM instances i WHERE i.scope = kv.scope"
         f" AND i.id = substr(kv.key, {len(prefix) + 1})) AS known FROM kv"
         f" WHERE key >= ? AND key < ? AND key > ? AND key <> 'plan/latest' {condition} ORDER BY key LIMIT {limit}",
-        (prefix, behind, after, *values),
+        (prefix, range_end(prefix), after, *values),
         KeyValue,
     )
     old = tx.now() - ORPHAN_SECONDS

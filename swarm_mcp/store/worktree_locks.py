@@ -40,7 +40,7 @@ def meeting_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
         return []
     found = {}
     if reach.names or _takes_part(tx, tree):
-        for row, here in _of_others(tx, tree, *_near(tx, reach, tree)):
+        for row, here in _of_others(tx, tree, *_near(reach, tree)):
             if meet(reach, here):
                 found[row.id] = row
     for there in _elsewhere(tx, reach, tree) if reach.names else ():
@@ -107,7 +107,7 @@ def _between(tx: Transaction, low: str, high: str) -> list[Lock]:
     return lock_rows.select(tx, "AND c.repository >= ? AND c.repository < ?", (low, high))
 
 
-def _near(tx: Transaction, reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
+def _near(reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
     """Return names, and ranges of names, under which locks that meet `reach` are found."""
     own = forms(reach)
     names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]

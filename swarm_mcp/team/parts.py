@@ -1,11 +1,11 @@
 """The team's verbs over an open store: `TeamRows` and `TeamDocuments`, made from it wherever they are needed.
 
-As in ``store.store``, the module of a verb is loaded when the verb is first called.
+As in the store itself, the module of a verb is loaded when the verb is first called.
 """
 
 from __future__ import annotations
 
-from swarm_mcp.store.store import Part, verb
+from swarm_mcp.store.lazy_verbs import Part, verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Turn
     from swarm_mcp.team import store_documents, store_rows
 else:
-    from swarm_mcp.store.store import LazyModule, lock_endings, lock_finder, lock_rows, reactions
+    from swarm_mcp.store.lazy_verbs import LazyModule
+    from swarm_mcp.store.store import lock_endings, lock_finder, lock_rows, reactions
 
     store_documents = LazyModule("swarm_mcp.team.store_documents")
     store_rows = LazyModule("swarm_mcp.team.store_rows")

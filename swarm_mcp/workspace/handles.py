@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store

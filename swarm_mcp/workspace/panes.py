@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp import contributions
-from swarm_mcp.answers.views import short
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet, short
 from swarm_mcp.domain.message import of_task, task_and_text
 from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.errors import SwarmError

@@ -32,8 +32,7 @@ from swarm_mcp.agents.dispatch.request import (
     worker_command,
 )
 from swarm_mcp.agents.dispatch.spawners import Spawner, SpawnFailed, WorkerSpec, spawner
-from swarm_mcp.answers.views import name_of
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet, name_of
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.run import PAUSED, RESUME

@@ -14,7 +14,7 @@ from swarm_mcp import contributions
 from swarm_mcp.agents.dispatch import promotion
 from swarm_mcp.agents.dispatch.control import named_task
 from swarm_mcp.agents.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain.message import of_task
 from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import DETACHED, REMOTE, RUN_RUNTIME, Session

@@ -20,6 +20,7 @@ from swarm_mcp.guard import hooks, projects
 from swarm_mcp.guard.changes import changed_by_others
 from swarm_mcp.guard.check import HOOKS, piped, refusals
 from swarm_mcp.guard.events import record
+from swarm_mcp.guard.hook_scripts import SAYS
 from swarm_mcp.hooks.protection_watch import remember_guard
 from swarm_mcp.sessions.person import require_person
 
@@ -148,7 +149,7 @@ def _check(args: Arguments, folder: str) -> int:
     if args.value("--hook"):
         record(hook, folder, session, found, changes)
     if offline:
-        complain(f"{hooks.SAYS}{offline}")
+        complain(f"{SAYS}{offline}")
     return int(refused)
 
 
@@ -159,7 +160,7 @@ def _say_changes(changes: Changes) -> None:
     if number > 1:
         files = f"{number} staged files have"
     refused = "commit refused: " * changes.refused
-    complain(f"{hooks.SAYS}{refused}{files} uncommitted changes of other sessions")
+    complain(f"{SAYS}{refused}{files} uncommitted changes of other sessions")
     for trace in changes.traces[:NAMED]:
         file = named(os.path.relpath(trace.path, changes.top))
         complain(f"  {file}: changed by {changed_by(trace, changes.identity, time.time())}")
@@ -190,7 +191,7 @@ def _say_locks(hook: str, found: list[Refusal]) -> None:
     state = "held"
     if all(refusal.lock.get("lapsed") for refusal in found):
         state = "locked since"
-    complain(f"{hooks.SAYS}{command} refused: {subject} {state} by another session")
+    complain(f"{SAYS}{command} refused: {subject} {state} by another session")
     for refusal in found[:NAMED]:
         complain(f"  {named(refusal.file or '.git')}: {_lock_in_words(refusal.lock)}")
     if len(found) > NAMED:

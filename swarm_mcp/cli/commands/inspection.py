@@ -7,8 +7,7 @@ from itertools import islice
 
 from swarm_mcp.answers.paging import place_of
 from swarm_mcp.answers.size import ROWS_BYTES, fitted, printed
-from swarm_mcp.answers.views import public_instance, short
-from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.answers.views import public_instance, short, veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, Arguments, Option, Usage, verb
 from swarm_mcp.cli.lock_columns import counted

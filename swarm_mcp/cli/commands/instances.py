@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.answers.views import name_of, public_instance, registration, short
-from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.answers.views import name_of, public_instance, registration, short, veiled
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, SESSIONS, Arguments, Usage, verb
 from swarm_mcp.cli.output import answer, listing, presence, state_of
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page

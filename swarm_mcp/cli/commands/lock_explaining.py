@@ -16,7 +16,8 @@ from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.locking.explaining import explanation, incidents_about
+from swarm_mcp.locking.explaining import explanation
+from swarm_mcp.locking.lock_history import incidents_about
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
 

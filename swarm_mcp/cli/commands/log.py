@@ -19,7 +19,7 @@ from swarm_mcp.domain.lock import AUTO
 from swarm_mcp.domain.session import nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.locking.explaining import history
+from swarm_mcp.locking.lock_history import history
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
 

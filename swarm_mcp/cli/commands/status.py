@@ -11,8 +11,7 @@ from swarm_mcp.answers.incident_words import sentence
 from swarm_mcp.answers.incidents import NOTICE, REFUSED, Group, as_json, lately
 from swarm_mcp.answers.machines import Machines, machines_of
 from swarm_mcp.answers.size import fitted, printed
-from swarm_mcp.answers.views import public_instance, short
-from swarm_mcp.answers.visibility import veiled
+from swarm_mcp.answers.views import public_instance, short, veiled
 from swarm_mcp.cli import lock_columns
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Usage, verb
 from swarm_mcp.cli.lock_columns import with_waiting

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_mcp.answers.views import name_of, registration, seconds_since
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet, name_of, registration, seconds_since
 from swarm_mcp.domain.session import Session
 from swarm_mcp.domain.task import TERMINAL
 from swarm_mcp.errors import Refused

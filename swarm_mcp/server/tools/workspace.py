@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_mcp.answers.visibility import may_meet
+from swarm_mcp.answers.views import may_meet
 from swarm_mcp.server.tool import Answer, Call, Tool, flag, number, text
 from swarm_mcp.workspace import panes
 from swarm_mcp.workspace.handles import resolve

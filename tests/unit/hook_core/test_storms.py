@@ -12,6 +12,7 @@ from support.sessions import hook_core, join, mistakes, peer_locks
 from swarm_hook_core import repeated_denials, storms
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ def test_the_coordinator_hears_of_the_first_the_third_and_the_tenth(repo: Path, 
     tried(repo, "f")
     assert times_told(calls) == [""]
     with Store() as store:  # as the command would have written it down
-        store.denials.report(store.instances.of_session("claude-code", "me"), f"{repo}/f", peer["id"], "Write")
+        store.denials.report(store.instances.of_session("claude-code", "me"), f"{repo}/f", peer["id"], Attempt("Write"))
     tried(repo, "f", 11)
     assert times_told(calls) == ["", "3", "10"]
 

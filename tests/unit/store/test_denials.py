@@ -16,6 +16,7 @@ from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, sta
 from swarm_hook_core import spawn
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.denials import KNOWN_SECONDS
 
 pytestmark = pytest.mark.slow
@@ -249,7 +250,7 @@ def test_a_refusal_that_comes_late_is_noted_for_the_present_holder(ground: Groun
 def test_a_file_that_the_refused_session_holds_by_now_is_not_waited_for(ground: Ground, store: Store):
     holder, waiter = ground.session("h"), ground.session("w")
     ground.lock(waiter, "f")
-    assert store.denials.report(waiter, f"{ground.scope}/f", holder["id"], "Write") is False
+    assert store.denials.report(waiter, f"{ground.scope}/f", holder["id"], Attempt("Write")) is False
     assert ground.sql("SELECT * FROM swarm_denials") == []
 
 

@@ -16,6 +16,7 @@ from support.toolbox import Hands
 from swarm_hook_core import clock, repeated_denials
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.store import Store
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.lock_request import request
 
 
@@ -94,7 +95,7 @@ def test_a_refused_write_is_not_hidden_behind_a_request_for_the_lock(ground: Gro
                 take(store, two, "f")
         noted = ground.sql("SELECT file FROM swarm_denials WHERE instance_id = ?", two["id"])
         for _ in range(3):
-            store.denials.report(two, file, one["id"], "Write")
+            store.denials.report(two, file, one["id"], Attempt("Write"))
         with pytest.raises(LockRefused):
             take(store, two, "f")
     assert noted == [{"file": file}], "it hears when the file is free"

@@ -18,6 +18,7 @@ from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.locking.explaining import verdict
+from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
@@ -235,7 +236,7 @@ def test_whoever_was_refused_elsewhere_hears_when_it_is_free(trees: Trees):
     trees.take("clone", "unrelated")
     me, file = trees.rows["clone"], str(trees.clone / "src" / "f")
     with trees.ground.store() as store:
-        assert store.denials.report(me, file, trees.rows["main"]["id"], "Write")
+        assert store.denials.report(me, file, trees.rows["main"]["id"], Attempt("Write"))
         assert StoreReader(trees.ground.database).was_denied(
             me["id"], Peers(store.as_hooks_read_it(), me["id"], time.time()).on([file])[0], time.time() - 60
         )

@@ -10,7 +10,8 @@ from swarm_mcp.answers.explained import until
 from swarm_mcp.answers.incident_words import through
 from swarm_mcp.answers.timeline import happening
 from swarm_mcp.domain.session import nobody_in
-from swarm_mcp.locking.explaining import explanation, history
+from swarm_mcp.locking.explaining import explanation
+from swarm_mcp.locking.lock_history import history
 from swarm_mcp.view.overview.cards import word
 from swarm_mcp.view.overview.now import near
 from swarm_mcp.view.overview.owned import OwnedFile, owned_file
