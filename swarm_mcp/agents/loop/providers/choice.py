@@ -15,13 +15,14 @@ from typing import Any, Protocol
 from swarm_mcp.agents.harness.outcome import Price
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.loop import conf_files, keys, sources, subprocesses
+from swarm_mcp.agents.loop.messages import ModelCall, model_call
 from swarm_mcp.agents.loop.providers import http
 from swarm_mcp.agents.loop.providers import protocol as protocols
 from swarm_mcp.agents.loop.providers.anthropic import Anthropic
 from swarm_mcp.agents.loop.providers.openai import OpenAI
 from swarm_mcp.agents.loop.providers.prices import of_variant
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
+from swarm_mcp.agents.loop.session import learn
 from swarm_mcp.agents.loop.settings import LoopFailure
 from swarm_mcp.agents.loop.sources import BUILT_IN_PROVIDERS
 
