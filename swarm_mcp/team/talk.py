@@ -156,7 +156,7 @@ class Talk:
                     self._wait()
                     if not self._stopped:
                         self._step(store)
-                self._end(store)
+                self._end()
         except Exception as error:  # a bug here must be seen, and must not keep up verbs for ever
             self._fail("failed", error)
             faults.record("team", "agent", faults.describe(error))
@@ -167,10 +167,9 @@ class Talk:
         with self._changed:
             now = clock.now()
             beats = [one.mirror.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
+            due = min(beats)
             if self._failures:
                 due = self._again_at
-            else:
-                due = min(beats)
             called = self._poked or self._hinted or self._is_to_look()
             if not (self._requests or self._stopped or (called and not self._failures)):
                 self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))
@@ -185,7 +184,10 @@ class Talk:
                 self._line = self._connect(self.server, self._machine)
             self._take_part(store)
             for request in requests:
-                (self._grant if request.locks else self._take)(request)
+                if request.locks:
+                    self._grant(request)
+                else:
+                    self._take(request)
             if self._failures and not requests and clock.now() < self._again_at:
                 return
             now = clock.now()
@@ -309,14 +311,18 @@ class Talk:
         self._failures += 1
         self._again_at = clock.now() + pause
 
-    def _end(self, store: Store) -> None:
+    def _end(self) -> None:
         """This machine's copies are not kept up any longer: first they say so here, then the server hears of it."""
         for name, one in self._followed.items():
             try:
                 if not self._is_left:
                     one.replica.not_fresh(UNREACHABLE, at_once=True)
-                if self._line is not None and one.mirror.is_greeted:
-                    (self._line.part if self._is_left else self._line.rest)(name)
+                if not one.mirror.is_greeted:
+                    continue
+                if self._is_left:
+                    self._line.part(name)
+                else:
+                    self._line.rest(name)
             except SwarmError:
                 continue  # the server finds it out by itself
         if self._line is not None:
