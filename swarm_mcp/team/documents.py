@@ -97,7 +97,7 @@ class Documents:
         self._tasks_seen.clear()
         self._values_seen = None
 
-    # ------------------------------------------------------------ what is to be posted
+    # ------------------------------------------------------------ changes to post
 
     def differences(self) -> list[Item]:
         """Return the changes that the server lacks. Rejected documents are left out until they change."""
@@ -197,7 +197,7 @@ class Documents:
     def _is_old(self, body: dict[str, Any]) -> bool:
         return body["status"] in TERMINAL and body["updated_at"] < self._store.now() - TASK_SECONDS
 
-    # -------------------------------------------------------------- what the server has
+    # ------------------------------------------------------------- changes to apply
 
     def take(self, row: DocumentRow, is_all: bool = False, is_first: bool = False, has_lost: bool = False) -> None:
         """Apply a new or changed document of the server, inside a transaction. Applying it twice changes nothing.
