@@ -147,5 +147,7 @@ def _failure(name: str, status: int, said: str | dict[str, Any]) -> LoopFailure:
         category = "rate_limited"  # as claude names it: a passing failure of the server
     else:
         category = "unknown"
-    number = f" {status}" * bool(status)
-    return LoopFailure(f"{name} API error{number}: {text.strip()[:500]}", category)
+    title = f"{name} API error"
+    if status:
+        title += f" {status}"
+    return LoopFailure(f"{title}: {text.strip()[:500]}", category)
