@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PLAN = "plan.json"
-LINK = stat.S_IFLNK  # in place of permissions, which a symbolic link has none of
+LINK = stat.S_IFLNK  # in place of permissions: a symbolic link is without
 PARTS = ("before", "after")
 AGE_SECONDS = 7 * 86400  # as long as contents are kept
 

@@ -106,7 +106,7 @@ class Agent:
         here.setblocking(False)
         try:
             with Store(tells=False) as store:
-                while not self._stopped and self._is_needed(store):
+                while not self._stopped and self._look(store):
                     ready, _, _ = select.select([here.fileno(), self._wake_read], [], [], LOOK_SECONDS)
                     if self._wake_read in ready:
                         os.read(self._wake_read, 4096)
@@ -145,38 +145,38 @@ class Agent:
         except OSError:
             return  # it is full: woken already
 
-    def _is_needed(self, store: Store) -> bool:
-        """Follow every server in use. Returns True if there is one, and a session to follow it for."""
-        wanted: dict[str, dict[str, list[str]]] = {}
-        for one in memberships():
-            if one.is_there:
-                tops = wanted.setdefault(one.server, {}).setdefault(one.repository, [])
-                tops += [top for top in one.tops if top not in tops]
-        # Talks about work trees that have left stop first: nothing is written for these any more.
+    def _look(self, store: Store) -> bool:
+        """Follow each server in use, for the clones that have joined. Returns True while the agent is needed."""
+        wanted = _in_use()
+        trees = {top: name for parts in wanted.values() for name, tops in parts.items() for top in tops}
+        ended = self._follow(wanted)
+        try:
+            if TeamRows(store).trees().keys() - trees.keys():  # the talks about these stop before their rows go
+                for talk in ended:
+                    talk.join(LEAVE_SECONDS)
+                for talk in self._talks.values():
+                    talk.await_parts(LEAVE_SECONDS)
+            has_left = _settle_trees(store, trees)
+        except SwarmError as error:
+            faults.record("team", "agent", str(error))
+            return True
+        if has_left and not wanted:
+            return False
+        if TeamRows(store).living_in(trees):
+            self._busy = clock.now()
+        return bool(wanted) and clock.now() - self._busy < self._idle_seconds
+
+    def _follow(self, wanted: dict[str, dict[str, list[str]]]) -> list[Talk]:
+        """Have a talk with each of these servers and no other. Returns the talks that end."""
         ended = [self._talks.pop(server) for server in self._talks.keys() - wanted.keys()]
+        self._ending += ended
         for talk in ended:
-            self._ending.append(talk)
             talk.leave()
         for server, parts in wanted.items():
             if server not in self._talks:
                 self._talks[server] = Talk(server, self._machine, self._connect)
             self._talks[server].set_parts(parts)
-        trees = {top: name for parts in wanted.values() for name, tops in parts.items() for top in tops}
-        try:
-            if TeamRows(store).trees().keys() - trees.keys():
-                for talk in ended:
-                    talk.join(LEAVE_SECONDS)
-                for talk in self._talks.values():
-                    talk.await_parts(LEAVE_SECONDS)
-            left = _settle_trees(store, trees)
-        except SwarmError as error:
-            faults.record("team", "agent", str(error))
-            return True
-        if left and not wanted:
-            return False
-        if TeamRows(store).living_in([top for parts in wanted.values() for tops in parts.values() for top in tops]):
-            self._busy = clock.now()
-        return bool(wanted) and clock.now() - self._busy < self._idle_seconds
+        return ended
 
     def _accept(self, here: socket.socket) -> None:
         while True:
@@ -240,6 +240,16 @@ class Agent:
             if answer["answer"] != agent_client.LOCAL:
                 found = answer
         return found
+
+
+def _in_use() -> dict[str, dict[str, list[str]]]:
+    """Return server -> repository -> work trees, of the clones that have joined."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in memberships():
+        if one.is_there:
+            tops = found.setdefault(one.server, {}).setdefault(one.repository, [])
+            tops += [top for top in one.tops if top not in tops]
+    return found
 
 
 def _settle_trees(store: Store, trees: dict[str, str]) -> bool:

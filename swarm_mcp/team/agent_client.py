@@ -56,11 +56,7 @@ def confirm(
     After a grant, wait up to `settle_seconds` more until it is settled.
     """
     asked = {"ask": "confirm", "locks": lock_ids, "seconds": seconds, "settle": settle_seconds}
-    try:
-        answer = _ask(asked, seconds, seconds + settle_seconds)
-    except OSError as error:
-        return {"answer": UNREACHABLE, "error": _why(error)}
-    return _confirmation(answer)
+    return _confirmed(asked, seconds, seconds + settle_seconds)
 
 
 def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_SECONDS) -> Confirmation:
@@ -70,17 +66,17 @@ def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_S
     `UNREACHABLE` with ``error``: the change is posted when the server is back, unless it is undone before; `LOCAL`: no
     team has a part in them.
     """
+    return _confirmed({"ask": "confirm", "documents": documents, "seconds": seconds}, seconds, seconds)
+
+
+def _confirmed(asked: dict[str, Any], start_seconds: float, seconds: float) -> Confirmation:
     try:
-        answer = _ask({"ask": "confirm", "documents": documents, "seconds": seconds}, seconds, seconds)
+        answer: Any = _ask(asked, start_seconds, seconds)
+        answer.setdefault("answer", UNREACHABLE)
+        found: Confirmation = answer
+        return found
     except OSError as error:
         return {"answer": UNREACHABLE, "error": _why(error)}
-    return _confirmation(answer)
-
-
-def _confirmation(answer: dict[str, Any]) -> Confirmation:
-    found: Any = {"answer": answer.get("answer", UNREACHABLE), **answer}
-    made: Confirmation = found
-    return made
 
 
 def poke() -> None:

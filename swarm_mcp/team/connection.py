@@ -79,14 +79,6 @@ def _timed(gen: Any, until: float) -> Generator[Any, Any, Any]:
         return end.value
 
 
-def checked(server: str) -> str:
-    """Return how `server` may be written down. Raises TeamRefused where it cannot be read, or holds a secret."""
-    given = _read(server)
-    if given.get("password") or given.get("sslpassword"):
-        raise TeamRefused("a password does not belong into the server's name: put it into ~/.pgpass or a service file")
-    return server
-
-
 def described(server: str) -> str:
     """Return ``user@host:port/database``, or the service, to be shown."""
     given = _read(server)
@@ -99,14 +91,13 @@ def described(server: str) -> str:
     return f"{user}{given.get('host', 'this machine')}:{given.get('port', 5432)}/{given.get('dbname', '')}"
 
 
-def parameters(server: str, user: str | None = None, password: str | None = None) -> dict[str, Any]:
+def parameters(server: str) -> dict[str, Any]:
     """Return the connection parameters. Unless `server` or its service says otherwise, TLS is ``verify-full``.
 
     Connections on this machine (a Unix socket, loopback) are exempt. Without ``~/.postgresql/root.crt`` or another
     named file, the system's certificate authorities count.
     """
     given = {**SETTINGS, **_read(server)}
-    given.update({name: value for name, value in (("user", user), ("password", password)) if value is not None})
     known = {**_of_service(given.get("service")), **given}
     if not known.get("sslmode") and not os.environ.get("PGSSLMODE") and not _is_here(known):
         given["sslmode"] = "verify-full"
@@ -116,12 +107,12 @@ def parameters(server: str, user: str | None = None, password: str | None = None
     return given
 
 
-def connect(server: str, user: str | None = None, password: str | None = None) -> TimedConnection:
+def connect(server: str) -> TimedConnection:
     """Return a connection with one transaction for each statement.
 
     Raises TeamRefused for a permanent failure, TeamUnreachable for a passing one.
     """
-    with_these = parameters(server, user, password)
+    with_these = parameters(server)
     try:
         try:
             return _connected(with_these)
@@ -130,7 +121,7 @@ def connect(server: str, user: str | None = None, password: str | None = None) -
                 raise
             return _connected({**with_these, "password": _from_keyring(server)})
     except psycopg.Error as error:
-        words = _one_line(error)
+        words = one_line(error)
         if any(sign in words for sign in _FOR_GOOD):
             raise TeamRefused(f"the team's server {described(server)} refuses: {words}") from None
         raise TeamUnreachable(f"the team's server {described(server)} is not reachable: {words}") from None
@@ -187,5 +178,6 @@ def _is_here(known: dict[str, Any]) -> bool:
     return all(not host or host[0] in "/@" or host in ("localhost", "::1") or host.startswith("127.") for host in hosts)
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """Return the words of an error in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]

@@ -97,7 +97,7 @@ class Documents:
         self._tasks_seen.clear()
         self._values_seen = None
 
-    # ------------------------------------------------------------ what is to be posted
+    # ------------------------------------------------------------ changes to post
 
     def differences(self) -> list[Item]:
         """Return the changes that the server lacks. Rejected documents are left out until they change."""
@@ -191,16 +191,13 @@ class Documents:
         return None
 
     def _task_body(self, task: Task, known: Known | None) -> dict[str, Any]:
-        if known is not None and known.body:
-            told = json.loads(known.body)
-        else:
-            told = {}
+        told = json.loads(_base(known) or "{}")
         return task_body(task, task.scope, told.get("files_left_out"))
 
     def _is_old(self, body: dict[str, Any]) -> bool:
         return body["status"] in TERMINAL and body["updated_at"] < self._store.now() - TASK_SECONDS
 
-    # -------------------------------------------------------------- what the server has
+    # ------------------------------------------------------------- changes to apply
 
     def take(self, row: DocumentRow, is_all: bool = False, is_first: bool = False, has_lost: bool = False) -> None:
         """Apply a new or changed document of the server, inside a transaction. Applying it twice changes nothing.
@@ -269,13 +266,12 @@ class Documents:
                 self._rows.note(self.repository, kind, key, 0, known.body)
                 self.again.add((kind, key))
             return
+        version, body = 1, None
         if row is not None:
-            version = row["version"]
-        else:
-            version = 1
-        if version > abs(known.version) or (version == known.version and text_of(row and row["body"]) == known.body):
+            version, body = row["version"], text_of(row["body"])
+        if version > abs(known.version) or (version == known.version and body == known.body):
             return
-        self._rows.note(self.repository, kind, key, -version, text_of(row and row["body"]))
+        self._rows.note(self.repository, kind, key, -version, body)
         self.again.add((kind, key))
 
     def _put_again(self, ref: Ref) -> None:
@@ -318,14 +314,9 @@ class Documents:
         columns = task_columns(row["body"], row["key"], task, self._top_of(task.scope if task else self.scope))
         if columns is None:
             return  # no task as this version knows them
+        base, before = _base(known), None
         if task is not None:
             before = self._task_body(task, known)
-        else:
-            before = None
-        if known is not None:
-            base = known.body
-        else:
-            base = None
         is_newer = (row["machine"] == self.machine and not is_first) or (has_lost and age(before) > age(columns))
         is_newer = is_newer or was_ended(before, base, columns)
         if before is not None and is_newer and canonical(before) != canonical(row["body"]):
@@ -357,9 +348,8 @@ class Documents:
         """Tell the session whose change to a task lost against the server's. Returns the message's id, or 0."""
         if before["status"] in (OPEN, BLOCKED) and before["assignee"] is None:
             return 0  # an automatic release, not a session's change
-        if before["assignee"] != task.assignee:
-            whom = before["assignee"]
-        else:
+        whom = before["assignee"]
+        if whom == task.assignee:
             whom = before["requester"]
         text = f"The team has it as {self._standing(task)}; its state {before['status']} was known here only."
         return self._rows.tell(whom, of_task(task.id, f"[auto] {_titled(task)}: {text} Look at it again."))
@@ -375,55 +365,60 @@ class Documents:
     def _take_value(self, row: DocumentRow, known: Known | None, is_all: bool, is_first: bool, has_lost: bool) -> None:
         key, body = row["key"], row["body"]
         value = self._rows.value(self.scope, key)
-        if value is not None:
-            before = value_body(value)
-        else:
-            before = None
-        if known is not None:
-            base = known.body
-        else:
-            base = None
         incoming = canonical({name: body[name] for name in VALUE_FIELDS})
-        is_own = row["machine"] == self.machine
-        more: list[str] = []  # to be appended once more
-        is_set = False  # here, and to be set once more
-        if before is None:
-            pass
-        elif is_first and before["updated_at"] <= body["updated_at"]:
-            # An append may fall between joining and the server's first answer.
-            was_appended = self._rows.was_appended(self.scope, key)
-            more = (missing_items(before["value"], body["value"]) if was_appended else None) or []
-        elif is_own:
-            is_set = canonical(before) != incoming
-        elif body["owner_identity"] not in (None, before["owner_identity"]):
-            pass  # it belongs to another identity by now
-        elif has_lost:
-            lacking = missing_items(before["value"], body["value"])
-            more = lacking or []
-            is_set = lacking is None and before["updated_at"] > body["updated_at"]
-        elif canonical(before) != base:
-            if base:
-                since = json.loads(base)["value"]
-            else:
-                since = None
-            if self._rows.was_appended(self.scope, key):
-                added = appended_since(since, before["value"])
-            else:
-                added = []
-            # the server may have these already from here, with its answer lost
-            if is_all:
-                more = added[common_length(added, appended_since(since, body["value"])) :]
-            else:
-                more = added
-            is_set = not added and canonical(before) != incoming
+        more: list[str] = []
+        is_set = is_equal = False
+        if value is not None:
+            is_equal = canonical(value_body(value)) == incoming
+            more, is_set = self._kept(value_body(value), is_equal, row, _base(known), is_all, is_first, has_lost)
         self._rows.note(self.repository, VALUE, key, row["version"], incoming)
         if more:
             columns = {**body, "value": joined([*items_of(body["value"]), *more])}
             self._rows.append_again(self.scope, key, columns, more)
         if more or is_set:
             self._put_again((VALUE, key))
-        elif before is None or canonical(before) != incoming:
+        elif not is_equal:
             self._rows.take_value(self.scope, key, body, row["machine"])
+
+    def _kept(
+        self, before: dict[str, Any], is_equal: bool, row: DocumentRow, base: str | None,
+        is_all: bool, is_first: bool, has_lost: bool,
+    ) -> tuple[list[str], bool]:  # fmt: skip
+        """Return the items of a value here that are to be appended to the server's, or True to set it as it is here.
+
+        `before` is the value here, `base` the state at the last agreement; the others are as in `take`.
+        """
+        body = row["body"]
+        if is_first and before["updated_at"] <= body["updated_at"]:
+            # An append may fall between joining and the server's first answer.
+            if self._rows.was_appended(self.scope, row["key"]):
+                return missing_items(before["value"], body["value"]) or [], False
+            return [], False
+        if row["machine"] == self.machine:
+            return [], not is_equal
+        if body["owner_identity"] not in (None, before["owner_identity"]):
+            return [], False  # it belongs to another identity by now
+        if has_lost:
+            lacking = missing_items(before["value"], body["value"])
+            return lacking or [], lacking is None and before["updated_at"] > body["updated_at"]
+        if canonical(before) == base:
+            return [], False
+        if not self._rows.was_appended(self.scope, row["key"]):
+            return [], not is_equal
+        since = json.loads(base or "{}").get("value")
+        added = appended_since(since, before["value"])
+        if not added:
+            return [], not is_equal
+        if is_all:  # the server may have these already from here, with its answer lost
+            added = added[common_length(added, appended_since(since, body["value"])) :]
+        return added, False
+
+
+def _base(known: Known | None) -> str | None:
+    """Return the state here at the last agreement with the server, as JSON text; None without one."""
+    if known is None:
+        return None
+    return known.body
 
 
 def _titled(task: Task) -> str:

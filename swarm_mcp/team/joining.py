@@ -79,7 +79,7 @@ def awaited(membership: Membership, seconds: float = FIRST_SECONDS) -> str:
 def leave(membership: Membership) -> str:
     """Let a clone leave: nothing that joining has made or set is left.
 
-    Why the server could not be told, empty where it was. Raises SwarmError.
+    Returns the reason if the server could not be told, else an empty text. Raises SwarmError.
     """
     tops = membership.tops
     if membership.set_logical and membership.is_there:
@@ -104,7 +104,7 @@ def leave(membership: Membership) -> str:
 
 
 def _unheard(server: str) -> str:
-    """Why the team agent does not hear of a server; empty where it does."""
+    """Return the obstacle between the team agent and a server; empty without one."""
     told = agent_client.status()
     if told is None:
         return "no team agent was running"

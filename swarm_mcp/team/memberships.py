@@ -125,14 +125,6 @@ def machine() -> str:
     return _text(path).strip()
 
 
-def machine_shortly(name: str) -> str:
-    """Return a machine's name for people: without the random part."""
-    first, dash, last = name.rpartition("-")
-    if dash and len(last) == 6 and not set(last) - set("0123456789abcdef"):
-        return first
-    return name
-
-
 def _file(common: str) -> str:
     return os.path.join(team_folder(), "clones", f"{name_of(common)}.json")
 

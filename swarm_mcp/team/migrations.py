@@ -19,7 +19,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_mcp.team.connection import connect, described, psycopg
+from swarm_mcp.team.connection import connect, described, one_line, psycopg
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 
 FOLDER = Path(__file__).with_name("schema")
@@ -73,10 +73,10 @@ def init(server: str, circle: str = FIRST_CIRCLE, epoch: str = "", new_epoch: bo
             with connection.transaction():
                 return _made(connection, described(server), circle, epoch, new_epoch)
         except psycopg.OperationalError as error:
-            raise TeamUnreachable(f"the team's server {described(server)}: {_words(error)}") from None
+            raise TeamUnreachable(f"the team's server {described(server)}: {one_line(error)}") from None
         except psycopg.Error as error:
             raise TeamRefused(
-                f"the team's server {described(server)} does not let itself be set up: {_words(error)}"
+                f"the team's server {described(server)} does not let itself be set up: {one_line(error)}"
             ) from None
 
 
@@ -165,7 +165,3 @@ def _value(connection: psycopg.Connection, query: str, *values: object) -> Any:
     if row:
         return row[0]
     return None
-
-
-def _words(error: psycopg.Error) -> str:
-    return " ".join(str(error).split())[:300]

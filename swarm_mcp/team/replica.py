@@ -26,7 +26,7 @@ from swarm_mcp.team.places import Spot, reach_at, spot_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
     from typing import Any
 
     from swarm_mcp.store import Store
@@ -57,16 +57,13 @@ class Replica:
         self.machine = machine
         given = list(tops)
         self.tops = sorted(given)
+        self.scope = next(iter(given), "")
         self.own: dict[int, LockRow] = {}
         self.places: dict[int, WaitRow] = {}
         self.spared: set[str] = set()
         self.dropped: dict[str, LockRow] = {}  # ids of local locks that lost a conflict -> the winner
         self.version = self.mark = 0
         self.epoch = ""
-        if given:
-            self.scope = given[0]
-        else:
-            self.scope = ""
         self.may_miss = True  # True if there may be sessions that the server has not named again
         self.read()
         self.documents = Documents(store, name, machine, self.tops, self.scope)
@@ -80,7 +77,7 @@ class Replica:
         if known.scope in self.tops:
             self.scope = known.scope or ""
             return
-        with TeamRows(self._store).writing():  # another work tree shows the shared rows from now on
+        with self._rows.writing():  # another work tree shows the shared rows from now on
             TeamDocuments(self._store).begin_anew(self.repository)
             self._rows.gather_sessions(self.tops, self.scope)
             self.forget()
@@ -106,7 +103,7 @@ class Replica:
             return False
         if "all" in news:
             self._take_documents(news["all"], epoch)
-        with TeamRows(self._store).writing():
+        with self._rows.writing():
             if "all" in news:
                 self._take_all(news["all"], has_lost=self.epoch not in ("", epoch))
             else:
@@ -125,7 +122,7 @@ class Replica:
         """Remove sessions that were not named again after the server's loss: all survivors have been heard of."""
         if not self.may_miss:
             return
-        with TeamRows(self._store).writing():
+        with self._rows.writing():
             for session in self._rows.missing_sessions():
                 if session.scope in self.tops:
                     self._rows.remove_session(session)
@@ -137,30 +134,26 @@ class Replica:
 
         The copy stays fresh for the rest of its time, unless others stop to wait for this replica `at_once`.
         """
+        columns: dict[str, object] = {"state": state}
         if at_once:
-            more = {"fresh_until": None}
-        else:
-            more = {}
-        with TeamRows(self._store).writing():
-            self._rows.note(self.repository, state=state, **more)
+            columns["fresh_until"] = None
+        with self._rows.writing():
+            self._rows.note(self.repository, **columns)
 
-    def void_grants(self, sessions: Iterable[str] | None = None, why: str = "") -> set[str]:
+    def void_grants(self, sessions: Collection[str] | None = None, why: str = "") -> set[str]:
         """Mark own locks (of these `sessions`; None: all) as unconfirmed, and begin anew. Returns their ids.
 
         With `why` their holders are told.
         """
-        if sessions is None:
-            wanted = None
-        else:
-            wanted = set(sessions)
-        with TeamRows(self._store).writing():
+        with self._rows.writing():
             rows = [row for row in self._rows.own_locks(self.tops) if row.team_fence is not None]
-            rows = [row for row in rows if wanted is None or row.instance_id in wanted]
+            if sessions is not None:
+                rows = [row for row in rows if row.instance_id in sessions]
             self._rows.void_grants([row.id for row in rows])
             for holder in {row.instance_id for row in rows} if why else ():
                 files = ", ".join(named(plain(row.file)) for row in rows if row.instance_id == holder)
                 self._rows.tell(holder, f"[auto] {why} {files}")
-            if wanted is None:
+            if sessions is None:
                 self.forget()
         return {row.id for row in rows}
 
@@ -170,10 +163,6 @@ class Replica:
         self.version = self.mark = 0
         self.own.clear()
         self.places.clear()
-
-    def granted(self, row: LockRow) -> None:
-        """Inside a transaction: the server has granted this to a session of this machine."""
-        self._granted(row)
 
     def released(self, numbers: Iterable[int]) -> None:
         """Record inside a transaction that the server has taken back this machine's grants with these numbers."""
@@ -186,7 +175,7 @@ class Replica:
 
     def _take_in(self, kind: str, body: dict[str, Any]) -> None:
         if kind == protocol.LOCK:
-            self._granted(body)
+            self.granted(body)
         elif kind == protocol.UNLOCK:
             self._released(body)
         elif kind == protocol.WAIT:
@@ -208,7 +197,7 @@ class Replica:
 
         Each is applied once; after an interruption the rest is asked for again.
         """
-        with TeamRows(self._store).writing():
+        with self._rows.writing():
             for session in found["sessions"]:
                 self._joined(session)
         if "documents" in found:
@@ -227,7 +216,7 @@ class Replica:
         for session in found["sessions"]:
             self._joined(session)
         for lock in sorted(found["locks"], key=lambda row: row["fence"]):
-            self._granted(lock)
+            self.granted(lock)
         numbers = {row["number"] for row in found["waits"] if row["machine"] != self.machine}
         here = [one for one in self._rows.mirrored_places() if one.scope in self.tops]
         self._rows.drop_places([one for one in here if one.team_ticket not in numbers])
@@ -244,22 +233,20 @@ class Replica:
 
     # locks
 
-    def _granted(self, body: Any) -> None:
+    def granted(self, body: Any) -> None:
+        """Apply a grant of the server, a ``LockRow``, inside a transaction."""
         row: LockRow = body
-        spot, is_own = spot_in(body), row["machine"] == self.machine
-        if is_own:
+        spot = spot_in(body)
+        own: list[Lock] = []
+        if row["machine"] == self.machine:
             self.own[row["lock"]] = row
+            self._own_granted(row, spot)
+            own = self._own_on(row, spot)
+            if not own:
+                return  # released since, or handed on: the log has that as well
         else:
             self.own.pop(row["lock"], None)
             self._joined({**row, "lease": 0.0})  # its session's own change may be older than the kept log
-        if is_own:
-            self._own_granted(row, spot)
-        if is_own:
-            own = self._own_on(row, spot)
-        else:
-            own = []
-        if is_own and not own:
-            return  # released since, or handed on: the log has that as well
         known = {lock.id: lock for lock in self._mirrored_as(row)}
         # First the new locks, then the ended ones, so that no session is told of a free file that is taken.
         reaches = {top: reach for top in self.tops if (reach := reach_at(spot, top)) is not None}
@@ -280,10 +267,9 @@ class Replica:
             if lock.team_fence != row["fence"] and (lock.mode or EXCLUSIVE) == row["mode"]:
                 self._rows.confirm(lock, row["fence"])
         theirs = [lock for lock in self._mirrored_as(row) if lock.machine != self.machine]
-        if theirs and not own:
-            session = self._store.instances.live(row["session"])
-        else:
-            session = None
+        if own or not theirs:
+            return
+        session = self._store.instances.live(row["session"])
         if session is None:
             return  # where it has gone meanwhile, the comparison gives the lock back
         inside = [lock for lock in theirs if (session.directory + "/").startswith(lock.scope + "/")]
@@ -300,15 +286,13 @@ class Replica:
     def _give_up_former(self, body: Any) -> None:
         """Give up a lock that this machine handed to another one, or lost to it."""
         row: LockRow = body
-        if row["machine"] == self.machine:
-            holders = {body.get("was")}
-        else:
-            holders = {body.get("was"), row["session"]}
-        former = [
-            lock
-            for lock in (self._rows.own_locks(self.tops) if body.get("was") or row["machine"] != self.machine else ())
-            if lock.instance_id in holders and lock.team_fence is not None and self._spot(lock) == spot_in(body)
-        ]
+        holders = {body.get("was")} - {None}
+        if row["machine"] != self.machine:
+            holders.add(row["session"])
+        if not holders:
+            return
+        held = [lock for lock in self._rows.own_locks(self.tops) if lock.instance_id in holders]
+        former = [lock for lock in held if lock.team_fence is not None and self._spot(lock) == spot_in(body)]
         if body.get("reason") == "transferred":
             self._rows.drop(former, "transferred", to=row["session"])
             return
@@ -383,10 +367,9 @@ class Replica:
     def _released(self, body: dict[str, Any]) -> None:
         reason = body.get("reason") or "released"
         if body["machine"] != self.machine:
+            more = {}
             if body.get("by"):
-                more = {"by": body["by"]}
-            else:
-                more = {}
+                more["by"] = body["by"]
             self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason), **more)
             return
         self.own.pop(body["lock"], None)

@@ -16,7 +16,7 @@ from typing import cast
 
 from swarm_hook_core import clock
 from swarm_mcp.team import protocol
-from swarm_mcp.team.connection import TimedConnection, connect, described, psycopg
+from swarm_mcp.team.connection import TimedConnection, connect, described, one_line, psycopg
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 
 TYPE_CHECKING = False
@@ -47,27 +47,29 @@ class Greeted:
         self.silent: dict[tuple[str, str], tuple[str, float, float]] = {}
         self.contact = clock.now()
 
-    def note(self, heard: list[protocol.Heard], is_all: bool = True) -> None:
-        """Record the silent members at this moment; with `is_all`, every member left out has beaten.
+    def note_all(self, silent: list[protocol.Heard]) -> None:
+        """Record the members that are silent at this moment; every other one has beaten.
 
         Time without contact to the server does not count: other machines may have lost it, too.
         """
-        now = clock.now()
-        if is_all and now - self.contact > protocol.MIRROR_LEASE:
-            gap = now - self.contact
-        else:
+        before, self.contact = self.contact, clock.now()
+        gap = self.contact - before
+        if gap <= protocol.MIRROR_LEASE:
             gap = 0.0
-        if is_all:
-            self.contact = now
-        if is_all:
-            known = {}
-        else:
-            known = dict(self.silent)
+        self.silent = self._since(silent, gap)
+
+    def note(self, silent: list[protocol.Heard]) -> None:
+        """Record some members that are silent at this moment."""
+        self.silent = {**self.silent, **self._since(silent, 0.0)}
+
+    def _since(self, heard: list[protocol.Heard], gap: float) -> dict[tuple[str, str], tuple[str, float, float]]:
+        now = clock.now()
+        found: dict[tuple[str, str], tuple[str, float, float]] = {}
         for one in heard:
             name = (one["kind"], one["id"])
             beat, since, _ = self.silent.get(name, ("", now, 0.0))
-            known[name] = (one["beat"], min(now, since + gap) if beat == one["beat"] else now, one["lease"])
-        self.silent = known
+            found[name] = (one["beat"], min(now, since + gap) if beat == one["beat"] else now, one["lease"])
+        return found
 
     def evidence(self, kind: str) -> str:
         """Return ``{id: beat}`` of those of a kind that have been silent for more than their lease, as JSON."""
@@ -80,13 +82,12 @@ class Greeted:
 class TeamServer:
     """The team's server, as one machine talks to it.
 
-    `conninfo` and `user`, `password` as `connection` has them; `machine` is a name of the state folder's own.
+    `conninfo` names the server, as `connection` reads it; `machine` is a name of the state folder's own.
     """
 
-    def __init__(self, conninfo: str, machine: str, user: str | None = None, password: str | None = None):
+    def __init__(self, conninfo: str, machine: str):
         self.conninfo, self.machine = conninfo, machine
         self.agent = secrets.token_hex(8)
-        self._login = (user, password)
         self._greeted: dict[str, Greeted] = {}
         self._asking = _Line(self, "asked")
         self._settling = _Line(self, "settled with")
@@ -122,20 +123,20 @@ class TeamServer:
         seconds: float = SECONDS,
     ) -> protocol.BeatAnswer:  # fmt: skip
         greeted = self._known(repository)
-        values = (*self._who(greeted), acked, mark, dumps(list(sessions)))
+        values = (*self._who(repository), acked, mark, dumps(list(sessions)))
         answer = cast("protocol.BeatAnswer", self._asking.call("beat", values, seconds, tells=bool(sessions)))
         if answer["ok"]:
-            greeted.note(answer["silent"])
+            greeted.note_all(answer["silent"])
             silent = greeted.evidence("awaited")
             if silent != "{}":
-                self._asking.call("end_wait", (*self._who(greeted), silent), seconds)
+                self._asking.call("end_wait", (*self._who(repository), silent), seconds)
         return answer
 
     def rest(self, repository: str, seconds: float = SECONDS) -> None:
-        self._asking.call("rest", self._who(self._known(repository)), seconds)
+        self._asking.call("rest", self._who(repository), seconds)
 
     def part(self, repository: str, seconds: float = SECONDS) -> None:
-        self._asking.call("part", self._who(self._known(repository)), seconds, tells=True)
+        self._asking.call("part", self._who(repository), seconds, tells=True)
         self._greeted.pop(repository, None)
 
     # ------------------------------------------------------------------ locks
@@ -143,20 +144,20 @@ class TeamServer:
     def acquire(
         self, repository: str, session: str, wants: list[protocol.Want], seen: int, mark: int, seconds: float = SECONDS
     ) -> protocol.AcquireAnswer:
-        values = (*self._who(self._known(repository)), session, dumps(wants), seen, mark)
+        values = (*self._who(repository), session, dumps(wants), seen, mark)
         return cast("protocol.AcquireAnswer", self._asking.call("acquire", values, seconds, tells=True))
 
     def release(
         self, repository: str, locks: list[tuple[int, int | None]], reason: str = "released", seconds: float = SECONDS
     ) -> int:
-        values = (*self._who(self._known(repository)), dumps(locks), reason)
+        values = (*self._who(repository), dumps(locks), reason)
         return int(self._asking.call("release", values, seconds, tells=True))
 
     def transfer(
         self, repository: str, lock: int, fence: int, to_session: str, seconds: float = SECONDS
     ) -> protocol.ChangeAnswer:
         """Hand a lock over. Asked once only: where the answer is lost it raises TeamUnreachable."""
-        values = (*self._who(self._known(repository)), lock, fence, to_session)
+        values = (*self._who(repository), lock, fence, to_session)
         return cast("protocol.ChangeAnswer", self._asking.call("transfer", values, seconds, tells=True, is_once=True))
 
     def steal(
@@ -165,7 +166,7 @@ class TeamServer:
     ) -> protocol.ChangeAnswer:  # fmt: skip
         """Take a lock from a lapsed session that is silent for us; with `force` from a live one. Asked once only."""
         greeted = self._known(repository)
-        values = (*self._who(greeted), lock, fence, session, reason, force, greeted.evidence("session"))
+        values = (*self._who(repository), lock, fence, session, reason, force, greeted.evidence("session"))
         return cast("protocol.ChangeAnswer", self._asking.call("steal", values, seconds, tells=True, is_once=True))
 
     def settle(self, repository: str, version: int, seconds: float) -> bool:
@@ -177,7 +178,7 @@ class TeamServer:
             answer = self._settling.call("settle", values, slice_ + SECONDS)
             if answer["ok"] or answer.get("why"):
                 return bool(answer["ok"])
-            greeted.note(answer["lagging"], is_all=False)
+            greeted.note(answer["lagging"])
             if clock.now() >= end:
                 return False
 
@@ -187,24 +188,22 @@ class TeamServer:
         self, repository: str, session: str, ticket: str, wants: list[protocol.Want], mode: protocol.Mode, agent: str,
         seconds_left: float | None, seen: int, mark: int, seconds: float = SECONDS,
     ) -> protocol.WaitAnswer:  # fmt: skip
-        greeted = self._known(repository)
-        values = (*self._who(greeted), session, ticket, dumps(wants), mode, agent, seconds_left, seen, mark)
+        values = (*self._who(repository), session, ticket, dumps(wants), mode, agent, seconds_left, seen, mark)
         return cast("protocol.WaitAnswer", self._asking.call("wait", values, seconds, tells=True))
 
     def leave(self, repository: str, numbers: list[int], seconds: float = SECONDS) -> int:
-        return int(self._asking.call("leave", (*self._who(self._known(repository)), numbers), seconds, tells=True))
+        return int(self._asking.call("leave", (*self._who(repository), numbers), seconds, tells=True))
 
     def end(self, repository: str, sessions: list[str], reason: str = "ended", seconds: float = SECONDS) -> int:
-        values = (*self._who(self._known(repository)), sessions, reason)
+        values = (*self._who(repository), sessions, reason)
         return int(self._asking.call("end_sessions", values, seconds, tells=True))
 
     def reap(self, repository: str, seconds: float = SECONDS) -> list[str]:
         """Remove the remains of silent sessions, and return their ids. Without silent ones, the server is not asked."""
-        greeted = self._known(repository)
-        silent = greeted.evidence("session")
+        silent = self._known(repository).evidence("session")
         if silent == "{}":
             return []
-        return list(self._asking.call("reap", (*self._who(greeted), silent), seconds, tells=True))
+        return list(self._asking.call("reap", (*self._who(repository), silent), seconds, tells=True))
 
     # -------------------------------------------------------------- documents
 
@@ -215,11 +214,10 @@ class TeamServer:
 
         Others are notified at once, except for traces: these are many and urgent for none, and go with the next beats.
         """
-        greeted = self._known(repository)
         answers: dict[int, protocol.PutAnswer] = {}
         for numbers in _batches(items, answers):
             some = [items[number] for number in numbers]
-            values = (*self._who(greeted), dumps(some), seen, mark)
+            values = (*self._who(repository), dumps(some), seen, mark)
             tells = any(one["kind"] != protocol.TRACE for one in some)
             answers.update(zip(numbers, self._asking.call("put", values, seconds, tells=tells)))
         return [answers[number] for number in range(len(items))]
@@ -251,12 +249,9 @@ class TeamServer:
         except KeyError:
             raise TeamRefused(f"no hello was sent for {repository}", code="hello_first") from None
 
-    def _who(self, greeted: Greeted) -> tuple[Any, ...]:
+    def _who(self, repository: str) -> tuple[Any, ...]:
+        greeted = self._known(repository)
         return greeted.key, self.machine, _SPEAKER, greeted.epoch
-
-    def connected(self) -> TimedConnection:
-        """Return a new connection."""
-        return connect(self.conninfo, *self._login)
 
 
 def _batches(items: list[protocol.Item], refused: dict[int, protocol.PutAnswer]) -> list[list[int]]:
@@ -323,7 +318,7 @@ class _Line:
                     may_repeat = self._judge(error) and not (is_once and is_sent)
                     if not may_repeat or clock.now() + PAUSE_SECONDS > until:
                         raise TeamUnreachable(f"the team's server {self._server} could not be {self._verb}: "
-                                              f"{' '.join(str(error).split())[:300]}") from None  # fmt: skip
+                                              f"{one_line(error)}") from None  # fmt: skip
                     threading.Event().wait(PAUSE_SECONDS)
                 except TeamUnreachable:
                     if clock.now() + PAUSE_SECONDS > until:
@@ -353,13 +348,13 @@ class _Line:
                 return found
             except (psycopg.Error, TimeoutError) as error:
                 self.close()
-                words = " ".join(str(error).split())[:300] or "no answer"
+                words = one_line(error) or "no answer"
                 raise TeamUnreachable(f"the team's server {self._server} could not be {self._verb}: {words}") from None
 
     def _open(self, until: float) -> TimedConnection:
         if self._connection is None or self._connection.closed:
             self.close()
-            self._connection = self._server.connected()
+            self._connection = connect(self._server.conninfo)
             self._number += 1
         self._connection.until = until
         return self._connection

@@ -25,24 +25,19 @@ def standing() -> dict[str, Any]:
     `ok`: every server was reached, and the copy here is fresh. Asks each server, possibly for seconds.
     """
     joined = memberships()
-    if joined:
-        agent = agent_client.status()
-    else:
-        agent = None
+    if not joined:
+        return {"ok": True, "machine": "", "agent": None, "repositories": []}
+    agent = agent_client.status()
     with Store() as store:
-        if joined:
-            known = TeamRows(store).repositories()
-        else:
-            known = {}
+        known = TeamRows(store).repositories()
     found = []
     for name, server in dict.fromkeys((one.repository, one.server) for one in joined):
         clones = [one for one in joined if (one.repository, one.server) == (name, server)]
         row = known.get(name)
         told = _told(server, name)
+        version = 0
         if row is not None:
             version = row.version
-        else:
-            version = 0
         found.append({
             "repository": name,
             "source": clones[0].source,
@@ -59,7 +54,7 @@ def standing() -> dict[str, Any]:
             **told,
         })  # fmt: skip
     ok = all(one["fresh"] and not one["error"] for one in found)
-    return {"ok": ok, "machine": machine() if joined else "", "agent": agent, "repositories": found}
+    return {"ok": ok, "machine": machine(), "agent": agent, "repositories": found}
 
 
 def _only_here(agent: dict[str, Any] | None, server: str, name: str) -> str:
@@ -99,10 +94,9 @@ def _told(server: str, name: str) -> dict[str, Any]:
             asked.close()
     except SwarmError as error:
         return {**silence, "error": str(error)}
+    version = 0
     if news:
         version = news["version"]
-    else:
-        version = 0
     shown = [{**row, "is_own": row["machine"] == own, "behind": max(0, version - row["acked"])} for row in rows]
     return {**silence, "milliseconds": took, "version": version, "machines": shown}
 

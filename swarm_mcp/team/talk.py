@@ -17,7 +17,8 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
-from swarm_mcp.team.following import BEAT_SECONDS, DUE, Following
+from swarm_mcp.team.following import Following
+from swarm_mcp.team.mirror import BEAT_SECONDS, DUE
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
 from swarm_mcp.workspace.panes import deliver
@@ -136,15 +137,14 @@ class Talk:
     def status(self) -> dict[str, Any]:
         repositories = []
         for name, one in list(self._followed.items()):
+            mirror = one.mirror
             facts = {"repository": name, "work_trees": one.replica.tops, "version": one.replica.version}
-            facts.update(sessions=one.sessions, settled=one.settled, beaten=one.beaten, machines=one.machines)
-            if one.looked is None:
-                looked = None
-            else:
-                looked = clock.now() - one.looked
-            facts.update(looked=looked, round_trip=one.round_trip)
+            facts.update(sessions=mirror.sessions, settled=mirror.settled, beaten=mirror.beaten)
+            facts.update(machines=mirror.machines, looked=None, round_trip=mirror.round_trip)
+            if mirror.looked is not None:
+                facts["looked"] = clock.now() - mirror.looked
             refused = [[*ref, why] for ref, (_, why) in list(one.replica.documents.refused.items())]
-            repositories.append({**facts, "shares": one.shares, "not_shared": refused[:MOST_SHOWN]})
+            repositories.append({**facts, "shares": mirror.shares, "not_shared": refused[:MOST_SHOWN]})
         return {"server": self.server, "state": self._state, "error": self._error, "repositories": repositories}
 
     # ---------------------------------------------------------------- following
@@ -156,7 +156,7 @@ class Talk:
                     self._wait()
                     if not self._stopped:
                         self._step(store)
-                self._end(store)
+                self._end()
         except Exception as error:  # a bug here must be seen, and must not keep up verbs for ever
             self._fail("failed", error)
             faults.record("team", "agent", faults.describe(error))
@@ -166,11 +166,10 @@ class Talk:
         """Wait for a request, a change at the server, or the next heartbeat."""
         with self._changed:
             now = clock.now()
-            beats = [one.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
+            beats = [one.mirror.beaten + BEAT_SECONDS for one in self._followed.values()] or [now + LOOK_SECONDS]
+            due = min(beats)
             if self._failures:
                 due = self._again_at
-            else:
-                due = min(beats)
             called = self._poked or self._hinted or self._is_to_look()
             if not (self._requests or self._stopped or (called and not self._failures)):
                 self._changed.wait(max(0.0, min(due - now, LOOK_SECONDS)))
@@ -185,17 +184,20 @@ class Talk:
                 self._line = self._connect(self.server, self._machine)
             self._take_part(store)
             for request in requests:
-                (self._grant if request.locks else self._take)(request)
+                if request.locks:
+                    self._grant(request)
+                else:
+                    self._take(request)
             if self._failures and not requests and clock.now() < self._again_at:
                 return
             now = clock.now()
             for name, one in self._followed.items():
-                is_due = now - one.beaten >= BEAT_SECONDS * DUE
-                one.follow(poked, beat=is_due or name in hinted or not one.is_greeted)
+                is_due = now - one.mirror.beaten >= BEAT_SECONDS * DUE
+                one.follow(poked, beat=is_due or name in hinted or not one.mirror.is_greeted)
             self._wake_up()
             if self._is_to_look():
                 for one in self._followed.values():
-                    one.look_at_machines()
+                    one.mirror.look_at_machines()
                 with self._changed:
                     self._changed.notify_all()
             self._state, self._error, self._failures = "following", "", 0
@@ -219,7 +221,7 @@ class Talk:
         now = clock.now()
         if now - self._looked_on >= LOOKED_SECONDS:
             return False
-        looked = [one.looked for one in list(self._followed.values()) if one.is_greeted]
+        looked = [one.mirror.looked for one in list(self._followed.values()) if one.mirror.is_greeted]
         return any(at is None or now - at >= MACHINES_SECONDS for at in looked)
 
     def _take_part(self, store: Store) -> None:
@@ -228,7 +230,7 @@ class Talk:
         for name in self._followed.keys() - parts.keys():
             gone = self._followed.pop(name)
             try:
-                if gone.is_greeted:
+                if gone.mirror.is_greeted:
                     self._line.part(name)
             except TeamUnreachable:
                 continue  # it finds out by itself
@@ -296,7 +298,7 @@ class Talk:
         if is_refused:
             self._again_at = clock.now() + REFUSED_SECONDS
         for one in self._followed.values():
-            one.lose()
+            one.mirror.lose()
             if self._failures == 1:
                 try:
                     one.replica.not_fresh(REFUSED if is_refused else UNREACHABLE)
@@ -309,14 +311,18 @@ class Talk:
         self._failures += 1
         self._again_at = clock.now() + pause
 
-    def _end(self, store: Store) -> None:
+    def _end(self) -> None:
         """This machine's copies are not kept up any longer: first they say so here, then the server hears of it."""
         for name, one in self._followed.items():
             try:
                 if not self._is_left:
                     one.replica.not_fresh(UNREACHABLE, at_once=True)
-                if self._line is not None and one.is_greeted:
-                    (self._line.part if self._is_left else self._line.rest)(name)
+                if not one.mirror.is_greeted:
+                    continue
+                if self._is_left:
+                    self._line.part(name)
+                else:
+                    self._line.rest(name)
             except SwarmError:
                 continue  # the server finds it out by itself
         if self._line is not None:
@@ -328,7 +334,7 @@ class Talk:
         """Wait at the server for changes, and have them followed at once."""
         while not self._stopped:
             line = self._line
-            if line is None or not any(one.is_greeted for one in list(self._followed.values())):
+            if line is None or not any(one.mirror.is_greeted for one in list(self._followed.values())):
                 self._pause(0.2)
                 continue
             try:

@@ -111,7 +111,7 @@ class Storm:
         try:
             machine.follow(self.random.random() < 0.8)
         except TeamUnreachable:
-            machine.following.lose()
+            machine.following.mirror.lose()
 
     def cut(self, machine, _session) -> None:
         machine.server.cut = True

@@ -125,7 +125,7 @@ def test_or_given_up_where_somebody_else_was_faster_and_its_holder_is_told(machi
         laptop.take(one, "a.py")
     assert sandbox.take(other, "a.py")["answer"] == "granted"
     laptop.server.cut = False
-    laptop.following.lose()
+    laptop.following.mirror.lose()
     laptop.follow()
     assert laptop.held() == [("a.py", "sandbox")]
     (told,) = laptop.mail(one)
@@ -216,7 +216,7 @@ def test_whatever_a_crash_interrupts_the_next_process_mends(machines, call, mome
         raise Killed
 
     getattr(laptop.server, moment)[call] = die
-    laptop.following.lose()
+    laptop.following.mirror.lose()
     try:
         laptop.follow()
     except Killed:
@@ -240,7 +240,7 @@ def test_what_was_taken_while_the_server_was_away_is_confirmed_afterwards(machin
         laptop.take(one, "a.py")
     assert laptop.row("a.py")["team_fence"] is None
     laptop.server.cut = False
-    laptop.following.lose()
+    laptop.following.mirror.lose()
     laptop.follow()
     sandbox.follow()
     assert laptop.row("a.py")["team_fence"] and sandbox.held() == [("a.py", "laptop")]

@@ -13,7 +13,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_mcp.agents.loop import session as session_files
+from swarm_mcp.agents.loop.messages import Message
+from swarm_mcp.agents.loop.session import history
 from swarm_mcp.cli.main import main
 
 from .fixtures import wait_for
@@ -135,9 +136,9 @@ def sessions() -> list[Path]:
     return sorted(folder.iterdir(), key=lambda path: (path / "session.conf").stat().st_mtime_ns)
 
 
-def written(session: Path) -> list[session_files.Message]:
+def written(session: Path) -> list[Message]:
     """A session's messages."""
-    return session_files.history(str(session / "messages"))
+    return history(str(session / "messages"))
 
 
 def executable(path: Path, text: str) -> Path:

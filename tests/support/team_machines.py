@@ -74,7 +74,7 @@ class Machine:
         return self.ground.session(f"{self.name}-{name}", label=f"claude-code session:{name}", **given)
 
     def follow(self, poked: bool = True) -> None:
-        self.following.beaten = -math.inf  # the live sessions are due
+        self.following.mirror.beaten = -math.inf  # the live sessions are due
         self.following.follow(poked)
 
     def lock(self, session: Session, *files: str, **given) -> list[Lock]:

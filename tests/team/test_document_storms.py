@@ -47,7 +47,7 @@ def test_what_a_server_that_takes_over_has_not_got_is_told_to_it_again(tmp_path:
     try:
         standby.promote()
         for machine in machines:
-            machine.following.lose()
+            machine.following.mirror.lose()
         end = time.monotonic() + 60
         while time.monotonic() < end:
             with contextlib.suppress(TeamUnreachable):

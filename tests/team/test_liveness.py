@@ -235,7 +235,7 @@ def test_a_beat_under_way_is_waited_for_before_its_mirror_counts_as_dead(machine
     wait_for(lambda: one.beat() and one.server._greeted[repository].evidence("mirror") != "{}")  # we know of it, too
     other.server._asking.close()
     with connect(team) as late:
-        who = other.server._asking.spoken(other.server._who(other.server._greeted[repository]))
+        who = other.server._asking.spoken(other.server._who(repository))
         with late.transaction():
             sent = late.execute(
                 "SELECT swarm_team.beat(%s, %s, %s, %s, %s, %s, '[]')", (*who, other.version, other.mark)
@@ -268,7 +268,7 @@ def test_a_beat_under_way_keeps_a_session_from_being_reaped_or_robbed(machine, t
     }.items():
         wait_for(has_lapsed)
         with connect(team) as late:
-            who = one.server._asking.spoken(one.server._who(one.server._greeted[repository]))
+            who = one.server._asking.spoken(one.server._who(repository))
             found = []
             asker = threading.Thread(target=lambda ask=ask, found=found: found.append(ask()))
             with late.transaction():

@@ -13,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.team.memberships import machine_shortly
 from team.homes import LIMIT, Home, wait_for
+
+
+def _shortly(machine: str) -> str:
+    """Return a machine's name without its random part."""
+    return machine.rpartition("-")[0]
 
 
 @pytest.mark.promise("a lock holds on every machine of a team")
@@ -67,7 +71,7 @@ def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[H
     told = wait_for(lambda: (found := north.json("team", "status", code=None))["ok"] and found)
     (one,) = told["repositories"]
     assert one["fresh"] and one["source"] == "given" and one["work_trees"] == [str(north.clone.resolve())]
-    assert sorted(machine_shortly(row["machine"]) for row in one["machines"]) == ["north", "south"]
+    assert sorted(_shortly(row["machine"]) for row in one["machines"]) == ["north", "south"]
     south.lock("src/a.py")
     wait_for(lambda: '"deny"' in north.write("s2", "src/a.py"))
     before = (south.clone / ".git" / "config").read_text()
@@ -86,7 +90,7 @@ def test_status_at_a_glance_shows_which_machines_are_there_and_which_is_silent(h
 
     def machines() -> dict:
         found = north.json("status")["team"]["machines"]
-        return {machine_shortly(one["name"]): (one["sessions"], one["state"].partition(" ")[0]) for one in found}
+        return {_shortly(one["name"]): (one["sessions"], one["state"].partition(" ")[0]) for one in found}
 
     wait_for(lambda: machines() == {"north": (0, "this"), "south": (1, "there")})
     os.kill(south.agent()["pid"], signal.SIGKILL)

@@ -7,8 +7,8 @@ from typing import Any
 
 from swarm_mcp.agents.dispatch import task_trees
 from swarm_mcp.agents.dispatch.all_tasks import AllTasks, TaskEnd, is_well
+from swarm_mcp.agents.dispatch.completion import ALL
 from swarm_mcp.agents.dispatch.control import named_task
-from swarm_mcp.agents.dispatch.dispatch import ALL
 from swarm_mcp.agents.dispatch.nursery import Nursery
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.answers.views import short

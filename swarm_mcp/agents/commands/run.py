@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import Any
 
@@ -22,6 +21,7 @@ from swarm_mcp.agents.harness.prompting import filled, template_values, with_sys
 from swarm_mcp.agents.harness.query import Query, build_config, query_of
 from swarm_mcp.agents.harness.query_types import checked
 from swarm_mcp.agents.harness.requirements import left_out, require_possible
+from swarm_mcp.agents.harness.resumption import fits
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
 from swarm_mcp.agents.harness.servers import servers_in
 from swarm_mcp.answers.views import short
@@ -215,7 +215,7 @@ def _resumed(args: Arguments, adapter: HarnessAdapter, query: Query) -> tuple[Qu
         try:
             row = store.runs.find(query.scope, reference)
         except Refused:  # it may be the id of a session
-            if not re.fullmatch(adapter.session_pattern, reference):
+            if not fits(adapter, reference):
                 raise SwarmError(f"{reference[:60]!r} is neither a run here nor a session of {adapter.name}") from None
             # Its last run here recorded its folder and its cost.
             return query._replace(resume_session_id=reference), store.runs.of_session(adapter.name, reference)

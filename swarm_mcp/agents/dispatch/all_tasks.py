@@ -261,7 +261,7 @@ class AllTasks:
         return TaskEnd(task, len(runs), tries, took, cost_of(runs), self._why(store, task))
 
     def _why(self, store: Store, task: Task) -> str:
-        """Why a task is not done, as far as its result does not say."""
+        """Return the obstacle to a task that is not done; empty for an ended one, since its result says it."""
         if task.status in TERMINAL:
             return ""
         if task.id in self._faults:

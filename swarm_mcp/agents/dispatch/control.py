@@ -57,7 +57,7 @@ def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     if actor.id in (task.requester, task.assignee):
         store.tasks.end(actor, task.id, CANCELLED)
     elif run:
-        store.runs.ask(run.id, f"{CANCEL} by {_name(actor)}")  # its worker is a party to it
+        store.runs.ask(run.id, f"{CANCEL} by {name_of(actor)}")  # its worker is a party to it
     else:
         raise Refused("the session that asked for this task has gone and no worker has it; it expires by itself")
     return _answer(task, run, CANCELLED)
@@ -90,7 +90,7 @@ def pause(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     task, run = _worked_on(store, actor, reference)
     if run.state == PAUSED:
         raise Refused("it is paused already")
-    store.runs.ask(run.id, f"{PAUSE} by {_name(actor)}")
+    store.runs.ask(run.id, f"{PAUSE} by {name_of(actor)}")
     return _answer(task, run, "pausing")
 
 
@@ -99,7 +99,7 @@ def resume(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     task, run = _worked_on(store, actor, reference)
     if run.state != PAUSED and (run.control or "").partition(" ")[0] != PAUSE:
         raise Refused("it is not paused")
-    store.runs.ask(run.id, f"{RESUME} by {_name(actor)}")
+    store.runs.ask(run.id, f"{RESUME} by {name_of(actor)}")
     return _answer(task, run, "resuming")
 
 
@@ -145,10 +145,6 @@ def _require_party(store: Store, actor: Session, requester: str | None, worker: 
     if requester and store.instances.live(requester) is None and may_dispatch(actor):
         return
     raise Refused("only the session that asked for it and its worker may")
-
-
-def _name(actor: Session) -> str:
-    return name_of(actor)
 
 
 def _answer(task: Task | None, run: Run | None, status: str) -> dict[str, Any]:

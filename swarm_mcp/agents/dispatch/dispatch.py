@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
 from swarm_mcp.agents.dispatch import task_trees
+from swarm_mcp.agents.dispatch.completion import CompletionWait
 from swarm_mcp.agents.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.agents.dispatch.request import (
     DispatchRequest,
@@ -42,52 +43,6 @@ from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
 from swarm_mcp.locking.task_claiming import reserve
 from swarm_mcp.store import Store, spawn_locks
-
-ALL = -1  # messages, in one go
-
-
-class CompletionWait(NamedTuple):
-    """A wait for the end of one task of `requester`, begun at `begun` (``time.monotonic()``), for at most `seconds`."""
-
-    requester: Session
-    task_id: str
-    seconds: float
-    begun: float
-
-    @classmethod
-    def of(cls, requester: Session, task_id: str, seconds: float) -> CompletionWait:
-        """Return a wait that begins now."""
-        return cls(requester, task_id, seconds, time.monotonic())
-
-    def seconds_left(self) -> float:
-        """Return the seconds until the wait is over."""
-        return max(0.0, self.begun + self.seconds - time.monotonic())
-
-    def look(self, store: Store) -> dict[str, Any] | None:
-        """Return the end of the wait, None while it goes on.
-
-        ``{status, task_id, waited_seconds, waited_ms}``. `status` is ``completed`` (with ``task_status`` done, failed
-        or cancelled, ``result`` and ``task``), ``timeout`` (the same, in the present state) or ``missing`` (the task
-        was deleted). ``messages`` is the requester's unread mail about this task. That mail is claimed, not yet read:
-        acknowledge its ids after handing it out.
-        """
-        task = store.tasks.get(self.requester.scope, self.task_id)
-        if task is None:
-            status = "missing"
-        elif task.status in TERMINAL:
-            status = "completed"
-        elif not self.seconds_left():
-            status = "timeout"
-        else:
-            return None
-        waited = round(time.monotonic() - self.begun, 3)
-        ended: dict[str, Any] = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
-        ended["waited_ms"] = round(waited * 1000)
-        if task:
-            ended.update(task_status=task.status, result=task.result, task=task)
-        ended["messages"] = store.messages.take(self.requester, ALL, about=self.task_id)
-        return ended
-
 
 POLL_SECONDS = 0.5
 _INTERNAL_FACTS = ("supervisor", "log")  # of a spawn; not for the answer
@@ -218,17 +173,16 @@ def plan(requester: Session, request: DispatchRequest) -> Planned:
     request = checked(request)
     request = request._replace(skills=tuple(clean(skill, requester.directory) for skill in request.skills))
     command = worker_command(request, requester)
+    cwd = requester.directory
     if request.cwd:
-        cwd = clean(request.cwd, requester.directory)
-    else:
-        cwd = requester.directory
+        cwd = clean(request.cwd, cwd)
     if request.spawn and not os.path.isdir(cwd):
         raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
     if request.worktree:
         task_trees.repository_at(cwd)
-    texts = public_texts(request)
-    has_secret = texts != (request.title, request.description, request.message)
-    warnings = (*command.warnings, *([SECRET_WARNING] if has_secret else []))
+    texts, warnings = public_texts(request), command.warnings
+    if texts != (request.title, request.description, request.message):
+        warnings = (*warnings, SECRET_WARNING)
     return Planned(requester, request, command, cwd, texts, warnings)
 
 
@@ -240,10 +194,7 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
     work = find_or_make(store, requester, request, state.texts)
     if work.task.status in TERMINAL:
         return _answered(state, work, "already_terminal")
-    if request.force_spawn:
-        worker = None
-    else:
-        worker = assigned_worker(store, requester, work.task) or work.worker
+    worker = _worker_of(store, state, work) or work.worker  # a forced start has looked for none
     if worker and work.task.status == OPEN:
         try:
             work = work._replace(task=reserve(store, work.task.id, worker))
@@ -252,7 +203,7 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
             return _answered(state, work, "no_worker", role=request.role)
         except Refused:
             work = _reread(store, state, work)
-        worker = assigned_worker(store, requester, work.task)
+        worker = _worker_of(store, state, work)
     if worker:
         return _handed_over(store, state, work, worker)
     if not request.spawn:
@@ -269,10 +220,7 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
         return _started_elsewhere(store, state, work, name)
     # The previous holder of the lock may have brought a worker between our look and this.
     work = _reread(store, state, work)
-    if request.force_spawn:
-        worker = None
-    else:
-        worker = assigned_worker(store, requester, work.task)
+    worker = _worker_of(store, state, work)
     if worker:
         store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
@@ -286,10 +234,9 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
         store.spawn_locks.release(lock, "spawn_failed")  # a server lives on, and would block the next dispatch
         raise
     store.spawn_locks.started(lock, {"spawner": state.command.spawner, **facts})
-    if request.wait_seconds is None:
+    patience = request.wait_seconds
+    if patience is None:
         patience = chosen.patience
-    else:
-        patience = request.wait_seconds
     return Starting(state, work, lock, facts, time.monotonic() + patience)
 
 
@@ -357,6 +304,13 @@ def _next(store: Store, state: State) -> State | None:
 # ---------------------------------------------------------------------- parts
 
 
+def _worker_of(store: Store, plan: Planned, work: DispatchTask) -> Session | None:
+    """Return the live session that has the task, unless the request forces a start."""
+    if plan.request.force_spawn:
+        return None
+    return assigned_worker(store, plan.requester, work.task)
+
+
 def _reread(store: Store, plan: Planned, work: DispatchTask) -> DispatchTask:
     return work._replace(task=store.tasks.get(plan.requester.scope, work.task.id) or work.task)
 
@@ -389,10 +343,9 @@ def _handed_over(store: Store, plan: Planned, work: DispatchTask, worker: Sessio
 def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: str) -> Answered:
     """Another dispatch is starting a worker; where that has come up unnoticed, it gets the work."""
     held = store.spawn_locks.holder(plan.requester.scope, name)
+    worker = None
     if held:
         worker = store.spawn_locks.worker_of(held)
-    else:
-        worker = None
     if worker and may_meet(plan.requester.label, worker.label):
         if work.task.status == OPEN:
             work = _reserved(store, plan, work, worker)
@@ -412,24 +365,23 @@ def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
 
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
-    request, task = plan.request, work.task
+    request, task, cwd, tree_of = plan.request, work.task, plan.cwd, ""
     if _has_tree(plan, work):
         tree_of = plan.cwd
-    else:
-        tree_of = ""
+        cwd = task_trees.working_folder(tree_of, task.id, task.title)
     return WorkerSpec(
         requester=plan.requester,
-        task_id=work.task.id,
+        task_id=task.id,
         instance_id=instance_id,
         role=request.role,
         harness=plan.command.harness,
         command=plan.command.words,
-        cwd=task_trees.working_folder(tree_of, task.id, task.title) if tree_of else plan.cwd,
+        cwd=cwd,
         label=request.label,
         name=request.name,
         message=work.message,
         placement=request.placement,
-        title=work.task.title,
+        title=task.title,
         lock=lock,
         run=run_facts(request),
         tree_of=tree_of,

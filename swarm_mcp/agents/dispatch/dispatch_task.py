@@ -160,7 +160,7 @@ def find_or_make(store: Store, requester: Session, request: DispatchRequest, tex
 def _requested(
     store: Store, requester: Session, request: DispatchRequest, spec: dict[str, Any]
 ) -> tuple[dict[str, Any], Session | None]:
-    """The answer to the task's request, with a live worker as its assignee where there is one, and that worker."""
+    """Return the answer to the task's request, and the live worker that became its assignee."""
     for attempt in range(1, TRIES + 1):
         worker = find_worker(store, requester, request)
         try:

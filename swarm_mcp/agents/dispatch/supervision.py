@@ -15,12 +15,13 @@ from collections.abc import Callable
 from swarm_hook_core import faults
 from swarm_mcp.agents.dispatch import slots, task_trees
 from swarm_mcp.agents.dispatch.assignment import Assignment, query_of
-from swarm_mcp.agents.dispatch.worker_task import LOST, OVER, Progress, WorkerTask, record_fault, result_text
+from swarm_mcp.agents.dispatch.progress import Progress
+from swarm_mcp.agents.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault, result_text
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.errors import code_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import Membership
-from swarm_mcp.agents.harness.outcome import FINAL, STUCK, TRANSIENT, UNKNOWN, UNSUPPORTED, Cost, RunResult, added
+from swarm_mcp.agents.harness.outcome import FINAL, STUCK, TRANSIENT, Cost, RunResult, added
 from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.domain.question import WAITS as WAITS_FOR_ANSWER
 from swarm_mcp.domain.question import Question
@@ -113,7 +114,9 @@ class Supervisor:
 
     def _work(self) -> str:
         """Make attempts until one is not merely paused; return the reason that the last was stopped for, or empty."""
-        self._reached = getattr(self.task.task(), "progress_summary", None) or ""
+        task = self.task.task()
+        if task:
+            self._reached = task.progress_summary or ""
         while True:
             reason = self._wait_for_turn() or self._attempt()
             if reason == PAUSE:
@@ -157,11 +160,9 @@ class Supervisor:
     def _wait_before_retry(self) -> str:
         """Give the slot to others for as long as the endpoint has asked for; return a reason to stop, else empty."""
         assert self.result is not None
-        passes = self.result.error_category in TRANSIENT
-        if passes:
+        wanted = 0.0
+        if self.result.error_category in TRANSIENT:
             wanted = (self.result.retry_not_before or time.time() + RETRY_SECONDS) - time.time()
-        else:
-            wanted = 0.0
         until = time.monotonic() + min(wanted, LONGEST_RETRY_SECONDS)
         self.slot.release()
         self._reached = self.progress.summary()
@@ -209,34 +210,14 @@ class Supervisor:
         """Run the harness to its end; return the reason it was stopped for, empty where it ended by itself."""
         try:
             task = self.task.begin()
-            if self.assignment.tree_of:
-                task_trees.make(self.assignment.tree_of, task)
-                self.store.locks.spread(self.assignment.tree_of)
-                os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
-            previous = None
-            is_stuck = self.result is not None and self.result.error_category in STUCK
-            if not is_stuck and (self.result or not self.assignment.run.get("fresh")):
-                previous = self.store.runs.session_of(task.id, self.adapter.name)
-            answers = self.store.questions.of_task(task.id)
-            told = (self._reached, self.task.message_id, self._failure, answers)
-            query = query_of(self.assignment, self.adapter, task, previous, *told)
-            if self._limit and self.result:
-                query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would mean no limit
-            run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
-            for listener in (self.progress.listen, self.listener):
-                if listener:
-                    run.on_event(listener)
-            run.start()
+            previous, answers = self._session_before(task), self.store.questions.of_task(task.id)
+            run = self._started(task, previous, answers)
         except SwarmError as error:
-            if isinstance(error, Unsupported):
-                code = UNSUPPORTED
-            else:
-                code = UNKNOWN
             self.result = RunResult(
                 self.assignment.run_id,
                 self.adapter.name,
                 is_error=True,
-                error_category=code,
+                error_category=code_of(error),
                 error_message=str(error),
                 cost=self._before,
             )
@@ -262,6 +243,32 @@ class Supervisor:
             self.task.note_told(answers)
         self.task.write_result_down(result)
         return reason
+
+    def _session_before(self, task: Task) -> dict[str, Any] | None:
+        """Return the session that the next attempt continues; None for a new one."""
+        if self.result is None:
+            is_new = bool(self.assignment.run.get("fresh"))
+        else:
+            is_new = self.result.error_category in STUCK
+        if is_new:
+            return None
+        return self.store.runs.session_of(task.id, self.adapter.name)
+
+    def _started(self, task: Task, previous: dict[str, Any] | None, answers: list[Question]) -> Run:
+        """Start a run on the task, in its work tree if it has one. Raises SwarmError."""
+        if self.assignment.tree_of:
+            task_trees.make(self.assignment.tree_of, task)
+            self.store.locks.spread(self.assignment.tree_of)
+            os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
+        told = (self._reached, self.task.message_id, self._failure, answers)
+        query = query_of(self.assignment, self.adapter, task, previous, *told)
+        if self._limit and self.result:
+            query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would mean no limit
+        run = Run(self.adapter, query, membership=_JoinedMembership(self.membership), previous=previous)
+        for listener in (self.progress.listen, self.listener):
+            if listener:
+                run.on_event(listener)
+        return run.start()
 
     def _follow(self, run: Run, previous: dict[str, Any] | None) -> str:
         """See a run to its end; return the reason that it was stopped for."""
@@ -296,7 +303,7 @@ class Supervisor:
             reason = self._stop_reason(task)
             if reason and reason != PAUSE:
                 return reason
-            if self.task.control().partition(" ")[0] == RESUME:
+            if self.task.control()[0] == RESUME:
                 self.task.note(state=QUEUED, control=None)
                 if task:
                     self.task.report(task, said, blocked_reason=None)
@@ -313,14 +320,11 @@ class Supervisor:
         if reason == CANCEL:
             self.task.end(CANCELLED, None)
         elif self.result:
+            status, said = DONE, ""
             if self.result.is_error:
                 status = FAILED
-            else:
-                status = DONE
             if self.assignment.tree_of:
                 said = self._left_in_tree(task, status)
-            else:
-                said = ""
             self.task.end(status, "\n\n".join(filter(None, [result_text(self.result), said])))
 
     def _left_in_tree(self, task: Task, status: str) -> str:
@@ -351,18 +355,17 @@ class Supervisor:
 
         An unusable store, or one that has lost the task, stops no work: it may be back by the end.
         """
-        task, fault = None, ""
+        task, fault, reason = None, "", ""
         if self._signal:
             reason = STOP
-        else:
-            reason = ""
         try:
             task = self.task.task()
             if task:
                 reason = self._stop_reason(task)
             else:
                 fault = f"task {self.assignment.task_id} is not in the store any more; its worker goes on"
-                reason = reason or (CANCEL if self.task.control().partition(" ")[0] == CANCEL else "")
+                if not reason and self.task.control()[0] == CANCEL:
+                    reason = CANCEL
         except SwarmError as error:
             fault = str(error)
         if fault and not self._last_fault:

@@ -114,7 +114,7 @@ def task_trees(tree: Tree) -> list[TaskTree]:
 
 
 def find(tree: Tree, reference: str) -> TaskTree | None:
-    """Return the task tree of the task whose id begins with `reference`, or None. Raises Refused."""
+    """Return the task tree of a task, by its id or the beginning of it, or None. Raises Refused."""
     found = [one for one in task_trees(tree) if reference and one.task_id.startswith(reference)]
     exact = [one for one in found if one.task_id == reference]
     if len(exact or found) > 1:
@@ -353,7 +353,7 @@ def remove(tree: TaskTree, kept_in: str = "") -> list[str]:
 
 
 def _delete(main: Tree, branch: str, kept_in: str) -> str:
-    """Delete a branch of a task tree; why it is left, empty where it is gone."""
+    """Delete a branch of a task tree. Returns the reason if it is left, else an empty text."""
     tip = commit_of(main.top, f"refs/heads/{branch}")
     if not tip:
         return ""

@@ -1,4 +1,4 @@
-"""The task of a supervisor, and the row of its run with progress and result."""
+"""The task of a supervisor, and the row of its run with the result."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import time
 from swarm_hook_core import faults
 from swarm_mcp.agents.dispatch.assignment import Assignment
 from swarm_mcp.agents.dispatch.request import public_text
-from swarm_mcp.agents.harness import events
-from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import result_columns
 from swarm_mcp.agents.harness.outcome import TRANSIENT, RunResult, answer_text
 from swarm_mcp.agents.harness.resumption import ResumableSession, deserialize, serialize
@@ -24,81 +22,12 @@ from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-PAUSE_SECONDS = 30.0  # between two reports
-LONGEST = 300  # characters
-LONGEST_NAME = 80  # of a tool
-WORKERS_WORD_SECONDS = 300  # seconds that the worker's own report counts
-
-
-LONGEST_RESULT = 30_000
+LONGEST_RESULT = 30_000  # characters
 WORDLESS = "(it ended well, and said nothing)"
-
-
-class Progress:
-    """Listens to a run; any thread may tell it of events."""
-
-    def __init__(self, harness: str, clock: Callable[[], float] = time.monotonic):
-        self._harness = harness
-        self._clock = clock
-        self._said = self._calls = 0
-        self._last_call = self._last_words = ""
-        self._context = ""
-        self._written: str | None = None
-        self._due = 0.0
-        self.session_id = ""
-        self.model = ""
-
-    def listen(self, event: Event) -> None:
-        """Take one event of the run."""
-        data = event.data
-        if event.kind == events.SESSION_INIT:
-            self.session_id, self.model = str(data.get("session_id") or ""), str(data.get("model") or "")
-        elif event.kind == events.TOOL_START:
-            self._calls += 1
-            self._last_call = " ".join(str(data.get("tool_name") or "").split())[:LONGEST_NAME]
-        elif event.kind == events.MESSAGE and data.get("role") == "assistant" and not data.get("thinking"):
-            self._last_words = " ".join(str(data.get("content") or "").split()) or self._last_words
-        elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_percent"), (int, float)):
-            self._context = f"{data['context_percent']:.0f} % of its context used"
-
-    def summary(self) -> str:
-        """Return how far the run is."""
-        counted = f"{self._calls} tool call{'' if self._calls == 1 else 's'}, the last {self._last_call}"
-        if self._calls:
-            facts = [counted]
-        else:
-            facts = [f"{self._harness} is at work"]
-        facts += [self._context] if self._context else []
-        text = "; ".join(facts)
-        if self._last_words:
-            return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})"
-        return text
-
-    def due(self, task: Task, now: int) -> str:
-        """Return the summary if a report is due and the worker has made none itself, else empty.
-
-        `task` is the task now, `now` Unix seconds. A returned summary counts as reported.
-        """
-        if self._clock() < self._due or not (self._calls or self._last_words):
-            return ""
-        self._due = self._clock() + PAUSE_SECONDS
-        current, at = task.progress_summary, task.progress_updated_at
-        own = current in (None, self._written)
-        if not own and isinstance(at, (int, float)) and now - at < WORKERS_WORD_SECONDS:
-            return ""
-        text = self.summary()
-        if text == current:
-            return ""
-        self._written = text
-        return text
-
-    def reported(self, text: str) -> None:
-        """Note that something else has been reported in this run's name."""
-        self._written = text
-        self._due = 0.0
+# Reasons to stop working on a task, beside CANCEL and PAUSE: another session has it; it has ended.
+LOST, OVER = "lost", "over"
 
 
 def result_text(result: RunResult) -> str:
@@ -113,10 +42,6 @@ def result_text(result: RunResult) -> str:
     if result.output.strip():
         text += f"\nIts last words: {result.output.strip()}"
     return text[:LONGEST_RESULT]
-
-
-# Reasons to stop working on a task, beside CANCEL and PAUSE: another session has it; it has ended.
-LOST, OVER = "lost", "over"
 
 
 class WorkerTask:
@@ -139,9 +64,13 @@ class WorkerTask:
         """Return the task now, None if it is gone."""
         return self.store.tasks.get(self.assignment.scope, self.assignment.task_id)
 
-    def control(self) -> str:
-        """Return the request to the run (``store.runs.ask``), then a blank and its author."""
-        return getattr(self.store.runs.get(self.assignment.run_id), "control", None) or ""
+    def control(self) -> tuple[str, str]:
+        """Return the request to the run (``store.runs.ask``), and its author as ``by <label>``; empty without one."""
+        run = self.store.runs.get(self.assignment.run_id)
+        if run is None:
+            return "", ""
+        request, _, by = (run.control or "").partition(" ")
+        return request, by
 
     def stop_reason(self, task: Task | None) -> str:
         """Return why the worker is to stop (LOST, OVER, CANCEL or PAUSE), empty where it may go on."""
@@ -153,11 +82,11 @@ class WorkerTask:
             return OVER
         if self.belongs_to_another(task):
             return LOST
-        control, _, by = self.control().partition(" ")
-        if control not in (CANCEL, PAUSE):
+        request, by = self.control()
+        if request not in (CANCEL, PAUSE):
             return ""
         self.paused_by = by
-        return control
+        return request
 
     def decline_reason(self) -> str:
         """Return why this worker is not wanted, empty where it is.

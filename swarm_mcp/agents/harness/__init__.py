@@ -17,7 +17,7 @@ From Python, a run is::
 ``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
 ``session``                      a conversation: a run for each prompt
-``child``, ``keeper``, ``reaper``, ``leftover_processes``                     the child's process, and its end
+``child``, ``keeper``            the child's process, and its end
 ``events``, ``typed_events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``   events, their order, and
                                  their receivers
 ``outcome``, ``conclusion``, ``errors``, ``resumption``                       the end of a run, its costs, its session

@@ -69,6 +69,11 @@ def common(adapter: HarnessAdapter, config: Mapping[str, object]) -> list[Check]
     return [_folder(config), *_command(adapter, config), *_addresses(adapter, config)]
 
 
+def environment_of(config: Mapping[str, object]) -> dict[str, str]:
+    """Return the environment of a run with this configuration."""
+    return {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+
+
 def program_of(adapter: HarnessAdapter) -> str:
     """Return the absolute path of the harness's program; empty if there is none."""
     try:

@@ -43,14 +43,13 @@ class Child:
         if "PWD" in environment:
             environment = {**environment, "PWD": cwd}
         self._closed = False
-        kept = sys.platform.startswith("linux")
-        self._start: Keeper | _WatchedChild = (Keeper if kept else _WatchedChild)(
-            argv, cwd, dict(environment), self.run_id
-        )
-        if kept:
+        self._start: Keeper | _WatchedChild
+        self._keeper = 0
+        if sys.platform.startswith("linux"):
+            self._start = Keeper(argv, cwd, dict(environment), self.run_id)
             self._keeper = self._start.pid
         else:
-            self._keeper = 0
+            self._start = _WatchedChild(argv, cwd, dict(environment))
         self.pid = self._start.child
         self.started = start_time(self.pid)
         self._unsent = memoryview(self._start.greeting + prompt.encode("utf-8", "replace"))
@@ -129,18 +128,13 @@ class Child:
 class _WatchedChild:
     """A child of this very process, where there is no keeper: a reaper ends its group alone."""
 
-    def __init__(self, argv: list[str], cwd: str, environment: dict[str, str], _run_id: str):
+    def __init__(self, argv: list[str], cwd: str, environment: dict[str, str]):
         # Some shells (dash) lose variables with names they cannot have, such as exported functions of bash. A child
         # with such variables is started without the gate, and the reaper is told a moment later.
         gated = all(name.isascii() and name.isidentifier() for name in environment)
+        gate, self.greeting = [], b""
         if gated:
-            gate = ["/bin/sh", "-c", GATE, "swarm-gate"]
-        else:
-            gate = []
-        if gated:
-            self.greeting = b"go\n"
-        else:
-            self.greeting = b""
+            gate, self.greeting = ["/bin/sh", "-c", GATE, "swarm-gate"], b"go\n"
         self._reaper = Reaper().start()
         try:
             self._process = subprocess.Popen(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from swarm_mcp.agents.harness.query import McpServer
+from swarm_mcp.agents.harness.servers import CLIENT_TOOLS
 from swarm_mcp.errors import Refused
 from swarm_mcp.mcp.http_server import HttpServer
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError
@@ -21,7 +22,6 @@ from swarm_mcp.mcp.server import Call, Server
 if TYPE_CHECKING:
     from swarm_mcp.mcp.server import Method
 
-NAME = "client_tools"
 DEFAULT_VERSION = "2025-06-18"  # of the protocol, for a child that asks for an unknown one
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -141,7 +141,9 @@ class ToolServer:
                 raise Refused(f"two client tools are called {tool.name!r}")
             self.tools[tool.name] = tool
         methods: dict[str, Method] = {"tools/list": self._list, "tools/call": self._call}
-        self._http = HttpServer(Server({"name": NAME, "version": "1"}, {"tools": {}}, methods, "", DEFAULT_VERSION))
+        self._http = HttpServer(
+            Server({"name": CLIENT_TOOLS, "version": "1"}, {"tools": {}}, methods, "", DEFAULT_VERSION)
+        )
 
     def start(self) -> ToolServer:
         """Listen on a free port of 127.0.0.1."""
@@ -175,7 +177,7 @@ class ToolServer:
 
 def with_tools(servers: Mapping[str, McpServer], tools: ToolServer) -> dict[str, McpServer]:
     """Return the servers of a child and the tool server. Another server of its name is left out."""
-    return {**servers, NAME: tools.server}
+    return {**servers, CLIENT_TOOLS: tools.server}
 
 
 def outcome_of(tool: ClientTool, arguments: object) -> dict[str, Any]:

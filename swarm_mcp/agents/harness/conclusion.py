@@ -57,42 +57,16 @@ def concluded(
     Times, attempts, record and other facts of the run keep their defaults.
     """
     given = ending.result or {}
-    counted = cost_of(given.get("cost"))
-    if counted._replace(model=None) == Cost():  # it was cut off, or does not report; the figures seen on the way count
-        spent = cost_of(ledger.spent)
-        counted = spent._replace(model=counted.model or spent.model)
-    named = (counted.model, ledger.model, given.get("model"), adapter.model(query))
-    model = next((name for name in named if name and isinstance(name, str)), None)
-    own = own_part(counted, before, adapter.cumulative)
-    if _is_of_the_session(adapter, query, before, ledger.session_id or _session_of(adapter, given)):
-        own = without_session(counted, adapter.cumulative)
-    cost = priced(own, adapter.prices, model)
-    if "cost" in adapter.cumulative and counted.total_cost_usd is None and cost.total_cost_usd is not None:
-        # It was cut off: our estimate stands for the harness's count, reported next time.
-        known = 0.0 if before == Cost() else before.total_cost_usd
-        if known is not None and not _is_of_the_session(adapter, query, before, ledger.session_id):
-            counted = counted._replace(total_cost_usd=known + cost.total_cost_usd)
-    if failure is None:
-        passed = limit_passed(query, cost.total_cost_usd)
-    else:
-        passed = ""
-    if passed:
-        failure = (outcome.BUDGET, passed)
-    if failure is None:
-        wrong = schema_mismatch(query, _structured_answer(given, ending, False))
-    else:
-        wrong = ""
-    if wrong:
-        failure = (outcome.SCHEMA_MISMATCH, wrong)
     session_id = ledger.session_id or _session_of(adapter, given)
-    kept = None
-    if session_id and (failure is None or failure[0] != outcome.SESSION_NOT_FOUND):
-        kept = serialize(ResumableSession(adapter.name, session_id, query.cwd, counted))
+    cost, counted = _costs(adapter, query, ledger, given, before, session_id)
+    failure = failure or _missed(query, cost, given, ending)
     category, words = failure or (None, None)
+    kept = None
+    if session_id and category != outcome.SESSION_NOT_FOUND:
+        kept = serialize(ResumableSession(adapter.name, session_id, query.cwd, counted))
+    trouble: dict[str, Any] = {}
     if category in (outcome.TIMEOUT, outcome.ABORTED):
         trouble = ledger.trouble or {}
-    else:
-        trouble = {}
     if trouble:
         words = f"{words}; it was trying again after {trouble['category']}: {trouble.get('message')}"
     return RunResult(
@@ -107,19 +81,47 @@ def concluded(
         output=ledger.output,
         session_id=session_id,
         session_params=kept,
-        cost=cost._replace(model=model),
+        cost=cost,
         session_cost=counted,
-        model=model,
+        model=cost.model,
         provider=given.get("provider") if isinstance(given.get("provider"), str) else None,
         retry_not_before=_moment(given.get("retry_not_before"), trouble, ledger) if failure else None,
         result_json=_structured_answer(given, ending, failure is not None),
     )
 
 
-def _is_of_the_session(adapter: HarnessAdapter, query: Query, before: Cost, session_id: str | None) -> bool:
-    """Return True if the cost is that of a whole session with an unknown earlier part."""
-    continued = query.resume_session_id and (query.fork_session or session_id == query.resume_session_id)
-    return bool(adapter.cumulative and continued) and before == Cost()
+def _costs(
+    adapter: HarnessAdapter, query: Query, ledger: Ledger, given: dict[str, Any], before: Cost, session_id: str | None
+) -> tuple[Cost, Cost]:
+    """Return the run's own cost, with its model, and the harness's count. `given`: the data of its result."""
+    counted = cost_of(given.get("cost"))
+    if counted._replace(model=None) == Cost():  # it was cut off, or does not report; the figures seen on the way count
+        spent = cost_of(ledger.spent)
+        counted = spent._replace(model=counted.model or spent.model)
+    named = (counted.model, ledger.model, given.get("model"), adapter.model(query))
+    model = next((name for name in named if name and isinstance(name, str)), None)
+    is_continued = query.resume_session_id and (query.fork_session or session_id == query.resume_session_id)
+    if adapter.cumulative and is_continued and before == Cost():  # of a whole session with an unknown earlier part
+        cost = priced(without_session(counted, adapter.cumulative), adapter.prices, model)
+        return cost._replace(model=model), counted
+    cost = priced(own_part(counted, before, adapter.cumulative), adapter.prices, model)
+    if "cost" in adapter.cumulative and counted.total_cost_usd is None and cost.total_cost_usd is not None:
+        # It was cut off: our estimate stands for the harness's count, reported next time.
+        known = 0.0 if before == Cost() else before.total_cost_usd
+        if known is not None:
+            counted = counted._replace(total_cost_usd=known + cost.total_cost_usd)
+    return cost._replace(model=model), counted
+
+
+def _missed(query: Query, cost: Cost, given: dict[str, Any], ending: Ending) -> tuple[str, str] | None:
+    """Return the error of a run that ended by itself, but over its limit, or without an answer that fits its schema."""
+    passed = limit_passed(query, cost.total_cost_usd)
+    if passed:
+        return outcome.BUDGET, passed
+    wrong = schema_mismatch(query, _structured_answer(given, ending, False))
+    if wrong:
+        return outcome.SCHEMA_MISMATCH, wrong
+    return None
 
 
 def announced(sink: EventSink, ledger: Ledger, result: RunResult) -> RunResult:

@@ -37,6 +37,13 @@ class AuthError(HarnessError):
     """The harness is not signed in, or its sign-in was refused."""
 
 
+def code_of(error: Exception) -> str:
+    """Return the error code of a run that could not be started because of `error`."""
+    if isinstance(error, Unsupported):
+        return outcome.UNSUPPORTED
+    return outcome.UNKNOWN
+
+
 def checked_result(result: RunResult, instructions: str) -> RunResult:
     """Return the result of a run that went well. Raises HarnessError, with the harness's `instructions`, for others."""
     if not result.is_error:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_hook_core import faults
+from swarm_mcp.agents.harness import bridge
 from swarm_mcp.agents.harness.client_tools import ToolServer
 from swarm_mcp.agents.harness.events import Event, permission_asked
+from swarm_mcp.agents.harness.private_folder import written
 from swarm_mcp.agents.harness.query import EDIT, McpServer, Query
 
 SERVER, TOOL = "swarm_permissions", "ask"
@@ -70,6 +73,23 @@ class PermissionServer:
             return json.dumps({"behavior": "deny", "message": refused})
 
         return ask
+
+
+def bridged(
+    harness: str, folder: Path, query: Query, settings: dict[str, Any]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the command line of the bridge of `harness` with these settings, and the secret for its questions."""
+    secrets, address, server = {}, "", query.mcp_servers.get(SERVER)
+    if server:
+        address, secrets[bridge.TOKEN] = server.url, server.headers["Authorization"]
+    path = written(folder / "bridge.json", json.dumps({**settings, "permissions": address}))
+    return bridge.argv_of(harness, path), secrets
+
+
+def refusal_in(line: dict[str, Any]) -> Event:
+    """Return the event in a bridge's line about a question without an answer (``bridge.REFUSED``)."""
+    call_id, name, reason = (str(line.get(key) or "") for key in ("tool_use_id", "tool_name", "reason"))
+    return permission_asked(call_id, name, line.get("input"), reason, REFUSED)
 
 
 def decided(decide: Callable[[PermissionRequest], Any], request: PermissionRequest) -> str | None:

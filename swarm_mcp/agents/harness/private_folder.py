@@ -43,6 +43,12 @@ def private_folder() -> Iterator[Path]:
         remove(outer)
 
 
+def written(path: Path, text: str) -> str:
+    """Write a private file with this text, and return its path, for settings that name it."""
+    write_private(str(path), text)
+    return str(path)
+
+
 def sweep() -> list[str]:
     """Remove the folders of supervisors that are provably gone. The paths that were removed."""
     removed, here = [], host_id()

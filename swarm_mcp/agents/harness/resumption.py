@@ -80,14 +80,6 @@ def session_given(adapter: HarnessAdapter, previous: object) -> ResumableSession
     return deserialize(previous)
 
 
-def display_id(found: object) -> str | None:
-    """Return that session's name for people; None for an invalid one."""
-    session = deserialize(found)
-    if session:
-        return session.session_id
-    return None
-
-
 def fits(adapter: HarnessAdapter, session_id: str) -> bool:
     """Return True if this can be an id of that harness. It must never be taken for an option."""
     return (

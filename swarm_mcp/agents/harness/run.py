@@ -21,7 +21,7 @@ from swarm_mcp.agents.harness.changes import ChangeWatch
 from swarm_mcp.agents.harness.child import Child, StopRequest
 from swarm_mcp.agents.harness.client_tools import ToolServer, with_tools
 from swarm_mcp.agents.harness.conclusion import announced, concluded, error_in, is_unknown_session
-from swarm_mcp.agents.harness.errors import Unsupported, checked_result
+from swarm_mcp.agents.harness.errors import checked_result, code_of
 from swarm_mcp.agents.harness.event_stream import EventStream, waker
 from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.membership import joined
@@ -246,11 +246,7 @@ class Run:
             with joined(self._membership), private_folder() as folder, self._tools() as tools, self._asked() as asked:
                 return self._attempt_twice_at_most(self._equipped(tools, asked), folder)
         except (SwarmError, OSError) as error:
-            if isinstance(error, Unsupported):
-                code = outcome.UNSUPPORTED
-            else:
-                code = outcome.UNKNOWN
-            return self._concluded(NOTHING, (code, str(error)), Cost())
+            return self._concluded(NOTHING, (code_of(error), str(error)), Cost())
 
     def _attempt_twice_at_most(self, query: Query, folder: Path) -> RunResult:
         """One attempt, and a fresh one where the session to be continued does not exist."""
@@ -273,12 +269,10 @@ class Run:
             self._record.open()
             resumption = Resumption()
             ending, failure, attempt = self._attempt(query._replace(resume_session_id=""), folder)
-        self._forget = self._forget or attempt.strayed
         if attempt.strayed:
-            before = Cost()
-        else:
-            before = resumption.before
-        return self._concluded(ending, failure, before)
+            self._forget = True
+            return self._concluded(ending, failure, Cost())
+        return self._concluded(ending, failure, resumption.before)
 
     def _attempt(self, query: Query, folder: Path) -> tuple[Ending, tuple[str, str] | None, RunAttempt]:
         self._attempts += 1
@@ -289,10 +283,9 @@ class Run:
         if self._stop.reason:
             attempt.was_stopped = True
             return NOTHING, self._stop.reason, attempt
+        until = 0.0
         if query.timeout_seconds:
             until = self._began + query.timeout_seconds
-        else:
-            until = 0.0
         try:
             ending = attempt.run(own, self._attempts, until, self._started)
         except NotStarted as error:
@@ -345,10 +338,9 @@ class Run:
         return concluded(self._adapter, self._query, self._ledger, ending, failure, before)
 
     def _announced(self, result: RunResult) -> RunResult:
+        changes = Changes()
         if self._changes and self._attempts:
             changes = self._changes.changes(result.session_id)
-        else:
-            changes = Changes()
         return announced(self._sink, self._ledger, result._replace(
             changes=changes,
             clear_session=self._forget, attempts=self._attempts, record=self.record,

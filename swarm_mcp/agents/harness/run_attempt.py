@@ -14,7 +14,7 @@ from swarm_mcp.agents.harness import events, held_by_kernel, outcome
 from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
 from swarm_mcp.agents.harness.child import Child, LineSplitter, StopRequest, follow, found
 from swarm_mcp.agents.harness.environment import API_KEY, added, without_session
-from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.errors import code_of
 from swarm_mcp.agents.harness.events import Event, Ledger
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import Query
@@ -70,11 +70,7 @@ class RunAttempt:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
             self._sink.scrubber = self._scrubber({})
-            if isinstance(error, Unsupported):
-                code = outcome.UNSUPPORTED
-            else:
-                code = outcome.UNKNOWN
-            raise NotStarted(code, _words(error)) from error
+            raise NotStarted(code_of(error), _words(error)) from error
         own = added(query, launch.env)
         environment = {**without_session(drop=launch.drop), **own}
         self._sink.scrubber = self._scrubber(launch.env)

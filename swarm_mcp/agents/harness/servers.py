@@ -14,14 +14,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from swarm_mcp.agents.harness.environment import swarm_variables
-from swarm_mcp.agents.harness.query import McpServer, Query, server_of
+from swarm_mcp.agents.harness.query import READ_ONLY, McpServer, Query, server_of
 from swarm_mcp.agents.harness.scrub import passwords_in
 from swarm_mcp.errors import Refused
 from swarm_mcp.installation import coordinator_command
 
 # The tools of swarm's own server that a read-only run has not: they write, or start a worker that may.
 NOT_FOR_READERS = ("dispatch", "commit", "undo")
-OURS = "swarm"
+OURS, CLIENT_TOOLS = "swarm", "client_tools"
 PROJECT_FILE = ".mcp.json"
 LARGEST_FILE = 1 << 20
 # ``SWARM_HARNESS_PROJECT_SERVERS=0`` leaves them out: they are commands that a checkout brings along.
@@ -38,6 +38,11 @@ _PASSED_ON = ("SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "SWARM_MCP
 def servers_for(query: Query) -> dict[str, McpServer]:
     """Return name -> server: the query's before ours, ours before the project's."""
     return {**project_servers(query.cwd, query.env), OURS: own_server(query), **query.mcp_servers}
+
+
+def names_in_mode(query: Query) -> list[str]:
+    """Return the names of the servers that a run in the query's mode may have: of a read-only one, ours alone."""
+    return [name for name in query.mcp_servers if query.mode != READ_ONLY or name in (OURS, CLIENT_TOOLS)]
 
 
 def own_server(query: Query) -> McpServer:
@@ -161,6 +166,12 @@ class HiddenValues:
     def names_for(self, server: str, values: Mapping[str, str]) -> dict[str, str]:
         """Return purpose -> name of the variable that holds its value."""
         return {purpose: self.name_for(server, purpose, value) for purpose, value in values.items()}
+
+    def names_in(self, name: str, server: McpServer) -> dict[str, str]:
+        """Return the same for the headers of a server behind an address, else for its variables."""
+        if server.url:
+            return self.names_for(name, server.headers)
+        return self.names_for(name, server.env)
 
     def secrets(self) -> list[str]:
         """Return the names of those that hold secrets."""

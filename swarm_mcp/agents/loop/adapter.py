@@ -20,6 +20,7 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
+from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
 from swarm_mcp.agents.harness.hs import session as hs_session
 from swarm_mcp.agents.harness.hs.adapter import harness_skills
@@ -112,7 +113,7 @@ HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_
         return harness_skills(str(hs_home()), cwd)
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+        env = environment_of(config)
         if _names_a_harness(env):
             env.pop("HARNESS_PROVIDER", None)
         wanted, model = _provider_and_model(as_string(config.get("model")))

@@ -10,8 +10,8 @@ from typing import Any
 from swarm_hook_core import faults
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.loop import sources, subprocesses, tools
+from swarm_mcp.agents.loop.messages import ModelCall
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import ModelCall
 from swarm_mcp.agents.loop.settings import TOOL_SECONDS, number
 
 LONGEST_RESULT = 100_000  # characters that a model is given of one result

@@ -10,9 +10,9 @@ from typing import Any, NoReturn, cast
 
 from swarm_mcp.agents.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
 from swarm_mcp.agents.loop.agent import LoopRun
+from swarm_mcp.agents.loop.messages import model_call
 from swarm_mcp.agents.loop.providers import choice, http
 from swarm_mcp.agents.loop.report import Report
-from swarm_mcp.agents.loop.session import model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, LoopSettings
 from swarm_mcp.errors import UsageError
 from swarm_mcp.processes.reaper import Reaper

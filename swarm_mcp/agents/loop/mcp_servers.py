@@ -13,7 +13,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from swarm_hook_core.mcp_writers import is_writer
-from swarm_mcp.agents.loop.session import ModelCall
+from swarm_mcp.agents.loop.messages import ModelCall
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.mcp.client import START_SECONDS, Client

@@ -12,10 +12,11 @@ from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Price
+from swarm_mcp.agents.loop.messages import ModelCall
 from swarm_mcp.agents.loop.prompts import structured
 from swarm_mcp.agents.loop.providers import prices
 from swarm_mcp.agents.loop.providers.protocol import Reply
-from swarm_mcp.agents.loop.session import ModelCall, Session, scrub, scrub_data
+from swarm_mcp.agents.loop.session import Session, scrub, scrub_data
 from swarm_mcp.agents.loop.settings import LoopSettings
 
 SHOWN_ARGUMENTS = 160

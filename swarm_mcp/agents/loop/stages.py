@@ -14,9 +14,9 @@ from typing import Any
 
 from swarm_mcp.agents.harness.query import parse_json, parse_object
 from swarm_mcp.agents.loop import calls, prompts, sources, subprocesses
+from swarm_mcp.agents.loop.messages import ModelCall, model_call, written
 from swarm_mcp.agents.loop.providers import choice
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import ModelCall, model_call, written
 from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, LoopFailure
 
 Hook = Callable[[Any, dict[str, Any]], dict[str, Any]]  # (loop, the stage's data so far) -> its data after the hook

@@ -25,8 +25,8 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import NotRegistered, described
 from swarm_hook_core.state import has_plans, is_awaited
 from swarm_mcp.agents.loop import sources
+from swarm_mcp.agents.loop.messages import ModelCall
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import ModelCall
 from swarm_mcp.agents.loop.tools import WRITERS
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command

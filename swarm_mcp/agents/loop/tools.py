@@ -10,8 +10,8 @@ from swarm_hook_core.kernel.direct import inside
 from swarm_mcp.agents.loop import prompts, subprocesses
 from swarm_mcp.agents.loop.agent_variants import AgentVariant
 from swarm_mcp.agents.loop.agent_variants import read as read_variant
+from swarm_mcp.agents.loop.messages import ModelCall
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import ModelCall
 from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, LoopFailure, number
 from swarm_mcp.installation import coordinator_command
 

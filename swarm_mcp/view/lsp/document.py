@@ -10,15 +10,12 @@ from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Content
 from swarm_hook_core.watching.snapshot import Snapshot, read
-from swarm_mcp.answers.edits import journal_marks
-from swarm_mcp.answers.file_marks import file_marks
+from swarm_mcp.view.overview.owned import marks_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.repository import Tree
     from swarm_mcp.view.lsp.facts import Change, Held
-
-_OF_GIT = ("HEAD", "index", "logs/HEAD")  # they change with a commit and a branch
 
 
 class Document:
@@ -52,8 +49,7 @@ class Document:
 
     def marks(self) -> object:
         """Return a value that differs once the file, its last commit or the traces about it have changed."""
-        of_git = (os.path.join(self.tree.own, name) for name in _OF_GIT)
-        return file_marks([self.path, *of_git]), journal_marks(self.tree.top)
+        return marks_of(self.path, self.tree, self.tree.top)
 
     def compare(self) -> Content | None:
         """Read the file. Remember its content if that is the editor's text. None if it has no text to compare."""

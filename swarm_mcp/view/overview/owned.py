@@ -21,8 +21,10 @@ from swarm_mcp.view.overview.work import changed_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from swarm_hook_core.repository import Tree
+    from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.pieces import Piece
 
     Session = tuple[str, str]
@@ -91,8 +93,7 @@ def owned_file(store: Store, people: People, scope: str, path: str) -> OwnedFile
         return None
     owners = Owners(store, people)
     if found.reason or not found.pieces:
-        last = last_of(found.whole_authors)
-        owner = Owner(owners.names(found.whole_authors), last.session, last.at_ns // 10**9 or None, last.tool)
+        owner = _owner(found.whole_authors, owners)
         return OwnedFile([], 0, found.reason or "its mode has changed", {owner: 0})
     lines = list(_lines(found.pieces, owners, _present(found)))
     counts: dict[Owner, int] = {}
@@ -101,6 +102,11 @@ def owned_file(store: Store, people: People, scope: str, path: str) -> OwnedFile
             key = next((one for one in counts if one.names == line.owner.names), line.owner)
             counts[key] = counts.get(key, 0) + 1
     return OwnedFile(lines[:LINES], max(0, len(lines) - LINES), "", counts)
+
+
+def marks_of(path: str, tree: Tree, scope: str) -> object:
+    """Return a value that differs once the file, its last commit or the traces in the checkout have changed."""
+    return file_marks([path, *(os.path.join(tree.own, name) for name in _OF_GIT)]), journal_marks(scope)
 
 
 def _lines(pieces: list[Piece], owners: Owners, present: list[bytes]) -> Iterator[OwnedLine]:
@@ -112,20 +118,23 @@ def _lines(pieces: list[Piece], owners: Owners, present: list[bytes]) -> Iterato
             yield OwnedLine(GAP, begin + 1, "")
         for number in range(begin, min(piece.new, len(present))):
             yield OwnedLine(SAME, number + 1, _text(present[number]))
-        last = last_of(piece.authors)
-        owner = Owner(owners.names(piece.authors), last.session, last.at_ns // 10**9 or None, last.tool)
+        owner = _owner(piece.authors, owners)
         for number, line in enumerate(piece.removed, piece.old + 1):
             yield OwnedLine(REMOVED, number, _text(line), owner)
         for number, line in enumerate(piece.added, piece.new + 1):
             yield OwnedLine(ADDED, number, _text(line), owner)
         shown = piece.new + len(piece.added)
+        until = shown + AROUND
         if at + 1 < len(pieces):
-            until = min(shown + AROUND, pieces[at + 1].new)
-        else:
-            until = shown + AROUND
+            until = min(until, pieces[at + 1].new)
         for number in range(shown, min(until, len(present))):
             yield OwnedLine(SAME, number + 1, _text(present[number]))
         shown = max(shown, until)
+
+
+def _owner(authors: Sequence[Author], owners: Owners) -> Owner:
+    last = last_of(authors)
+    return Owner(owners.names(authors), last.session, last.at_ns // 10**9 or None, last.tool)
 
 
 def _present(found: ChangedFile) -> list[bytes]:
@@ -140,7 +149,7 @@ def _changed(scope: str, path: str) -> ChangedFile | None:
     tree = tree_over(os.path.dirname(path))
     if tree is None or not scope or not os.path.realpath(path).startswith(os.path.realpath(scope).rstrip("/") + "/"):
         return None
-    marks = (file_marks([path, *(os.path.join(tree.own, name) for name in _OF_GIT)]), journal_marks(scope))
+    marks = marks_of(path, tree, scope)
     kept = _kept.get(path)
     if kept is None or kept.marks != marks or time.monotonic() - kept.at > GOOD_SECONDS:
         if len(_kept) >= MOST_KEPT:

@@ -88,6 +88,6 @@ class Wish(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Why there is no new picture, in a line."""
+    """The reason for a missing picture, in a line."""
 
     reason: str

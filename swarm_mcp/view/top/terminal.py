@@ -7,7 +7,7 @@ import sys
 
 
 def obstacle() -> str:
-    """Why a full screen cannot be shown here, in a few words; empty where it can."""
+    """Return the obstacle to a full screen here, in a few words; empty without one."""
     for stream, name in ((sys.__stdin__, "input"), (sys.__stdout__, "output"), (sys.__stderr__, "error")):
         if stream is None or not stream.isatty():
             return f"standard {name} is no terminal"

@@ -29,26 +29,26 @@ def passes_over_some() -> None:
     """Planted: an agent drops some grants of others."""
     from swarm_mcp.team.replica import Replica
 
-    right = Replica._granted
+    right = Replica.granted
 
     def granted(self, body) -> None:  # type: ignore[no-untyped-def]
         if body["machine"] == self.machine or body["fence"] % 10:
             right(self, body)
 
-    Replica._granted = granted  # type: ignore[method-assign]
+    Replica.granted = granted  # type: ignore[method-assign]
 
 
 def forgets_deliveries() -> None:
     """Planted: delivered messages are not remembered here."""
-    from swarm_mcp.store import team_documents
+    from swarm_mcp.team import store_documents
 
-    right = team_documents.note
+    right = store_documents.note
 
     def note(tx, repository, kind, key, version, body):
         if kind != protocol.MESSAGE or body is not None:
             right(tx, repository, kind, key, version, body)
 
-    team_documents.note = note
+    store_documents.note = note
 
 
 def main() -> int:

@@ -20,10 +20,11 @@ from swarm_mcp.agents.dispatch import control
 from swarm_mcp.agents.dispatch.assignment import GO_ON, Assignment, query_of
 from swarm_mcp.agents.dispatch.dispatch import Dispatch
 from swarm_mcp.agents.dispatch.processes import Processes
+from swarm_mcp.agents.dispatch.progress import Progress
 from swarm_mcp.agents.dispatch.request import DispatchRequest, may_use_yolo
 from swarm_mcp.agents.dispatch.spawners import SpawnFailed
 from swarm_mcp.agents.dispatch.supervision import Supervisor, supervise
-from swarm_mcp.agents.dispatch.worker_task import Progress, result_text
+from swarm_mcp.agents.dispatch.worker_task import result_text
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.adapter import Capabilities
 from swarm_mcp.agents.harness.outcome import RunResult

@@ -18,7 +18,8 @@ from support.requirement import requirement
 from support.serving import Server
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.agents.dispatch.dispatch import CompletionWait, Dispatch, carry_out
+from swarm_mcp.agents.dispatch.completion import CompletionWait
+from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.domain.task import COLUMNS
 from swarm_mcp.errors import Refused

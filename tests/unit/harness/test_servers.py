@@ -12,10 +12,17 @@ import pytest
 from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, call, lines
 
-from swarm_mcp.agents.harness.client_tools import NAME, ToolServer, with_tools
+from swarm_mcp.agents.harness.client_tools import ToolServer, with_tools
 from swarm_mcp.agents.harness.plugin import described, plugin_folder, skill_folders
 from swarm_mcp.agents.harness.query import McpServer, Query
-from swarm_mcp.agents.harness.servers import HiddenValues, own_server, project_file, project_servers, servers_for
+from swarm_mcp.agents.harness.servers import (
+    CLIENT_TOOLS,
+    HiddenValues,
+    own_server,
+    project_file,
+    project_servers,
+    servers_for,
+)
 from swarm_mcp.errors import Refused
 
 pytestmark = pytest.mark.slow
@@ -117,8 +124,8 @@ def test_variables_are_put_in_but_secrets_never_where_argv_shows_them(tmp_path: 
 @requirement("D-17")
 def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
     with ToolServer([]) as tools:
-        merged = with_tools({"user": McpServer(command="x"), NAME: McpServer(command="y")}, tools)
-        assert list(merged) == ["user", NAME] and merged[NAME] == tools.server
+        merged = with_tools({"user": McpServer(command="x"), CLIENT_TOOLS: McpServer(command="y")}, tools)
+        assert list(merged) == ["user", CLIENT_TOOLS] and merged[CLIENT_TOOLS] == tools.server
 
 
 # -- skills ------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from support.requirement import requirement
 from swarm_mcp.agents.harness import Query, Run
 from swarm_mcp.agents.harness.claude.adapter import Claude
 from swarm_mcp.agents.harness.codex.adapter import PRICES, SHORT
-from swarm_mcp.agents.loop import session as session_files
+from swarm_mcp.agents.loop import messages
 from swarm_mcp.agents.loop.providers.anthropic import Anthropic
 from swarm_mcp.agents.loop.providers.openai import OpenAI
 from swarm_mcp.cli.help_page import page_of
@@ -63,12 +63,12 @@ def test_writes_a_file_and_a_session(model: Model, way: str, project: Path) -> N
 @requirement("B-20")
 def test_messages_read_as_the_harness_writes_them() -> None:
     texts = [path.read_text() for path in sorted(GOLDEN.iterdir())]
-    found = [session_files.parse(text) for text in texts]
-    assert [session_files.render(dict(one.head), one.text) for one in found] == texts
-    blocks = session_files.blocks_of(found[1])
+    found = [messages.parse(text) for text in texts]
+    assert [messages.render(dict(one.head), one.text) for one in found] == texts
+    blocks = messages.blocks_of(found[1])
     assert [block.kind for block in blocks] == ["text", "tool_call", "tool_call"]
-    assert session_files.written(blocks) == found[1].text
-    turns = session_files.turns(found)
+    assert messages.written(blocks) == found[1].text
+    turns = messages.turns(found)
     assert [turn.role for turn in turns] == ["user", "assistant", "tool_result", "assistant"]
     assert [(made.name, error) for made, _, error in turns[2].results] == [("write_file", True), ("write_file", False)]
 
@@ -106,11 +106,11 @@ def test_unknown_session_is_an_error(model: Model, words: tuple[str, ...]) -> No
 def test_interrupted_calls_have_a_result_when_the_session_goes_on(model: Model, project: Path) -> None:
     loop("first")
     (session,) = sessions()
-    call = session_files.Block("tool_call", call=session_files.model_call("c1", "bash", {"command": "x"}))
+    call = messages.Block("tool_call", call=messages.model_call("c1", "bash", {"command": "x"}))
     head = {"role": "assistant", "seq": "0003", "stop": "tool_calls"}
-    (session / "messages" / "0003-assistant.md").write_text(session_files.render(head, session_files.written((call,))))
+    (session / "messages" / "0003-assistant.md").write_text(messages.render(head, messages.written((call,))))
     assert loop(session.name, "and?").code == 0
-    assert model.told() == [session_files.INTERRUPTED]
+    assert model.told() == [messages.INTERRUPTED]
 
 
 def test_the_models_by_default_are_those_that_the_makers_clients_know() -> None:
@@ -277,13 +277,13 @@ def test_answers_that_look_like_calls_are_text(model: Model) -> None:
     model.script = [Say(forged)]
     assert loop("go").code == 0
     found = written(sessions()[0])[-1]
-    assert [block.kind for block in session_files.blocks_of(found)] == ["text"]
+    assert [block.kind for block in messages.blocks_of(found)] == ["text"]
     assert found.role == "assistant"
 
 
 def test_ids_and_names_cannot_leave_the_session() -> None:
     for bad in ("../../etc/x", "a/b", ".hidden", "", "x" * 300, "a\nerror: false", "ä"):
-        made = session_files.model_call(bad, bad, {})
+        made = messages.model_call(bad, bad, {})
         assert re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", made.id) and len(made.id) <= 128
         assert re.fullmatch(r"[A-Za-z0-9_:-][A-Za-z0-9_.:-]*", made.name)
 

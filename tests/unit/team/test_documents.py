@@ -83,7 +83,7 @@ def test_a_server_without_documents_goes_on_with_locks_alone(machines, team):
         machine.begin()
     one, other = laptop.session("one"), sandbox.session("other")
     both(machines)
-    assert not laptop.following.shares
+    assert not laptop.following.mirror.shares
     known = ask(laptop, one)
     laptop.store.tasks.claim(one, known)
     assert confirm(laptop, known) == "local"
@@ -93,7 +93,7 @@ def test_a_server_without_documents_goes_on_with_locks_alone(machines, team):
     assert sandbox.held() == [("a.py", "laptop")] and "put" not in team.calls
     team.schema = protocol.DOCUMENTS_SCHEMA  # brought up by `team init`
     for machine in machines:
-        machine.following.lose()
+        machine.following.mirror.lose()
     both(machines)
     assert task(sandbox, known).assignee == one["id"]
     assert sandbox.mail(other) == ["can you hear me?"]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness import bridge, events, outcome
 from swarm_mcp.agents.harness.acp.bridge import args_of, name_of
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
 from swarm_mcp.agents.harness.denials import BEGINS, reason_in
 from swarm_mcp.agents.harness.events import Event
-from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, asks
+from swarm_mcp.agents.harness.permissions import SERVER, bridged, refusal_in
 from swarm_mcp.agents.harness.query import YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import HiddenValues, words_of
 from swarm_mcp.installation import coordinator_command
@@ -57,15 +56,8 @@ timeout_seconds (0: none), grace_seconds (15)."""
             "servers": [_server(name, query, hidden) for name in query.mcp_servers if name != SERVER],
             "modes": ASKING,
             "allows_all": query.mode == YOLO,
-            "permissions": "",
         }
-        secrets = {}
-        if asks(query):
-            server = query.mcp_servers[SERVER]
-            settings["permissions"], secrets[bridge.TOKEN] = server.url, server.headers["Authorization"]
-        path = folder / "acp.json"
-        write_private(str(path), json.dumps(settings))
-        argv = bridge.argv_of("acp", str(path))
+        argv, secrets = bridged("acp", folder, query, settings)
         return Launch(argv, {**hidden.env, **secrets}, query.prompt)
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
@@ -76,8 +68,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
         if kind == "update":
             return _updated(parse_object(told.get("update")), state)
         if kind == bridge.REFUSED:
-            asked = [str(told.get(name)) for name in ("tool_use_id", "tool_name", "reason")]
-            return [events.permission_asked(asked[0], asked[1], told.get("input"), asked[2], REFUSED)]
+            return [refusal_in(told)]
         if kind == "end":
             return [*_said(state), _result(told, state)]
         return []
@@ -89,7 +80,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
 def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
     """Return a server in the protocol's form, with names of variables for its values."""
     server = query.mcp_servers[name]
-    values = hidden.names_for(name, server.headers if server.url else server.env)
+    values = hidden.names_in(name, server)
     listed = [{"name": key, "value": variable} for key, variable in values.items()]
     if server.url:
         return {"type": "http", "name": name, "url": server.url, "headers": listed}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,12 +21,14 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
+from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.claude.errors import error_of
 from swarm_mcp.agents.harness.claude.launch import launch
 from swarm_mcp.agents.harness.claude.stream import WINDOWS, cut_off, parse
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Ending, Price
 from swarm_mcp.agents.harness.query import YOLO, Query, parse_object
+from swarm_mcp.agents.harness.resumption import fits
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
 
@@ -102,7 +103,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
         """Return True if the session's transcript exists and is of this folder: the client would continue any."""
-        if not re.fullmatch(self.session_pattern, session_id):
+        if not fits(self, session_id):
             return False
         try:
             # The folders are named by cwd, in a way that is the client's own.
@@ -111,11 +112,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         except OSError:  # no sessions yet
             return False
         began = [_folder_of(file) for file in files if os.path.isfile(file)]
-        if cwd:
-            wanted = os.path.realpath(cwd)
-        else:
-            wanted = ""
-        return any(not wanted or not folder or os.path.realpath(folder) == wanted for folder in began)
+        return any(not (cwd and folder) or os.path.realpath(folder) == os.path.realpath(cwd) for folder in began)
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
         folders = (str(home()), os.path.join(cwd, ".claude"))
@@ -125,8 +122,7 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         ]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        more = config.get("env")
-        env = {**os.environ, **(more if isinstance(more, Mapping) else {})}
+        env = environment_of(config)
         folder = home(env)
         settings, troubles = _settings(folder, config.get("cwd"))
         found = [*_sign_in(env, folder, settings, self.instructions), *_plugin(settings), *_hooks(settings, config)]

@@ -24,12 +24,21 @@ import re
 from pathlib import Path
 
 from swarm_hook_core.environment import first_set
-from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.permissions import SERVER, TOOL, asks
 from swarm_mcp.agents.harness.plugin import plugin_folder
+from swarm_mcp.agents.harness.private_folder import written
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, McpServer, Query
-from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, SWITCH, HiddenValues, project_servers, words_of
+from swarm_mcp.agents.harness.servers import (
+    CLIENT_TOOLS,
+    NOT_FOR_READERS,
+    OURS,
+    SWITCH,
+    HiddenValues,
+    names_in_mode,
+    project_servers,
+    words_of,
+)
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
@@ -41,7 +50,6 @@ STREAM = ("-p", "--output-format", "stream-json", "--verbose")
 READING = ("Read", "Grep", "Glob", "Agent", "Skill", "ToolSearch", "WebFetch", "WebSearch")
 # The plugin's own server. The client leaves it out while ours is the same.
 PLUGIN_SERVER = "plugin_swarm_swarm"
-CLIENT_TOOLS = "client_tools"
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 ALLOW = "SWARM_HARNESS_CLAUDE_ALLOW"
 # No update in the middle of a run, nor in twenty at once.
@@ -55,7 +63,7 @@ def launch(query: Query, folder: Path, model: str) -> Launch:
     """Implement ``HarnessAdapter.launch``. Raises Refused for a schema that is too long for argv."""
     servers, env = _servers(query)
     argv = [*(query.command or ("claude",)), *STREAM, "--plugin-dir", str(plugin_folder())]
-    argv += ["--mcp-config", _write(folder / "mcp.json", json.dumps({"mcpServers": servers}))]
+    argv += ["--mcp-config", written(folder / "mcp.json", json.dumps({"mcpServers": servers}))]
     if query.mode == READ_ONLY or first_set(SWITCH).lower() in ("0", "false", "no", "off"):
         argv.append("--strict-mcp-config")
     argv += _permissions(query)
@@ -131,9 +139,9 @@ def _prompts(query: Query, folder: Path) -> list[str]:
     """Write the system prompts to files: they may be too long for argv, and are private."""
     words = []
     if query.system_prompt:
-        words += ["--system-prompt-file", _write(folder / "system.md", query.system_prompt)]
+        words += ["--system-prompt-file", written(folder / "system.md", query.system_prompt)]
     if query.append_system_prompt:
-        words += ["--append-system-prompt-file", _write(folder / "append.md", query.append_system_prompt)]
+        words += ["--append-system-prompt-file", written(folder / "append.md", query.append_system_prompt)]
     if words and query.resume_session_id:
         words += ["--system-prompt-snapshot", "off"]
     return words
@@ -169,28 +177,19 @@ def _is_ours(path: str, brought: str) -> bool:
 
 def _servers(query: Query) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """Return the servers in the form of the client's file, and the variables with their secrets."""
-    if query.mode == READ_ONLY:
-        names = [OURS, CLIENT_TOOLS]
-    else:
-        names = list(query.mcp_servers)
     hidden = HiddenValues()
-    servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names if name in query.mcp_servers}
+    servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names_in_mode(query)}
     return servers, hidden.env
 
 
 def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]:
-    values = hidden.names_for(name, server.headers if server.url else server.env)
+    values = hidden.names_in(name, server)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
         patience = {"timeout": LONGEST_CALL_MS} if name in (CLIENT_TOOLS, SERVER) else {}
         return {"type": "http", "url": server.url, "headers": references, **patience}
     words = words_of(server)
     return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
-
-
-def _write(path: Path, text: str) -> str:
-    write_private(str(path), text)
-    return str(path)
 
 
 def _word(text: str) -> str:

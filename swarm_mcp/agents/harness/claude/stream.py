@@ -127,7 +127,7 @@ def _failed(server: object) -> bool:
     return isinstance(server, dict) and server.get("status") == "failed"
 
 
-# ---------------------------------------------------------------- what is said and done
+# ---------------------------------------------------------------- words and calls
 
 
 def _assistant(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:

@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm_hook_core.state import write_private
 from swarm_mcp import runtimes
-from swarm_mcp.agents.harness import bridge, events
+from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
     INFO,
@@ -31,9 +30,10 @@ from swarm_mcp.agents.harness.codex import skills as codex_skills
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
-from swarm_mcp.agents.harness.permissions import SERVER, asks
+from swarm_mcp.agents.harness.permissions import SERVER, asks, bridged
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
+from swarm_mcp.agents.harness.resumption import fits
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
@@ -136,7 +136,7 @@ In mode read-only tools of MCP servers run where they call themselves read-only;
 agent's own commands cannot write swarm's store: it speaks to the others through MCP tools."""
 
     def launch(self, query: Query, folder: Path) -> Launch:
-        if query.resume_session_id and not self._fits(query.resume_session_id):
+        if query.resume_session_id and not fits(self, query.resume_session_id):
             # Codex would begin a new session under such a name, and say nothing.
             raise Refused(f"{query.resume_session_id[:60]!r} is no session id of codex")
         words = list(query.command or (self.program,))
@@ -162,10 +162,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         added = [
             text for text in (query.append_system_prompt, codex_skills.listed_in_prompt(query.skills, skills)) if text
         ]
+        told = {}
         if added:
             told = overrides.written_words("\n\n".join(added), folder)
-        else:
-            told = {}
         settings += [*servers.overrides, *self._hooks(words, query.env)]
         env = {**servers.env, **told, "RUST_LOG": LOG}
         if (is_asked or query.stream_text) and shutil.which(words[0], path=query.env.get("PATH") or None):
@@ -199,26 +198,18 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         query: Query | None = state.get("query")
         if query is None:
             return []
-        session, codex_home = state.get("session_id"), home(query.env)
-        if session and self._fits(session):
-            path = rollout.path_of(session, codex_home)
-        else:
-            path = None
+        told, path = rollout.Turn(), self._record_of(state.get("session_id") or "", home(query.env))
         if path:
             told = rollout.last_turn(path)
-        else:
-            told = rollout.Turn()
         model = told.model or self.model(query) or None
         usage = state.get("usage") or told.session_usage  # a run that was cut off has only its record's figures
+        found: list[Event] = []
         if told.used_tokens is not None:
-            found = [_context(told, model, usage)]
-        else:
-            found = []
+            found.append(_context(told, model, usage))
         if state.get("completed"):
-            if query.output_schema is None:
-                more: dict[str, Any] = {}
-            else:
-                more = {"structured": _answer(state)}
+            more: dict[str, Any] = {}
+            if query.output_schema is not None:
+                more["structured"] = _answer(state)
             cost = stream.cost_of(state.get("usage"), model).to_dict()
             found.append(events.result(state.get("words"), cost=cost, model=model, **more))
         return found
@@ -227,10 +218,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return stream.error_of(ending)
 
     def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        if self._fits(session_id):
-            path = rollout.path_of(session_id, home())
-        else:
-            path = None
+        path = self._record_of(session_id, home())
         if path is None:
             return False
         began = rollout.folder_of(path)
@@ -238,10 +226,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def session_cost(self, session_id: str) -> Cost:
-        if self._fits(session_id):
-            path = rollout.path_of(session_id, home())
-        else:
-            path = None
+        path = self._record_of(session_id, home())
         if path:
             return stream.cost_of(rollout.last_turn(path).session_usage)
         return Cost()
@@ -252,10 +237,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         words = command_of(self, config)
         env = {str(name): str(value) for name, value in parse_object(config.get("env")).items()}
-        if words:
-            program = shutil.which(words[0], path=env.get("PATH") or None)
-        else:
-            program = None
+        program = words and shutil.which(words[0], path=env.get("PATH") or None)
         codex_home = home(env)
         named = env.get("CODEX_HOME") or os.environ.get("CODEX_HOME")
         if named and not os.path.isdir(named):
@@ -271,17 +253,18 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             {"name": name, "short": shorts.get(name, ""), "context_tokens": window} for name, window in windows.items()
         ]
 
-    def _fits(self, session_id: str) -> bool:
-        return re.fullmatch(self.session_pattern, session_id) is not None
+    def _record_of(self, session_id: str, codex_home: str) -> str | None:
+        """Return the path of Codex's own record of a session; None without one."""
+        if fits(self, session_id):
+            return rollout.path_of(session_id, codex_home)
+        return None
 
     def _hooks(self, words: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
         """Our hooks and the trust in them, and the user's copy of the plugin off: no hook runs twice."""
         hooks = overrides.with_words(overrides.plugin_hooks(plugin_folder()))
-        # A user's own words (a wrapper, npx) are not started twice.
-        if len(words) == 1:
+        program = None
+        if len(words) == 1:  # a user's own words (a wrapper, npx) are not started twice
             program = shutil.which(words[0], path=env.get("PATH") or None)
-        else:
-            program = None
         trust = overrides.trust_for(program or "", hooks)
         return (overrides.WITHOUT_THE_USERS_COPY, *overrides.hook_overrides(hooks, trust))
 
@@ -304,13 +287,7 @@ def _bridge(
     turn: dict[str, Any] = {"input": images}
     if query.output_schema is not None:
         turn["outputSchema"] = query.output_schema
-    found, asked = {"argv": words, "method": method, "params": params, "turn": turn}, query.mcp_servers.get(SERVER)
-    secrets = {}
-    if asked:
-        found["permissions"], secrets = asked.url, {bridge.TOKEN: asked.headers["Authorization"]}
-    path = folder / "bridge.json"
-    write_private(str(path), json.dumps(found))
-    return bridge.argv_of("codex", str(path)), secrets
+    return bridged("codex", folder, query, {"argv": words, "method": method, "params": params, "turn": turn})
 
 
 def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:

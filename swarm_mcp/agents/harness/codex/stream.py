@@ -16,7 +16,7 @@ from swarm_mcp.agents.harness import bridge, events, outcome
 from swarm_mcp.agents.harness.denials import reason_in
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
-from swarm_mcp.agents.harness.permissions import REFUSED
+from swarm_mcp.agents.harness.permissions import refusal_in
 from swarm_mcp.agents.harness.query import parse_object
 
 TYPE_CHECKING = False
@@ -160,8 +160,7 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
     if kind == "error":
         return _complaint(_text(native.get("message")), state)
     if kind == bridge.REFUSED:
-        words = [_text(native.get(name)) for name in ("tool_use_id", "tool_name", "reason")]
-        return [events.permission_asked(words[0], words[1], native.get("input"), words[2], REFUSED)]
+        return [refusal_in(native)]
     item = native.get("item")
     if kind == "item.delta" and isinstance(item, dict):
         return [events.custom("codex.text_delta", {"delta": _text(item.get("delta"))})]
@@ -182,20 +181,13 @@ def parse_stderr(line: str, state: dict[str, Any]) -> list[Event]:
             return [_server_failed(*dead.groups())]
         return _waits(line, state)
     state["denied"] = True
+    reason, call, name = found.group(1), "", "codex.hook_denied"
     # A reason may itself have words that look like the end, so the last ones count.
-    ends = list(_CALL.finditer(found.group(1)))
+    ends = list(_CALL.finditer(reason))
     if ends:
-        reason = found.group(1)[: ends[-1].start()]
-    else:
-        reason = found.group(1)
-    if ends:
-        call = found.group(1)[ends[-1].end() :]
-    else:
-        call = ""
+        reason, call = reason[: ends[-1].start()], reason[ends[-1].end() :]
     if reason_in(reason):
         name = "lock_denied"
-    else:
-        name = "codex.hook_denied"
     return [events.custom(name, {"message": reason, "call": call[:400], "harness": "codex"})]
 
 

@@ -14,16 +14,16 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.client_tools import NAME as CLIENT_TOOLS
+from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.gemini import stream
 from swarm_mcp.agents.harness.outcome import UNSUPPORTED, Ending
 from swarm_mcp.agents.harness.plugin import plugin_folder
+from swarm_mcp.agents.harness.private_folder import written
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
-from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues
+from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
@@ -80,14 +80,14 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
         argv = [*(query.command or (self.program,)), "-o", "stream-json", "--skip-trust"]
         argv += ["--approval-mode", _APPROVAL.get(query.mode, "auto_edit")]
         if query.mode == READ_ONLY:
-            rules = _written(folder / "reading.toml", _rules(_server_names(query)))
+            rules = written(folder / "reading.toml", _rules(names_in_mode(query)))
             argv += ["--admin-policy", rules, "--policy", rules]
         model = self.model(query)
         argv += ["-m", model] if model else []
         argv += ["--resume", query.resume_session_id] if query.resume_session_id else []
         argv += [word for extra in query.additional_directories for word in ("--include-directories", extra)]
         if query.system_prompt:
-            env[SYSTEM_PROMPT] = _written(folder / "system.md", query.system_prompt)
+            env[SYSTEM_PROMPT] = written(folder / "system.md", query.system_prompt)
         return Launch((*argv, *query.additional_args), env, query.prompt)
 
     def parse(self, line: str, state: dict[str, Any]) -> list[Event]:
@@ -109,9 +109,6 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
     def error_of(self, ending: Ending) -> tuple[str, str] | None:
         return stream.error_of(ending)
 
-    def can_resume(self, session_id: str, cwd: str) -> bool | None:
-        return None
-
     def format_command(self, name: str) -> str:
         return f"Use the skill {name}."
 
@@ -124,7 +121,7 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
         ]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+        env = environment_of(config)
         named = next((key for key in KEYS if env.get(key, "").strip()), "")
         if named:
             return [Check("gemini_signed_in", INFO, f"signed in by {named}")]
@@ -158,14 +155,14 @@ def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
         kept = []
     for path in {os.path.basename(skill.rstrip("/")): skill for skill in (*kept, *query.skills)}.values():
         (own / SKILLS / os.path.basename(path.rstrip("/"))).symlink_to(path)
-    _written(own / SETTINGS, json.dumps(_settings(query, users, folder, hidden)))
+    written(own / SETTINGS, json.dumps(_settings(query, users, folder, hidden)))
     return place
 
 
 def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict[str, Any]:
     """Return the user's settings with the run's additions."""
     tree = LinkedExtension(users, EXTENSION, "", users.parent).settings()
-    servers = {name: _server(name, query, hidden) for name in _server_names(query)}
+    servers = {name: _server(name, query, hidden) for name in names_in_mode(query)}
     tree["mcpServers"] = {**parse_object(tree.get("mcpServers")), **servers}
     _put(tree, "general", enableAutoUpdate=False, enableAutoUpdateNotification=False)
     off = parse_object(tree.get("hooksConfig")).get("disabled") or []
@@ -177,10 +174,6 @@ def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> 
         hooks[event] = [*(hooks.get(event) or []), *groups]
     tree["hooks"] = hooks
     return tree
-
-
-def _server_names(query: Query) -> list[str]:
-    return [name for name in query.mcp_servers if query.mode != READ_ONLY or name in (OURS, CLIENT_TOOLS)]
 
 
 def _rules(servers: list[str]) -> str:
@@ -207,7 +200,7 @@ def _hooks(query: Query, folder: Path) -> dict[str, list[dict[str, Any]]]:
     }
     if query.append_system_prompt:
         told = {"hookEventName": "SessionStart", "additionalContext": query.append_system_prompt}
-        words = _written(folder / "words.json", json.dumps({"hookSpecificOutput": told}))
+        words = written(folder / "words.json", json.dumps({"hookSpecificOutput": told}))
         say = {"type": "command", "name": RUN_HOOK, "command": f"cat {shlex.quote(words)}", "timeout": 5000}
         found["SessionStart"] = [*found.get("SessionStart", []), {"hooks": [say]}]
     return found
@@ -217,17 +210,11 @@ def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
     server = query.mcp_servers[name]
     # There is no person to ask, and a project's servers are as trusted as its checkout.
     table: dict[str, Any] = {"trust": True}
-    values = hidden.names_for(name, server.headers if server.url else server.env)
+    values = hidden.names_in(name, server)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
     if server.url:
         return {**table, "httpUrl": server.url, "headers": references}
+    table.update(command=server.command, args=list(server.args), env=references)
     if server.cwd:
-        place = {"cwd": server.cwd}
-    else:
-        place = {}
-    return {**table, "command": server.command, "args": list(server.args), "env": references, **place}
-
-
-def _written(path: Path, text: str) -> str:
-    write_private(str(path), text)
-    return str(path)
+        table["cwd"] = server.cwd
+    return table

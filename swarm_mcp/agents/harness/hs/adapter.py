@@ -28,7 +28,7 @@ from swarm_mcp.agents.harness.adapter import (
     HarnessAdapter,
     Launch,
 )
-from swarm_mcp.agents.harness.checks import command_of
+from swarm_mcp.agents.harness.checks import command_of, environment_of
 from swarm_mcp.agents.harness.errors import Unsupported
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.hs import session as hs_session
@@ -109,16 +109,9 @@ is its prompt."""
         query: Query | None = state.get("query")
         if name == "session" and "session_path" not in state:
             given = value.strip()
-            # Some releases print its folder, some its name.
-            if query:
-                env = query.env
-            else:
-                env = {}
-            if "/" in given:
-                path = given
-            else:
-                path = hs_session.folder_of(given, query.cwd if query else "", env)
-            state["session_path"] = os.path.expanduser(path)
+            if query and "/" not in given:  # some releases print its folder, some its name
+                given = hs_session.folder_of(given, query.cwd, query.env)
+            state["session_path"] = os.path.expanduser(given)
         elif name in ("provider", "model"):
             state.setdefault(name, value.strip())
         elif "exceeded max iterations" in line:
@@ -166,8 +159,7 @@ is its prompt."""
         return harness_skills(str(home()), cwd)
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        env = config.get("env")
-        values = {**os.environ, **(env if isinstance(env, Mapping) else {})}
+        values = environment_of(config)
         missing = [name for name in NEEDED if not shutil.which(name, path=values.get("PATH"))]
         found = [Check(f"{name}_missing", ERROR, f"hs needs {name}", f"install {name}") for name in missing]
         return [*found, _provider(values), _guards(self, config, values)]
@@ -226,11 +218,8 @@ def _plugin_environment(query: Query, program: str, folder: Path) -> dict[str, s
     path = query.env.get("PATH") or os.environ.get("PATH") or os.defpath
     env = {"PATH": os.pathsep.join((str(bundle / "bin"), path))}
     found = shutil.which(program, path=path)
-    if found:
-        root = root_of(found)
-    else:
-        root = None
-    if root is not None:
+    root = found and root_of(found)
+    if root:
         env["HARNESS_ROOT"] = str(_linked(root, bundle, folder / "harness", query))
     return env
 
@@ -285,10 +274,7 @@ def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mappi
         words = command_of(adapter, config)
     except Refused:
         words = ()
-    if words:
-        program = shutil.which(words[0], path=values.get("PATH"))
-    else:
-        program = None
+    program = words and shutil.which(words[0], path=values.get("PATH"))
     if program and root_of(program):
         return Check("guarded", INFO, f"workers find the guards in front of every {', '.join(GUARDED)}")
     plugin = home() / "plugins" / PACK

@@ -12,15 +12,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.client_tools import NAME as CLIENT_TOOLS
+from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.opencode import stream
 from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, Ending, error_of
 from swarm_mcp.agents.harness.plugin import plugin_folder
-from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
-from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, words_of
+from swarm_mcp.agents.harness.private_folder import written
+from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query
+from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode, words_of
 from swarm_mcp.runtimes.links import leads_to
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE
 from swarm_mcp.runtimes.opencode import OpenCode as Client
@@ -99,7 +99,7 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
         return [CommandPlace(os.path.join(folder, name)) for folder in folders for name in ("skills", "skill")]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
-        env = {**os.environ, **{str(name): str(value) for name, value in parse_object(config.get("env")).items()}}
+        env = environment_of(config)
         base = env.get("XDG_DATA_HOME", "").strip() or os.path.join(env.get("HOME") or "", ".local", "share")
         if os.path.isfile(os.path.join(base, "opencode", "auth.json")):
             return [Check("opencode_accounts", INFO, f"accounts for models in {base}/opencode/auth.json")]
@@ -113,7 +113,7 @@ fork_session, additional_args, command (opencode), env, timeout_seconds (0: none
 def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str, Any], str]:
     """The configuration of one run, and the agent to work as, empty for the user's choice."""
     read_only = query.mode == READ_ONLY
-    names = [name for name in query.mcp_servers if not read_only or name in (OURS, CLIENT_TOOLS)]
+    names = names_in_mode(query)
     config: dict[str, Any] = {
         "mcp": {name: _server(name, query, hidden) for name in names},
         "skills": {"paths": [*query.skills]},
@@ -121,7 +121,7 @@ def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str,
     if leads_to(Client().link(), PLUGIN_FILE) is None:  # loaded twice, each call would be checked twice
         config["plugin"] = [(plugin_folder() / PLUGIN_FILE).as_uri()]
     if query.append_system_prompt:
-        config["instructions"] = [_written(folder / "append.md", query.append_system_prompt)]
+        config["instructions"] = [written(folder / "append.md", query.append_system_prompt)]
     allowed: dict[str, Any] = {f"{name}_*": "allow" for name in names}
     if query.additional_directories:
         places = {os.path.join(path, "**"): "allow" for path in query.additional_directories}
@@ -131,23 +131,16 @@ def _config(query: Query, folder: Path, hidden: HiddenValues) -> tuple[dict[str,
         allowed = {"*": "deny", **dict.fromkeys(READING, "allow"), **allowed, **never}
     if not (read_only or query.system_prompt):
         return {**config, "permission": allowed}, ""
+    agent = {"mode": "primary", "description": "a run of the swarm's", "permission": allowed}
     if query.system_prompt:
-        prompt = {"prompt": f"{{file:{_written(folder / 'system.md', query.system_prompt)}}}"}
-    else:
-        prompt = {}
-    agent = {"mode": "primary", "description": "a run of the swarm's", "permission": allowed, **prompt}
+        agent["prompt"] = f"{{file:{written(folder / 'system.md', query.system_prompt)}}}"
     return {**config, "agent": {AGENT: agent}}, AGENT
 
 
 def _server(name: str, query: Query, hidden: HiddenValues) -> dict[str, Any]:
     server = query.mcp_servers[name]
-    values = hidden.names_for(name, server.headers if server.url else server.env)
+    values = hidden.names_in(name, server)
     references = {key: f"{{env:{variable}}}" for key, variable in values.items()}
     if server.url:
         return {"type": "remote", "url": server.url, "headers": references, "enabled": True}
     return {"type": "local", "command": words_of(server), "environment": references, "enabled": True}
-
-
-def _written(path: Path, text: str) -> str:
-    write_private(str(path), text)
-    return str(path)

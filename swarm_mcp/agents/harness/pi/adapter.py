@@ -15,15 +15,16 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from swarm_hook_core.state import write_private
 from swarm_mcp.agents.harness import outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.client_tools import tool_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.pi import stream
 from swarm_mcp.agents.harness.plugin import plugin_folder
-from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
+from swarm_mcp.agents.harness.private_folder import written
+from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home
 
@@ -88,18 +89,18 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         if query.resume_session_id:
             argv += ["--fork" if query.fork_session else "--session", query.resume_session_id]
         if query.system_prompt:
-            argv += ["--system-prompt", _written(folder / "system.md", query.system_prompt)]
+            argv += ["--system-prompt", written(folder / "system.md", query.system_prompt)]
         if query.append_system_prompt:
             # Given one, pi leaves out the file that the user has for this.
             own = _first_file(Path(query.cwd) / ".pi" / "APPEND_SYSTEM.md", home() / "APPEND_SYSTEM.md")
             argv += ["--append-system-prompt", own] if own else []
-            argv += ["--append-system-prompt", _written(folder / "append.md", query.append_system_prompt)]
+            argv += ["--append-system-prompt", written(folder / "append.md", query.append_system_prompt)]
         for skill in query.skills:
             argv += ["--skill", skill]
         if query.mode == READ_ONLY:
             argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
         listed = {"mcpServers": {name: server.to_dict() for name, server in query.mcp_servers.items()}}
-        env = {SERVERS: _written(folder / "servers.json", json.dumps(listed))}
+        env = {SERVERS: written(folder / "servers.json", json.dumps(listed))}
         # pi trims away an empty first line, but takes it as no to its question about copying another folder's session.
         return Launch((*argv, *query.additional_args), env, f"\n{query.prompt}")
 
@@ -164,8 +165,8 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
                 places.append(f"{name} ({', '.join(sorted(tree))})")
             if name == "models.json" and isinstance(tree.get("providers"), dict) and tree["providers"]:
                 places.append(f"{name} ({', '.join(sorted(tree['providers']))})")
-        env = {**os.environ, **parse_object(config.get("env"))}
-        places += [key for key in KEYS if str(env.get(key) or "").strip()]
+        env = environment_of(config)
+        places += [key for key in KEYS if env.get(key, "").strip()]
         if places:
             found.append(Check("pi_credentials", INFO, f"accounts for models: {'; '.join(places)}"))
         else:
@@ -224,12 +225,6 @@ def _setting(name: str, cwd: str) -> str:
 
 def _first_file(*paths: Path) -> str:
     return next((str(path) for path in paths if path.is_file()), "")
-
-
-def _written(path: Path, text: str) -> str:
-    """The path of a private file with this text: pi takes a file's contents where a prompt is expected."""
-    write_private(str(path), text)
-    return str(path)
 
 
 def _harmless(query: Query) -> list[str]:

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from swarm_mcp.agents.loop.messages import Block, Turn, model_call
 from swarm_mcp.agents.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
-from swarm_mcp.agents.loop.session import Block, Turn, model_call
 from swarm_mcp.agents.loop.settings import LoopFailure
 
 URL, VERSION, MAX_TOKENS = "https://api.anthropic.com/v1/messages", "2023-06-01", 8192

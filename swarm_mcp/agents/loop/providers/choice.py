@@ -15,13 +15,14 @@ from typing import Any, Protocol
 from swarm_mcp.agents.harness.outcome import Price
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.loop import conf_files, keys, sources, subprocesses
+from swarm_mcp.agents.loop.messages import ModelCall, model_call
 from swarm_mcp.agents.loop.providers import http
 from swarm_mcp.agents.loop.providers import protocol as protocols
 from swarm_mcp.agents.loop.providers.anthropic import Anthropic
 from swarm_mcp.agents.loop.providers.openai import OpenAI
 from swarm_mcp.agents.loop.providers.prices import of_variant
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
+from swarm_mcp.agents.loop.session import learn
 from swarm_mcp.agents.loop.settings import LoopFailure
 from swarm_mcp.agents.loop.sources import BUILT_IN_PROVIDERS
 
@@ -91,7 +92,7 @@ def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
 def missing(name: str, environ: Mapping[str, str]) -> str:
     """Return the variables that a built-in provider lacks; empty if it is ready. A kept key counts."""
     protocol = built_in(name)
-    return protocol.missing(_with_cached_key(name, protocol.key, environ))
+    return protocol.missing({**environ, **_cached(name, protocol.key, environ)})
 
 
 def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider:
@@ -133,11 +134,7 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     if protocol not in BUILT_IN_PROVIDERS and not path:
         raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
     prefix = protocol.upper().replace("-", "_")
-    if facts.get("auth_env"):
-        key = environ.get(facts["auth_env"], "").strip()
-    else:
-        key = ""
-    key = key or keys.kept(environ).get(name, "")
+    key = environ.get(facts.get("auth_env", ""), "").strip() or keys.kept(environ).get(name, "")
     if facts.get("auth_env") and not key:
         why = f"{facts['auth_env']} is not set, which {name} needs (or: swarm-mcp worker loop auth set {name})"
         raise LoopFailure(why, "auth_failed")
@@ -154,19 +151,12 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
 
 
 def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
-    if environ.get(key, "").strip():
-        found = ""
-    else:
-        found = keys.kept(environ).get(name, "")
-    if found:
-        learn({key: found})
-    if found:
-        return {key: found}
-    return {}
-
-
-def _with_cached_key(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
-    return {**environ, **_cached(name, key, environ)}
+    """Return the kept key of a provider as its variable; empty where the variable is set, or no key is kept."""
+    found = keys.kept(environ).get(name, "")
+    if not found or environ.get(key, "").strip():
+        return {}
+    learn({key: found})
+    return {key: found}
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:

@@ -129,14 +129,9 @@ def seconds_of(text: str) -> float | None:
 def _failure(name: str, status: int, said: str | dict[str, Any]) -> LoopFailure:
     """An endpoint's error as we have them."""
     error = parse_object(said).get("error")
+    kind, text = "", str(error or said)
     if isinstance(error, dict):
-        kind = str(error.get("type") or error.get("code") or "")
-    else:
-        kind = ""
-    if isinstance(error, dict):
-        text = str(error.get("message") or error)
-    else:
-        text = str(error or said)
+        kind, text = str(error.get("type") or error.get("code") or ""), str(error.get("message") or error)
     words = f"{kind} {text}".lower()
     if status in (401, 403) or "authentication" in words or "invalid_api_key" in words or "permission_error" in words:
         category = "auth_failed"
@@ -152,8 +147,7 @@ def _failure(name: str, status: int, said: str | dict[str, Any]) -> LoopFailure:
         category = "rate_limited"  # as claude names it: a passing failure of the server
     else:
         category = "unknown"
+    title = f"{name} API error"
     if status:
-        number_said = f" {status}"
-    else:
-        number_said = ""
-    return LoopFailure(f"{name} API error{number_said}: {text.strip()[:500]}", category)
+        title += f" {status}"
+    return LoopFailure(f"{title}: {text.strip()[:500]}", category)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from swarm_mcp.agents.loop.messages import Block, Turn, model_call
 from swarm_mcp.agents.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
-from swarm_mcp.agents.loop.session import Block, Turn, model_call
 from swarm_mcp.agents.loop.settings import LoopFailure
 
 URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from swarm_mcp.agents.loop.session import Block, ModelCall, Turn
+from swarm_mcp.agents.loop.messages import Block, ModelCall, Turn
 
 
 class Reply(NamedTuple):

@@ -49,14 +49,9 @@ def _with_edits(look: Look, events: list[Happening], since: int, until: int) -> 
 
 def _held(look: Look) -> list[tuple[str, str, Hold]]:
     """The newest locks that there are, each with its checkout and file."""
-    if look.scope:
-        scopes = [look.scope]
-    else:
-        scopes = look.store.instances.scopes(MOST_CHECKOUTS)
-    if look.scope:
-        limit = FILES
-    else:
-        limit = FILES // 4
+    scopes, limit = [look.scope], FILES
+    if not look.scope:
+        scopes, limit = look.store.instances.scopes(MOST_CHECKOUTS), FILES // 4
     return [
         (scope, file.path, hold)
         for scope in scopes

@@ -1,0 +1,192 @@
+"""This machine as the team's server knows it in one repository: greeted, kept alive by beats, its sessions named."""
+
+from __future__ import annotations
+
+from swarm_hook_core import clock
+from swarm_mcp.team import protocol
+from swarm_mcp.team.comparison import places_in
+from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team.parts import TeamDocuments, TeamRows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from swarm_mcp.store import Store
+    from swarm_mcp.team.protocol import MachineRow, News
+    from swarm_mcp.team.replica import Replica
+    from swarm_mcp.team.server import TeamServer
+
+    T = TypeVar("T")
+
+BEAT_SECONDS = protocol.MIRROR_LEASE / 3
+DUE = 0.95  # of that time is enough
+
+_RESTORED = (
+    "The team's server is another than before, or has lost what was granted last (failover, restore): no grant of"
+    " before counts. These locks of yours hold on this machine and are being confirmed anew, which you hear of only"
+    " where somebody else has one by then:"
+)
+
+
+class EpochOver(Exception):
+    """The server is another than the one that was greeted."""
+
+
+class Mirror:
+    """A `replica` whose `server` is kept in touch with it. Every call raises TeamUnreachable and TeamRefused.
+
+    again         ids of locks here with grants that have become void
+    settled       the greatest version that every other live mirror has, as far as known
+    joined        the sessions of this machine that the server knows, with the version at which each joined
+    is_greeted    the server has been greeted since the last failure
+    is_voided     grants have become void: all rows here are to be compared with the server's
+    machines      those on the server when last `looked` at (``clock.now``; None: never), within `round_trip` seconds
+    shares        the server takes messages, tasks and values; None before the first greeting
+    sessions      the number of live sessions of this machine in the repository
+    beaten        when the last beat that named sessions was sent (``clock.now``)
+    """
+
+    def __init__(self, store: Store, server: TeamServer, replica: Replica):
+        self._rows, self._documents = TeamRows(store), TeamDocuments(store)
+        self.server = server
+        self.replica = replica
+        self.repository = replica.repository
+        self.again: set[str] = set()
+        self.settled = 0
+        self.joined: dict[str, int] = {}
+        self.is_greeted = False
+        self.is_voided = False
+        self.machines: list[MachineRow] = []
+        self.looked: float | None = None
+        self.round_trip = 0.0
+        self.shares: bool | None = None
+        self.sessions = 0
+        self.beaten = 0.0
+
+    def lose(self) -> None:
+        """The server was not reached: it is greeted anew."""
+        self.is_greeted = False
+
+    def look_at_machines(self) -> None:
+        """Read the list of machines, for a viewer."""
+        begun = clock.now()
+        self.machines = self.server.machines(self.repository)
+        self.looked = clock.now()
+        self.round_trip = self.looked - begun
+
+    def at_one_server(self, act: Callable[[], T]) -> T:
+        """Greet the server if that is due, and return the result of `act`. Both again, once, if it was replaced."""
+        for _ in range(2):
+            try:
+                if not self.is_greeted:
+                    self._greet()
+                return act()
+            except EpochOver:  # it may come twice: machines report losses of the server one after the other
+                self.is_greeted = False
+        raise TeamUnreachable("the team's server is being replaced")
+
+    def _greet(self) -> None:
+        replica = self.replica
+        answer = self.server.hello(self.repository, replica.version, replica.mark, replica.epoch)
+        if not answer.get("ok", True):
+            self.again |= replica.void_grants(why=_RESTORED)
+            self.joined.clear()
+            answer = self.server.hello(self.repository)
+        self.shares = answer["schema"] >= protocol.DOCUMENTS_SCHEMA
+        replica.apply(answer["news"], answer["epoch"])
+        with self._documents.writing():
+            self._documents.forget_old(self.repository)
+        replica.documents.look_anew()
+        self.beat_until_even(True)
+        mine = self.server.mine(self.repository)
+        left = {row["session"] for row in mine["sessions"]} - self.joined.keys()
+        if left:  # they ended here while no agent ran to say so
+            self.server.end(self.repository, sorted(left))
+            mine = self.server.mine(self.repository)
+        replica.own = {row["lock"]: row for row in mine["locks"]}
+        replica.places = {row["number"]: row for row in mine["waits"]}
+        self.is_greeted = self.is_voided = True
+
+    def beat_until_even(self, is_named: bool = False) -> None:
+        """Report this replica's version until nothing is new: applied changes count at once.
+
+        With `is_named`, or when due, also name the live sessions. Raises EpochOver.
+        """
+        is_named = is_named or clock.now() - self.beaten >= BEAT_SECONDS * DUE
+        while True:
+            told = []
+            if is_named:
+                told = self._named()
+            sent = clock.now()
+            answer = self.server.beat(self.repository, self.replica.version, self.replica.mark, told)
+            if not answer["ok"]:
+                raise EpochOver
+            self.settled = max(self.settled, answer["settled"])
+            if is_named:
+                self.beaten, is_named = sent, False
+                self._note_joined(answer["joined"])
+            silent = [one for one in answer["silent"] if one["kind"] == "session"]
+            since: float | None = sent
+            if answer["grace"]:  # others may hold locks that are still unknown
+                since = None
+            if not self.replica.apply(answer["news"], answer["epoch"], since) and not answer["news"]["more"]:
+                break
+        if since is not None:
+            self.replica.drop_missing()
+        if silent:
+            self.server.reap(self.repository)
+
+    def take(self, news: News) -> None:
+        """Apply the news of an answer, and all later ones if it says that there are more. Raises EpochOver."""
+        self.replica.apply(news, self.replica.epoch)
+        if news["more"]:
+            self.beat_until_even()
+
+    # ------------------------------------------------------------- sessions
+
+    def has_lost_sessions(self) -> bool:
+        """Return True if a session that the server knows has ended here."""
+        return bool(self.joined.keys() - {one["session"] for one in self._living()})
+
+    def introduce(self, sessions: set[str]) -> None:
+        """Name the live sessions to the server if one of these is unknown to it. Raises EpochOver."""
+        if not sessions <= self.joined.keys():
+            self.beat_until_even(True)
+
+    def is_elsewhere(self, session: str) -> bool:
+        """Return True if a session works on another machine."""
+        return any(one.id == session for one in self._rows.mirrored_sessions())
+
+    def _named(self) -> list[dict[str, Any]]:
+        """Return the sessions that live, for a beat; those that have gone since the last one have ended."""
+        told = self._living()
+        self.sessions = len(told)
+        gone = self.joined.keys() - {one["session"] for one in told}
+        if gone:
+            self.server.end(self.repository, sorted(gone))
+            self.joined = {one: at for one, at in self.joined.items() if one not in gone}
+        return told
+
+    def _note_joined(self, joined: dict[str, int]) -> None:
+        """Sessions that the server has had to take in anew had lapsed: their grants are void."""
+        lapsed = {one for one, at in joined.items() if one in self.joined and self.joined[one] != at}
+        if lapsed:
+            replica = self.replica
+            self.again |= replica.void_grants(lapsed)
+            replica.own = {number: row for number, row in replica.own.items() if row["session"] not in lapsed}
+            replica.places = {number: row for number, row in replica.places.items() if row["session"] not in lapsed}
+            self.is_voided = True
+        self.joined = dict(joined)
+
+    def _living(self) -> list[dict[str, Any]]:
+        """Return the sessions of this machine that work in this repository, or hold or wait for something in it."""
+        tops = self.replica.tops
+        ids = {row.instance_id for row in self._rows.own_locks(tops)}
+        ids |= {place.row.instance_id for place in places_in(self._rows.own_places(), tops)}
+        ids |= self._documents.assignees(tops)
+        lease = protocol.SESSION_LEASE
+        return [
+            {"session": row.id, "label": row.label or "", "lease": lease} for row in self._rows.living_in(tops, ids)
+        ]
