@@ -27,7 +27,7 @@ def beside_locks(
 
     try:
         session, locks = _locks_in_reach(config, call, driver)
-        if not locks:
+        if session is None or not locks:
             return None
         words = _words(session, locks, faults.describe(error))
     except Exception as second:
@@ -47,7 +47,7 @@ def beside_locks(
     return verdict
 
 
-def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Any, list[Held]]":
+def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Session | None, list[Held]]":
     """Return the session, and the locks of others around its folder or by name in the call."""
     from swarm_hook_core import sessions
     from swarm_hook_core.collisions import all_keys
@@ -70,16 +70,16 @@ def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") ->
     command = shell_text(call.tool, call.input)
     if command:
         found += [held for held in peers.under(["/"]) if held.file in command or os.path.dirname(held.file) in command]
-    return session, list({(held.file, held.instance_id, held.agent): held for held in found}.values())
+    return session, list({held.mark: held for held in found}.values())
 
 
-def _words(session: "Session", locks: "list[Any]", why: str) -> str:
+def _words(session: "Session", locks: "list[Held]", why: str) -> str:
     from swarm_hook_core.labels import token
-    from swarm_hook_core.shell.collision import named
+    from swarm_hook_core.wording import named_locks
 
     identity = token(session.label, "identity")
     return (
         f"swarm: this call could not be checked ({why[:300]}), and other sessions hold"
-        f" {named(locks, identity, session.instance_id)}. It goes ahead, but it must leave those files alone, and they"
-        " are compared afterwards. `swarm-mcp doctor` in a terminal says how to mend it."
+        f" {named_locks(locks, identity, session.instance_id)}. It goes ahead, but it must leave those files alone, and"
+        " they are compared afterwards. `swarm-mcp doctor` in a terminal says how to mend it."
     )

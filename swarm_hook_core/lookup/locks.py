@@ -73,6 +73,11 @@ class Held:
         self.path_key = path_key
         self.repository = repository
 
+    @property
+    def mark(self) -> tuple[str, str, str]:
+        """The lock's identity: several locks may share a file."""
+        return self.file, self.instance_id, self.agent
+
 
 class LockReader:
     """The questions that a check asks, answered as for an empty store. Keys are those of ``paths``.
@@ -200,7 +205,7 @@ class Peers:
         """Return True if any other session has a lock at all; those of sessions that have gone still count."""
         return bool(self.claimed is not None and self.claimed.any()) or self.reader.others_hold(self.own_id)
 
-    def on(self, keys: "list[str]", over: "Any" = ()) -> "list[Any]":
+    def on(self, keys: list[str], over: "Iterable[str]" = ()) -> list[Held]:
         """Return the Held locks under any of `keys` or `over`, and on patterns that cover a path with one of `keys`.
 
         `over` are the folders over those paths: a pattern that fits a folder does not hold the files in it.
@@ -213,16 +218,15 @@ class Peers:
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
-    def names_in(self, folders: "list[str]") -> "set[str] | None":
+    def names_in(self, folders: list[str]) -> "set[str] | None":
         """Return the names in these folders that are or may be locked, as `LockReader.names_in` does."""
         return self.reader.names_in(folders, self.own_id)
 
-    def under(self, folders: "list[str]", limit: int = NEAR) -> "list[Any]":
+    def under(self, folders: list[str], limit: int = NEAR) -> list[Held]:
         """Return the Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
-        found: list[Held] = self.first_under(folders, limit)[0]
-        return found
+        return self.first_under(folders, limit)[0]
 
-    def first_under(self, folders: "list[str]", limit: int) -> "tuple[Any, ...]":
+    def first_under(self, folders: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `under` finds, and True if there may be more."""
         if self.claimed is not None:
             found = self.claimed.under(folders)
@@ -232,26 +236,25 @@ class Peers:
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
         return self._live(found), len(found) >= limit
 
-    def patterns(self, folders: "list[str]") -> "list[Any]":
+    def patterns(self, folders: list[str]) -> list[Held]:
         """Return the Held locks on patterns that may cover something below any of these folders."""
         return self._live(self.reader.patterns_near(folders, self.own_id))
 
-    def over(self, roots: "Any") -> "list[Any]":
+    def over(self, roots: list[str]) -> list[Held]:
         """Return the Held locks on any of these, and on the folders over them."""
         from swarm_hook_core.paths import above
 
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
-    def around(self, roots: "Any") -> "list[Any]":
+    def around(self, roots: list[str]) -> list[Held]:
         """Return `under`, `over` and `patterns`, each lock once."""
-        found: list[Held] = self.first_around(roots, NEAR)[0]
-        return found
+        return self.first_around(roots, NEAR)[0]
 
-    def first_around(self, roots: "Any", limit: int) -> "tuple[Any, ...]":
+    def first_around(self, roots: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `around` finds, and True if there may be more under these folders."""
         found, more = self.first_under(roots, limit)
         found += self.over(roots) + self.patterns(roots)
-        return list({(held.file, held.instance_id, held.agent): held for held in found}.values()), more
+        return list({held.mark: held for held in found}.values()), more
 
     def waiting_for(self, path: str) -> int:
         """Return how many wait for a lock on `path` already."""
