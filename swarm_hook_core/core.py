@@ -378,4 +378,4 @@ class HookCore:
         """Record a fault for `swarm-mcp doctor`."""
         from swarm_hook_core import faults
 
-        faults.record(self.config.runtime_name, hook, faults.describe(error))
+        faults.record(self.config.runtime_name, hook, error)

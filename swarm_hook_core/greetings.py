@@ -53,7 +53,7 @@ def _is_store_at_hand() -> bool:
             return not chosen_command() and not os.path.lexists(store_path())
         StoreReader(file).others_hold("")
     except Exception as error:
-        faults.record("store", "session_start", faults.describe(error))
+        faults.record("store", "session_start", error)
         return False
     return True
 

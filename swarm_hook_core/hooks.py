@@ -190,7 +190,7 @@ def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", bod
 def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
     from swarm_hook_core import faults
 
-    faults.record(config.runtime_name, hook, faults.describe(error))
+    faults.record(config.runtime_name, hook, error)
 
 
 def read(stdin: "IO[Any]") -> str:

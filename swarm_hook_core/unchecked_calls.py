@@ -32,13 +32,13 @@ def beside_locks(
         words = _words(session, locks, faults.describe(error))
     except Exception as second:
         if faults.describe(second) != faults.describe(error):
-            faults.record(config.runtime_name, "pre_tool_use", faults.describe(second))
+            faults.record(config.runtime_name, "pre_tool_use", second)
         return None
     from swarm_hook_core.traces.versions.locked import Kept
     from swarm_hook_core.watching import watch
 
     watch.begin(config, call, locks, time.time(), Kept)
-    faults.record(config.runtime_name, "pre_tool_use", faults.describe(error))
+    faults.record(config.runtime_name, "pre_tool_use", error)
     from swarm_hook_core.denial import Notice, without_owner
 
     verdict = Verdict(None, words, locks, failed=True)

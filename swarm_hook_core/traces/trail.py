@@ -120,7 +120,7 @@ class Trail:
         from swarm_hook_core import fail_closed, faults
 
         if not self.is_asked:
-            faults.record_hourly(self.config.runtime_name, "traces", faults.describe(error))
+            faults.record_hourly(self.config.runtime_name, "traces", error)
         fail_closed.demand(self.config, self.call, f"what others have changed: {error}")
 
     def may_lead_elsewhere(self) -> bool:
@@ -350,6 +350,19 @@ class Trail:
             self._append(place, lines)
         self._left += self._lines
         self._lines = {}
+
+    def leave_or_record(self) -> None:
+        """Leave the entries, or record a fault, as of a full disk: others' traces can be read all the same."""
+        try:
+            self.leave()
+        except OSError as error:
+            self.record_fault(error)
+
+    def record_fault(self, error: OSError) -> None:
+        """Record a fault in the traces of the call."""
+        from swarm_hook_core import faults
+
+        faults.record(self.config.runtime_name, "traces", error)
 
     def _note_end(self) -> None:
         """Collect the end of the call before this one, if the hook after it has left a mark."""

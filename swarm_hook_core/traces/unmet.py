@@ -45,12 +45,7 @@ def is_settled(trail: Trail, effects: Effects | None) -> bool:
     note_own(trail, own, folder)
     trail.noted_ns = time.time_ns()
     note_intended(trail, paths, trail.noted_ns)
-    try:
-        trail.leave()
-    except OSError as error:  # a full disk: others' traces can be read all the same
-        from swarm_hook_core import faults
-
-        faults.record(trail.config.runtime_name, "traces", faults.describe(error))
+    trail.leave_or_record()
     if any(_are_named(trail, path) for path in paths):
         return False
     trail.wrote(paths, is_beside_others=True)

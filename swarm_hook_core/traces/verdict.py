@@ -217,10 +217,7 @@ class _Check:
         self.own_at_ns = time.time_ns()
         unmet.note_intended(self.trail, dict.fromkeys(target[1] for target in self.targets), self.own_at_ns)
         self._note_cleared("clears", self.own_at_ns)
-        try:
-            self.trail.leave()
-        except OSError as error:  # a full disk: others' traces can be read all the same
-            self._record(error)
+        self.trail.leave_or_record()
 
     def _take_back(self) -> None:
         """Note that a denied call will not make its writes, nor clear folders."""
@@ -250,7 +247,7 @@ class _Check:
         try:
             self.trail.leave()
         except OSError as error:
-            self._record(error)
+            self.trail.record_fault(error)
             from swarm_hook_core import fail_closed, faults
             from swarm_hook_core.traces import wording
 
@@ -266,7 +263,7 @@ class _Check:
         try:
             endings.await_end(name)
         except OSError as error:  # the other session's next call notes its end anyway
-            self._record(error)
+            self.trail.record_fault(error)
 
     def _note_overwritten(self) -> None:
         """Keep copies of files with others' changes that the call destroys knowingly, and have their owners told."""
@@ -307,12 +304,7 @@ class _Check:
         try:
             self.meetings.settle(self.call.folder)
         except OSError as error:  # a full disk: the next call parses them again
-            self._record(error)
-
-    def _record(self, error: OSError) -> None:
-        from swarm_hook_core import faults
-
-        faults.record(self.config.runtime_name, "traces", faults.describe(error))
+            self.trail.record_fault(error)
 
     # ------------------------------------------------------------------------------------------- words
 

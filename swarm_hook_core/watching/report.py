@@ -62,7 +62,7 @@ def _standing(
     except Exception as error:
         from swarm_hook_core import faults
 
-        faults.record(config.runtime_name, "watch", faults.describe(error))
+        faults.record(config.runtime_name, "watch", error)
         return None, breaches
 
 
@@ -89,7 +89,7 @@ def _tell_holders(
         try:
             start_detached([*argv, "altered", *words, "--", *(breach.file for breach in some)])
         except (OSError, ValueError) as error:  # the model is still told
-            faults.record(config.runtime_name, "watch", faults.describe(error))
+            faults.record(config.runtime_name, "watch", error)
 
 
 def _identity(config: RuntimeConfig, session: Session | None) -> str:

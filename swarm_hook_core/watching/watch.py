@@ -81,7 +81,7 @@ def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: floa
     try:
         _begin(config, call, held, now, store)
     except Exception as error:
-        _fault(config, error)
+        record_fault(config, error)
 
 
 def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
@@ -136,7 +136,7 @@ def report(
 
         return tell(config, event.session_id, breaches, coordinator, driver)
     except Exception as error:
-        _fault(config, error)
+        record_fault(config, error)
         return ""
 
 
@@ -250,7 +250,7 @@ def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, back
     try:
         breaches = compare(record.facts, ends)
     except Exception as error:
-        _fault(config, error)
+        record_fault(config, error)
         breaches, ends = [], True
     if ends:
         records.drop(record.path)
@@ -259,7 +259,7 @@ def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, back
     try:
         records.put_back(record)
     except OSError as error:
-        _fault(config, error)
+        record_fault(config, error)
     return breaches
 
 
@@ -313,7 +313,8 @@ def _is_over(record: Record, hook: str, now: float) -> bool:
     return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)
 
 
-def _fault(config: RuntimeConfig | None, error: BaseException) -> None:
+def record_fault(config: RuntimeConfig, error: BaseException) -> None:
+    """Record a fault of a watch: the call goes on."""
     from swarm_hook_core import faults
 
-    faults.record(config.runtime_name if config else "", "watch", faults.describe(error))
+    faults.record(config.runtime_name, "watch", error)
