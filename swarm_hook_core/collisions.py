@@ -2,7 +2,7 @@
 
 from os.path import realpath
 
-from swarm_hook_core.paths import above, keys_for, real_paths, spellings, translated
+from swarm_hook_core.paths import above, contains, keys_for, real_paths, spellings, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,15 +116,11 @@ def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str
         keys += keys_for(moved, folder, real)
     for root in session.mounts:
         paths = spellings(spelled, folder, real)
-        there = [root + path[len(session.root) :] for path in paths if _is_in(path, session.root)]
+        there = [root + path[len(session.root) :] for path in paths if contains(session.root, path)]
         keys += [key for path in there for key in keys_for(path, folder, real) if key not in keys]
     if session.mounts:
         return list(dict.fromkeys(keys))
     return keys
-
-
-def _is_in(path: str, root: str) -> bool:
-    return (path + "/").startswith(root.rstrip("/") + "/")
 
 
 def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) -> "list[Any]":

@@ -271,7 +271,7 @@ class HookCore:
 
         if is_awaited():
             self._ends(call)
-        breaches = watch.finish(self.config, call, time.time())
+        breaches = watch.finish(self.config, call)
         words = watch.report(self.config, call, breaches, self.coordinator, self.driver)
         if self.config.kernel and call.session_id and has_plans(call.session_id):
             from swarm_hook_core.kernel import refused

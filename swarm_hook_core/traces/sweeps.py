@@ -188,7 +188,7 @@ class Sweeps:
     def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
         """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it takes along."""
         fresh: dict[str, Trace] = {}
-        for root in uncommitted.roots(git_call, self.left()):
+        for root in uncommitted.roots(git_call):
             if root not in self._fresh:
                 began = time.monotonic()
                 self._fresh[root] = self.meetings.fresh_below(root)

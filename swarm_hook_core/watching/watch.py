@@ -76,7 +76,7 @@ class Breach:
 def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``).
 
-    `store`: opens the store of their contents (``traces.versions.locked.Kept``).
+    `store`: opens the store of their contents (``traces.versions.locked.Kept``; `traces` imports this package).
     """
     try:
         _begin(config, call, held, now, store)
@@ -84,7 +84,7 @@ def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: floa
         record_fault(config, error)
 
 
-def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
+def finish(config: RuntimeConfig, call: ToolCall) -> list[Breach]:
     """Return the breaches during `call`, which has ended, and remove its record."""
     key = records.call_key(config.runtime_name, call)
     if not call.goes_on:
@@ -92,7 +92,7 @@ def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
     for name in records.ended(call.session_id, key, call.id):
         record = records.take(call.session_id, name)
         if record is not None:  # otherwise another hook was faster: each end of equal calls takes one record
-            return _settled(config, record, now, not call.goes_on, call.goes_on)
+            return _settled(config, record, not call.goes_on, call.goes_on)
     return []
 
 
@@ -112,7 +112,7 @@ def settle(config: RuntimeConfig, event: SessionEvent, now: float) -> list[Breac
         record = records.take(session_id, name)
         if record is not None:
             over = _is_over(record, hook, now)
-            breaches += _settled(config, record, now, over, record.facts.get("background"))
+            breaches += _settled(config, record, over, record.facts.get("background"))
     if hook in _ENDS:
         records.sweep(now)  # leftovers of killed hooks must not keep all hooks looking
     return breaches
@@ -245,7 +245,7 @@ def _command_of(tool_input: object) -> str:
 # ------------------------------------------------------------------------------------------------- afterwards
 
 
-def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, background: object) -> list[Breach]:
+def _settled(config: RuntimeConfig, record: Record, ends: bool, background: object) -> list[Breach]:
     """Return the breaches in a taken record. It is removed if its call `ends`, else put back."""
     try:
         breaches = compare(record.facts, ends)

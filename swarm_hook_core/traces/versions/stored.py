@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.paths import own_path
+from swarm_hook_core.paths import contains, own_path
 from swarm_hook_core.state import make_private, read_all, read_private
 from swarm_hook_core.traces import (
     AFTER,
@@ -187,7 +187,7 @@ def files_of(runtime: str, session_id: str, folder: str) -> list[str]:
     data = journals_of(place).get(name, b"")
     keys = [os.fsdecode(key) for key in journal.newest_lines(data, ("wrote",))]
     keys += [path for path, _version in _kept_by(place, name)]
-    return sorted({key for key in keys if (key + "/").startswith(root.rstrip("/") + "/")})
+    return sorted({key for key in keys if contains(root, key)})
 
 
 def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
