@@ -7,7 +7,7 @@ import os
 import time
 
 from swarm_hook_core.registration import NotRegistered, described
-from swarm_hook_core.state import has_claims
+from swarm_hook_core.state import has_claims, local_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
 
 def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
 
     file = local_store()
     return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
@@ -103,7 +102,6 @@ def end_subagent(
 ) -> None:
     """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
 
     if event.session_id and event.agent:
         file = local_store()

@@ -15,7 +15,7 @@ import os
 import time
 
 from swarm_hook_core.environment import ON, first_set
-from swarm_hook_core.state import config_path, read_private, state_dir
+from swarm_hook_core.state import config_path, read_private, state_dir, write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -328,7 +328,6 @@ def _writer(entry: "Any") -> Writer:
 def _record_once(fault: str, state: str, name: str) -> None:
     """Hooks are short-lived and many: that this `state` was recorded is kept in the state folder's file `name`."""
     from swarm_hook_core import faults
-    from swarm_hook_core.state import write_private
 
     told = os.path.join(state_dir(), name)
     try:
