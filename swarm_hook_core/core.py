@@ -114,12 +114,6 @@ class HookCore:
         """Return the words for the model about a call that may pass, and about earlier calls; may be empty."""
         return "\n".join(filter(None, (verdict.notice, self.words_now(call))))
 
-    def write_paths_for_tool(self, tool_name: str, tool_input: object, cwd: str = "") -> "list[str]":
-        """Return absolute paths that a tool call would write, from `cwd` (default: this process's)."""
-        from swarm_hook_core.targets import absolute_paths
-
-        return absolute_paths(self.config, tool_name, tool_input, cwd or os.getcwd())
-
     def _pre_tool_use(self, call: ToolCall) -> int:
         call.takes_input = call.takes_input or self.config.merges in (BESIDE, ALLOWED)
         verdict = self.check(call)

@@ -50,12 +50,13 @@ def beside_locks(
 def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Session | None, list[Held]]":
     """Return the session, and the locks of others around its folder or by name in the call."""
     from swarm_hook_core import sessions
+    from swarm_hook_core.check import Writes
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.lookup import Peers
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.paths import git_root
     from swarm_hook_core.state import local_store
-    from swarm_hook_core.targets import absolute_paths, shell_text
+    from swarm_hook_core.targets import shell_text
 
     file = local_store()
     if not file:
@@ -63,8 +64,7 @@ def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") ->
     reader = StoreReader(file, driver, waits=True)
     session = reader.session(config.runtime_name, call.session_id) or sessions.unregistered(config, call, "")
     peers = Peers(reader, session.instance_id, time.time(), call.agent)
-    written = absolute_paths(config, call.tool, call.input, call.folder)
-    folders = [call.folder, *map(os.path.dirname, written)]
+    folders = [call.folder, *map(os.path.dirname, Writes(config, call).paths)]
     roots = dict.fromkeys(key for folder in folders for key in all_keys(session, git_root(folder), "/"))
     found = peers.around(list(roots))
     command = shell_text(call.tool, call.input)

@@ -70,13 +70,10 @@ class Writes:
     def named(self) -> "list[tuple[str, str]]":
         """``(folder, path as spelled)`` of the files that the call names, in order. Raises ValueError."""
         if self._named is None:
-            call = self.call
             if self.has_names:  # most calls: nothing is loaded for them
-                self._named = [(call.folder, path) for path in self.config.extract_paths(call.input)]
+                self._named = [(self.call.folder, path) for path in self.config.extract_paths(self.call.input)]
             else:
-                from swarm_hook_core.targets import write_targets
-
-                self._named = write_targets(self.config, call.tool, call.input, call.folder)[:MOST_PATCHED]
+                self._named = [(folder, path) for folder, path, _how in self.changes[:MOST_PATCHED]]
         return self._named
 
     @property
@@ -88,9 +85,9 @@ class Writes:
                 found = self.config.changes_of(call.tool, call.input)
                 self._changes = [(call.folder, path, how) for path, how in found]
             else:
-                from swarm_hook_core.targets import changes
+                from swarm_hook_core.targets import patched
 
-                self._changes = changes(self.config, call.tool, call.input, call.folder)
+                self._changes = patched(call.tool, call.input, call.folder)
         return self._changes
 
     @property

@@ -196,9 +196,9 @@ class Trail:
         if call.tool in self.config.write_tools:
             found = [(call.folder, *change, "") for change in self.config.changes_of(call.tool, call.input)]
         else:
-            from swarm_hook_core.targets import changes
+            from swarm_hook_core.targets import patched
 
-            found = [(*change, "") for change in changes(self.config, call.tool, call.input, call.folder)]
+            found = [(*change, "") for change in patched(call.tool, call.input, call.folder)]
         found += [(write.folder, write.path, write.how, write.by) for write in effects.writes] if effects else []
         return [
             (os.path.join(folder, path), resolved, how, by)
