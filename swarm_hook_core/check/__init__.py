@@ -154,7 +154,7 @@ class Check:
         self.shared_trees: list[Any] = []
         self.now = 0.0
         self._trail: Trail | None = None
-        self._has_trail: bool | None = None  # None until it was asked for
+        self._has_sought_trail = False
         self._is_beside_others: bool | None = None
         self._peers: Peers | None = None
         self._neighbours: dict[str, list[Held]] | None = None  # None until it was asked for
@@ -162,9 +162,9 @@ class Check:
     @property
     def trail(self) -> "Trail | None":
         """The Trail of the call; None if this checkout wants no traces."""
-        if self._has_trail is None:
+        if not self._has_sought_trail:
             self._trail = self.find_trail()
-            self._has_trail = self._trail is not None
+            self._has_sought_trail = True
         return self._trail
 
     @property
@@ -225,8 +225,8 @@ class Check:
         return self._neighbours
 
     @property
-    def effects(self) -> "Effects | None":
-        """The effects of the call, if it has been read or has to be; else None."""
+    def effects_if_read(self) -> "Effects | None":
+        """The effects of the call (``Writes.effects``) if it has been read, or has to be; else None, and unread."""
         return self.writes.effects if self.is_beside_others or self.writes.is_read else None
 
     @property
@@ -355,7 +355,7 @@ class Check:
 
     def look_again(self) -> bool:
         """Look for the session and the locks once more, since another session has come. Return `is_joined`."""
-        self._has_trail = None
+        self._has_sought_trail = False
         self._is_beside_others = True
         self.find_session()
         return self.is_joined
