@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
+    from swarm_hook_core.traces.trail import Owner
 
 
 class SessionEvent:
@@ -113,8 +114,8 @@ class Verdict:
         self.failed = failed
         self.plan: Plan | None = None
         self.entry = ""
-        self.owners: list[Any] = []
-        self.noted: list[Any] = []
+        self.owners: list[Owner] = []
+        self.noted: list[Notice] = []
         self.input: object = None
 
     def add(self, found: "Verdict") -> None:

@@ -5,7 +5,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; a program with more output is no answer
 
@@ -15,7 +15,7 @@ class Result:
 
     __slots__ = ("code", "stdout", "stderr")
 
-    def __init__(self, code: "Any", stdout: str = "", stderr: str = ""):
+    def __init__(self, code: "int | None", stdout: str = "", stderr: str = ""):
         self.code = code
         self.stdout = stdout
         self.stderr = stderr
@@ -118,7 +118,7 @@ def start_detached(argv: list[str]) -> None:
         os.posix_spawnp(argv[0], argv, environment, file_actions=streams, setpgroup=0)
 
 
-def _give(handle: int, data: "Any") -> "Any":
+def _give(handle: int, data: memoryview) -> memoryview:
     """Write some of `data` and return the rest; empty once the reader is gone."""
     try:
         return data[os.write(handle, data) :]

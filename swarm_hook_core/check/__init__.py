@@ -151,7 +151,7 @@ class Check:
         self._glance: StoreGlance | LockReader | None = None
         self._reader: LockReader | None = None
         self.claimed: Claimed | None = None
-        self.shared_trees: list[Any] = []
+        self.shared_trees: list[tuple[Any, ...]] = []
         self.now = 0.0
         self._trail: Trail | None = None
         self._has_sought_trail = False

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.lookup import Session
+    from swarm_hook_core.traces.claimed import Claimed
 
 
 class Held:
@@ -91,7 +92,7 @@ class LockReader:
         """Return the Session that a client's hooks have registered under this id, or None."""
         return None
 
-    def other_mounts(self, root: str) -> "list[Any]":
+    def other_mounts(self, root: str) -> "list[str]":
         """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         return []
 
@@ -122,7 +123,7 @@ class LockReader:
         """Return the number of a session's newest unread message, or 0; `has_news` is about other messages."""
         return 0
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[tuple[str, str | None, str]]":
         """Return its unread messages with higher numbers, ``(sender, its label or None, text)``, the oldest first."""
         return []
 
@@ -168,7 +169,7 @@ class LockReader:
         """
         return False
 
-    def shared_trees(self) -> "list[Any]":
+    def shared_trees(self) -> "list[tuple[Any, ...]]":
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
         ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
@@ -176,7 +177,7 @@ class LockReader:
         """
         return []
 
-    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
+    def leases_and_news(self, instance_id: str) -> "tuple[list[Any], bool]":
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         return [], False
 
@@ -193,7 +194,9 @@ class Peers:
     the claims of others for their turns, or is None.
     """
 
-    def __init__(self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", claimed: "Any" = None):
+    def __init__(
+        self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", claimed: "Claimed | None" = None
+    ):
         self.reader = reader
         self.claimed = claimed
         self.own_id = own_id
@@ -264,7 +267,7 @@ class Peers:
         """Return True if the last `seconds` have a record that this lock kept this session from writing `path`."""
         return self.reader.was_denied(self.own_id, held, self.now - seconds, path)
 
-    def _live(self, found: "Any") -> "list[Any]":
+    def _live(self, found: list[Held]) -> list[Held]:
         rows = [held for held in found if self._is_peers(held)]
         if not rows:
             return rows
