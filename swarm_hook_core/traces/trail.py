@@ -21,6 +21,7 @@ from swarm_hook_core.traces import (
     keys_of,
     level_of,
     line,
+    names_in,
     others_in,
     place_of,
     state_of,
@@ -129,10 +130,7 @@ class Trail:
         Mostly there is no other repository; then this costs one listing of a folder.
         """
         own = os.path.basename(self.place_of(self.call.folder))
-        try:
-            names = os.listdir(traces_dir())
-        except (FileNotFoundError, NotADirectoryError):
-            return False  # no session has a journal yet
+        names = names_in(traces_dir())
         if not names or names == [own]:
             return False
         from swarm_hook_core.traces.elsewhere import could_lead
@@ -231,17 +229,6 @@ class Trail:
             keeping.write_input(self, written, given)
         if self.merges:
             merged_writes.note(self)
-
-    def look(self, path: str, text: str, at_end: bool) -> None:
-        """Collect the state `text` that the session's own write has left (``keeping.after``)."""
-        from swarm_hook_core.traces import keeping
-
-        keeping.after(self, path, text, at_end)
-
-    def looked_at(self, folder: str, path: str) -> list[str]:
-        """Return the resolved path of the file `path` in `folder`, and that of the link to it, if any."""
-        found = (self.resolved(folder, path), self.resolved(folder, path, of_link=True))
-        return [*dict.fromkeys(filter(None, found))]
 
     def resolved(self, folder: str, path: str, of_link: bool = False) -> str:
         """Return `path` in `folder` with links resolved, or "" if the text cannot name a file.

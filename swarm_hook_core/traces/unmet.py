@@ -11,7 +11,7 @@ import os
 import time
 
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import AGENTS, escaped, ignores_case, journal, others_in, seen
+from swarm_hook_core.traces import AGENTS, IGNORES_CASE, escaped, journal, others_in, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _are_plain(trail: Trail, targets: list[tuple[str, str, str, str]]) -> bool:
     if any(os.path.lexists(os.path.join(place, trail.own_name + AGENTS)) for place in places):
         return False
     return all(
-        path == resolved and path.isascii() and path == path.strip() and not ignores_case()
+        path == resolved and path.isascii() and path == path.strip() and not IGNORES_CASE
         for path, resolved, _how, _by in targets
     )
 
