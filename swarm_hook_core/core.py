@@ -218,11 +218,11 @@ class HookCore:
         if self._asks_person(denial, call):
             return
         if (denial.held or denial.loss) is not None and denial.is_news:  # it has heard of the others
-            from swarm_hook_core.coordinator import note_denial
+            from swarm_hook_core.errands import note_denial
 
             note_denial(self.config.runtime_name, call, denial)
         elif denial.deed:
-            from swarm_hook_core.coordinator import note_attempt
+            from swarm_hook_core.errands import note_attempt
 
             note_attempt(self.config.runtime_name, call, denial)
 
@@ -238,15 +238,15 @@ class HookCore:
                 self._note(call, notice)
         if not verdict.owners:
             return
-        from swarm_hook_core.traces.owners import tell
+        from swarm_hook_core.errands import tell_owners
 
         try:
-            tell(self.config, call, verdict.owners, self.coordinator)
+            tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
 
     def _note(self, call: ToolCall, notice: "Notice") -> None:
-        from swarm_hook_core.coordinator import note_notice
+        from swarm_hook_core.errands import note_notice
 
         try:
             note_notice(self.config.runtime_name, call, notice)

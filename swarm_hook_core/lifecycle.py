@@ -103,22 +103,16 @@ def end_subagent(
     """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     from swarm_hook_core.lookup.sqlite import StoreReader
 
-    if event.session_id and event.agent:
-        file = local_store()
-    else:
-        file = ""
+    file = local_store() if event.session_id and event.agent else ""
     if not file:
         return
     store = StoreReader(file, driver)
     session = store.session(config.runtime_name, event.session_id)
     if session and (store.holds_as(session.instance_id, event.agent) or _has_claims(config, event)):
-        from swarm_hook_core.coordinator import command
-        from swarm_hook_core.spawn import start_detached
+        from swarm_hook_core.errands import send
 
-        argv = coordinator or command()
-        words = ["--runtime", config.runtime_name, "--session-id", event.session_id, "--agent", event.agent]
-        if argv:
-            start_detached([*argv, "agent-ended", *words])
+        words = ["--agent", event.agent]
+        if send(["agent-ended"], config.runtime_name, event.session_id, words, coordinator):
             return
     _end_claims(config, event, "subagent", event.agent)
 
