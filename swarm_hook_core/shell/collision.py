@@ -86,7 +86,7 @@ class _Meeting:
         try:
             return self._with_files() or self._with_trees() or self._with_git()
         except _OutOfTime:
-            return None
+            return None  # a guess stands for the rest
 
     def near(self, cwd: str) -> tuple[list[Held], str]:
         """Return the locks that the call may run into, and the reason for the first; `cwd`: the call's folder."""

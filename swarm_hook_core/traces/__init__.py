@@ -231,7 +231,7 @@ def names_in(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
-        return []
+        return []  # nothing was noted there yet
 
 
 def others_in(place: str, own_name: str) -> list[str]:
