@@ -2,12 +2,11 @@
 
 from os.path import realpath
 
-from swarm_hook_core.paths import above, keys_for, real_paths, spellings, translated
+from swarm_hook_core.paths import above, contains, keys_for, real_paths, spellings, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Sequence
 
     from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
@@ -35,7 +34,7 @@ def denied_by_lock(writes: "Writes", session: "Session", peers: "Peers", now: fl
 
 
 def first_collision(
-    session: "Session", targets: "list[tuple[str, str]]", peers: "Peers", is_late: "Any" = None
+    session: "Session", targets: "list[tuple[str, str]]", peers: "Peers", is_late: "Callable[[int], bool] | None" = None
 ) -> "tuple[str, Held, int, bool] | None":
     """Return ``(path, held, place, within)`` of the first locked one of `targets` (folder, path as spelled), or None.
 
@@ -47,7 +46,7 @@ def first_collision(
     found = _first_of(session, targets, range(len(targets))[:FIRST_TARGETS], peers, real, folders)
     if found or len(targets) <= FIRST_TARGETS:
         return found
-    places: list[Any] = list(range(FIRST_TARGETS, len(targets)))
+    places = list(range(FIRST_TARGETS, len(targets)))
     if not moved_places(session) and not session.mounts:
         from swarm_hook_core.many_targets import to_ask
 
@@ -65,14 +64,14 @@ def first_collision(
 def _first_of(
     session: "Session",
     targets: "list[tuple[str, str]]",
-    places: "Any",
+    places: "Sequence[int]",
     peers: "Peers",
     real: "Callable[[str], str]",
     folders: "set[str]",
 ) -> "tuple[str, Held, int, bool] | None":
     """Return the same for the targets at `places`. `folders` collects the keys of folders that are known to be free."""
-    wanted: dict[str, Any] = {}  # key -> path for the denial, index of the target, True for a folder over it
-    own: dict[str, Any] = {}  # the keys of the paths themselves
+    wanted: dict[str, tuple[str, int, bool]] = {}  # key -> path to deny, target, True for a folder over it
+    own: dict[str, None] = {}  # the keys of the paths themselves
     for place in places:
         folder, spelled = targets[place]
         keys = all_keys(session, spelled, folder, real)
@@ -116,18 +115,14 @@ def all_keys(session: "Session", spelled: str, folder: str, real: "Callable[[str
         keys += keys_for(moved, folder, real)
     for root in session.mounts:
         paths = spellings(spelled, folder, real)
-        there = [root + path[len(session.root) :] for path in paths if _is_in(path, session.root)]
+        there = [root + path[len(session.root) :] for path in paths if contains(session.root, path)]
         keys += [key for path in there for key in keys_for(path, folder, real) if key not in keys]
     if session.mounts:
         return list(dict.fromkeys(keys))
     return keys
 
 
-def _is_in(path: str, root: str) -> bool:
-    return (path + "/").startswith(root.rstrip("/") + "/")
-
-
-def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) -> "list[Any]":
+def moved_places(session: "Session", real: "Callable[[str], str]" = realpath) -> "list[tuple[str, str]]":
     """Return ``(folder, its git root)`` of each place whose files are really in the session's `file_root`; mostly
     empty.
     """

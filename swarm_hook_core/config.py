@@ -306,20 +306,8 @@ def patch_or_path(patch: str, key: str, whole: str) -> "Callable[[object], list[
     return extract
 
 
-def paths_in_patch(tool_input: object) -> "list[str]":
-    """An ``extract_paths`` for tools that take an apply_patch envelope."""
-    from os.path import join
-
-    from swarm_hook_core.patch import patch_paths
-
-    paths: dict[str, Any] = {}
-    for folder, text in _patches(tool_input):
-        paths.update((join(folder, path) if folder else path, None) for path in patch_paths(text))
-    return list(paths)
-
-
 def changes_in_patch(tool_input: object) -> "list[tuple[str, str]]":
-    """An ``extract_changes`` for the same tools."""
+    """An ``extract_changes`` for tools that take an apply_patch envelope."""
     from os.path import join
 
     from swarm_hook_core.patch import patch_changes

@@ -1,4 +1,4 @@
-"""The coordinator's command, ``swarm-mcp``: its place, and the errands on which hooks send it without waiting.
+"""The place of the coordinator's command, ``swarm-mcp``. ``errands`` sends it.
 
 There are other programs of that name, one of them on the package index. ``swarm-locks``, the name of our distribution,
 is a second name of the command that no other program has. Installers' scripts for our entry point name the module that
@@ -12,18 +12,11 @@ import time
 
 from swarm_hook_core import DISTRIBUTION  # a second name of the command
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.denial import Denial, Loss, Notice
-    from swarm_hook_core.hooks import ToolCall
-
 NAME = "swarm-mcp"
 MODULE = b"swarm_mcp.cli.main"
 WORD = "SWARM_SAY_BACK"  # variable with the word that `swarm-mcp --version` prints at its end
 SECONDS = 1.5
 REFUSED_SECONDS = 600  # an answer that was not ours is asked for again after this
-MOST_ALSO = 20  # further files of a refusal that are recorded
-LONGEST_WORDS = 1000  # characters of the words to a model, and of a command, that are recorded
 _READ = 1024 * 1024
 
 
@@ -50,80 +43,6 @@ def chosen_command() -> list[str]:
         except ValueError:  # an open quote
             return []
     return _words_on_path(words)
-
-
-def note_denial(runtime: str, call: "ToolCall", denial: "Denial") -> None:
-    """Have a denial recorded, and the session wait for a locked file, by a command in the background.
-
-    Facts that explain the decision later go along, such as the path of the write. Nothing happens without a
-    coordinator, or for a session without an id. Raises OSError.
-    """
-    if call.session_id:
-        argv = command()
-    else:
-        argv = []
-    if argv:
-        loss = denial.loss
-        held = denial.held
-        if loss is not None:
-            held = loss.held
-        assert held is not None
-        words = ["--runtime", runtime, "--session-id", call.session_id]
-        if held.instance_id:
-            words += ["--holder", held.instance_id]
-        facts = {"--target": denial.path, "--directory": call.cwd, "--agent": call.agent}
-        facts["--fence"] = str(held.fence) if isinstance(held.fence, int) else ""
-        facts["--times"] = str(denial.times) if denial.times > 1 else ""
-        words += [f"{flag}={value}" for flag, value in facts.items() if value]
-        if loss is not None:
-            words += _of_loss(loss, denial.reason)
-        from swarm_hook_core.spawn import start_detached
-
-        start_detached([*argv, "denied", *words, "--tool", call.tool, "--", denial.file or call.folder])
-
-
-def note_notice(runtime: str, call: "ToolCall", notice: "Notice") -> None:
-    """Have a notice recorded, by a command in the background.
-
-    Raises OSError.
-    """
-    argv = command() if call.session_id else []
-    if argv:
-        words = ["--notice", "--runtime", runtime, "--session-id", call.session_id]
-        if notice.loss.held.instance_id:
-            words += ["--holder", notice.loss.held.instance_id]
-        facts = {"--directory": call.cwd, "--agent": call.agent}
-        words += [f"{flag}={value}" for flag, value in facts.items() if value] + _of_loss(notice.loss, notice.reason)
-        from swarm_hook_core.spawn import start_detached
-
-        start_detached([*argv, "denied", *words, "--tool", call.tool, "--", notice.path or call.folder])
-
-
-def _of_loss(loss: "Loss", reason: str) -> list[str]:
-    """Return the options of ``denied`` about an obstacle, and about the words for the model."""
-    told = {"--why": loss.why, "--deed": loss.deed, "--command": loss.by[:LONGEST_WORDS]}
-    told["--said"] = reason.partition("\n")[0][:LONGEST_WORDS]
-    told["--changed"] = str(loss.at) if loss.at else ""
-    words = [f"{flag}={value}" for flag, value in told.items() if value]
-    return words + [f"--also={path}" for path in loss.also[:MOST_ALSO]]
-
-
-def note_attempt(runtime: str, call: "ToolCall", denial: "Denial") -> None:
-    """Have the attempt at a person's matter recorded, by a command in the background.
-
-    Raises OSError.
-    """
-    if call.session_id:
-        argv = command()
-    else:
-        argv = []
-    if argv:
-        from swarm_hook_core.spawn import start_detached
-
-        words = ["--runtime", runtime, "--session-id", call.session_id, "--tool", call.tool]
-        if denial.path != denial.deed:
-            words.append(f"--target={denial.path}")
-        start_detached([*argv, "attempted", *words, "--", denial.deed])
 
 
 def recorded(name: str) -> object:

@@ -114,12 +114,6 @@ class HookCore:
         """Return the words for the model about a call that may pass, and about earlier calls; may be empty."""
         return "\n".join(filter(None, (verdict.notice, self.words_now(call))))
 
-    def write_paths_for_tool(self, tool_name: str, tool_input: object, cwd: str = "") -> "list[str]":
-        """Return absolute paths that a tool call would write, from `cwd` (default: this process's)."""
-        from swarm_hook_core.targets import absolute_paths
-
-        return absolute_paths(self.config, tool_name, tool_input, cwd or os.getcwd())
-
     def _pre_tool_use(self, call: ToolCall) -> int:
         call.takes_input = call.takes_input or self.config.merges in (BESIDE, ALLOWED)
         verdict = self.check(call)
@@ -224,11 +218,11 @@ class HookCore:
         if self._asks_person(denial, call):
             return
         if (denial.held or denial.loss) is not None and denial.is_news:  # it has heard of the others
-            from swarm_hook_core.coordinator import note_denial
+            from swarm_hook_core.errands import note_denial
 
             note_denial(self.config.runtime_name, call, denial)
         elif denial.deed:
-            from swarm_hook_core.coordinator import note_attempt
+            from swarm_hook_core.errands import note_attempt
 
             note_attempt(self.config.runtime_name, call, denial)
 
@@ -244,15 +238,15 @@ class HookCore:
                 self._note(call, notice)
         if not verdict.owners:
             return
-        from swarm_hook_core.traces.owners import tell
+        from swarm_hook_core.errands import tell_owners
 
         try:
-            tell(self.config, call, verdict.owners, self.coordinator)
+            tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
 
     def _note(self, call: ToolCall, notice: "Notice") -> None:
-        from swarm_hook_core.coordinator import note_notice
+        from swarm_hook_core.errands import note_notice
 
         try:
             note_notice(self.config.runtime_name, call, notice)
@@ -271,7 +265,7 @@ class HookCore:
 
         if is_awaited():
             self._ends(call)
-        breaches = watch.finish(self.config, call, time.time())
+        breaches = watch.finish(self.config, call)
         words = watch.report(self.config, call, breaches, self.coordinator, self.driver)
         if self.config.kernel and call.session_id and has_plans(call.session_id):
             from swarm_hook_core.kernel import refused
@@ -378,4 +372,4 @@ class HookCore:
         """Record a fault for `swarm-mcp doctor`."""
         from swarm_hook_core import faults
 
-        faults.record(self.config.runtime_name, hook, faults.describe(error))
+        faults.record(self.config.runtime_name, hook, error)

@@ -88,9 +88,9 @@ def _may_write(config: "RuntimeConfig", call: "ToolCall") -> bool:
         return True
     try:
         from swarm_hook_core.opaque_calls import effects_of
-        from swarm_hook_core.targets import write_targets
+        from swarm_hook_core.targets import patched
 
-        if write_targets(config, call.tool, call.input, call.folder):
+        if patched(call.tool, call.input, call.folder):
             return True
         effects = effects_of(call)
     except Exception:

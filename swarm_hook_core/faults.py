@@ -17,9 +17,11 @@ def fault_log() -> str:
     return os.path.join(state_dir(), "faults.jsonl")
 
 
-def record(runtime: str, hook: str, fault: str) -> None:
+def record(runtime: str, hook: str, fault: "str | BaseException") -> None:
     """Add one line. Never raises, since the caller has no one to tell."""
     try:
+        if isinstance(fault, BaseException):
+            fault = describe(fault)
         from swarm_hook_core.json_text import dumps
 
         line = dumps({"at": int(time.time()), "runtime": runtime, "hook": hook, "fault": fault[:500]})
@@ -28,7 +30,7 @@ def record(runtime: str, hook: str, fault: str) -> None:
         return
 
 
-def record_hourly(runtime: str, hook: str, fault: str) -> None:
+def record_hourly(runtime: str, hook: str, fault: "str | BaseException") -> None:
     """Record a fault that every check would meet: once an hour at most."""
     try:
         if time.time() - os.stat(fault_log()).st_mtime < HOUR:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import Tree, tree_at, tree_over, trees_beside
-from swarm_hook_core.traces import NOTICE
+from swarm_hook_core.traces import NOTICE, journal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def may_cross(check: Check, root: str) -> bool:
         return False
     from swarm_hook_core.traces.elsewhere import could_lead
 
-    if not _is_in(os.path.realpath(check.call.folder), home.top):
+    if not contains(home.top, os.path.realpath(check.call.folder)):
         return True
     others = [top for top in trees_beside(home) if top != home.top]
     return bool(others) and could_lead(check.call, {home.common: others})
@@ -104,7 +105,7 @@ def _other_tree(folder: str, home: Tree) -> Tree | None:
 
     A submodule has a repository of its own, but lies in the work tree around it.
     """
-    if _is_in(folder, home.common):
+    if contains(home.common, folder):
         return None  # git's own files, which all work trees share
     tree = tree_over(folder, is_real=True)
     while tree is not None and tree.top != home.top:
@@ -117,17 +118,11 @@ def _other_tree(folder: str, home: Tree) -> Tree | None:
     return None
 
 
-def _is_in(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(folder.rstrip("/") + "/")
-
-
 def _was_told(call: ToolCall, trail: Trail, top: str) -> bool:
     """Return True if the agent of the call was told of the work tree at `top` in an earlier call; else note it.
 
     Two processes may answer one call: an entry with its id is no earlier call. Raises OSError.
     """
-    from swarm_hook_core.traces import journal
-
     own, now_ns = journal.read(os.path.join(trail.place_of(top), trail.own_name)), time.time_ns()
     for entry in journal.newest_first(own, top, (KIND,)):
         if entry.agent == call.agent:

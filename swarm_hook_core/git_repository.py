@@ -109,16 +109,16 @@ class Repository:
             return _split(self.ask(*words, *self._limits(paths)))
         return []
 
-    def differing(self, old: str, new: str, paths: Collection[str]) -> list[Any]:
+    def differing(self, old: str, new: str, paths: Collection[str]) -> list[str]:
         """Files that differ between two trees."""
         return self.names("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, paths=paths)
 
-    def since_fork(self, ours: str, theirs: str, paths: Collection[str]) -> list[Any]:
+    def since_fork(self, ours: str, theirs: str, paths: Collection[str]) -> list[str]:
         """Files that `theirs` changed since it and `ours` parted."""
         options = ("--name-only", "-z", "--no-renames", *git.NO_PROGRAMS)
         return self.names("diff", *options, f"{ours}...{theirs}", paths=paths)
 
-    def changed_in(self, revisions: Sequence[str], paths: Collection[str], mainline: bool = False) -> list[Any]:
+    def changed_in(self, revisions: Sequence[str], paths: Collection[str], mainline: bool = False) -> list[str]:
         """Files that these commits change; a range says all its commits."""
         walk = []
         if not any(".." in one or one.startswith("^") for one in revisions):

@@ -53,7 +53,7 @@ def _is_store_at_hand() -> bool:
             return not chosen_command() and not os.path.lexists(store_path())
         StoreReader(file).others_hold("")
     except Exception as error:
-        faults.record("store", "session_start", faults.describe(error))
+        faults.record("store", "session_start", error)
         return False
     return True
 
@@ -70,7 +70,9 @@ def greeting(row: "dict[str, Any]") -> str:
     lines = [f"swarm: this session is registered as `{name}`{more}, instance `{row['id']}`, scope {scope}."]
     summary = row.get("summary")
     if isinstance(summary, dict):
-        lines.append(_peers(summary) + " " + _locks(summary))
+        peers = _listed("Other sessions here", summary.get("peers"), summary.get("peer_count"))
+        locks = _listed("Locked now", summary.get("locks"), summary.get("lock_count"))
+        lines.append(f"{peers or 'No other session is here now.'} {locks or 'Nothing is locked.'}")
     lines.append(
         "Every session here may write any file that no other session has locked; ordinary edits need no lock. To keep"
         " a file, folder or pattern still for longer use the swarm MCP tool lock_file (or `swarm-mcp lock FILE --note"
@@ -93,30 +95,13 @@ def subagent_greeting(agent_id: str) -> str:
     )
 
 
-def _peers(summary: "dict[str, Any]") -> str:
-    names, count = summary.get("peers") or [], summary.get("peer_count") or 0
+def _listed(title: str, texts: "Any", count: "Any") -> str:
+    """Return `texts` of the coordinator behind a `title`; empty if their `count`, with those left out, is 0.
+
+    They are bounded once more: it may be another implementation, or an older one.
+    """
     if not count:
-        return "No other session is here now."
-    if count > len(names):
-        more = f" and {count - len(names)} more"
-    else:
-        more = ""
-    return f"Other sessions here: {_joined(names)}{more}."
-
-
-def _locks(summary: "dict[str, Any]") -> str:
-    locks, count = summary.get("locks") or [], summary.get("lock_count") or 0
-    if not count:
-        return "Nothing is locked."
-    if count > len(locks):
-        more = f" and {count - len(locks)} more"
-    else:
-        more = ""
-    return f"Locked now: {_joined(locks)}{more}."
-
-
-def _joined(texts: "Any") -> str:
-    """Join the coordinator's texts, bounded once more: it may be another implementation, or an older one."""
-    if texts:
-        return "; ".join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str))
-    return ""
+        return ""
+    texts = texts or []
+    more = f" and {count - len(texts)} more" if count > len(texts) else ""
+    return f"{title}: {'; '.join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str))}{more}."

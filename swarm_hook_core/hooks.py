@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
     from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.denial import Denial
+    from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
+    from swarm_hook_core.traces.trail import Owner
 
 
 class SessionEvent:
@@ -113,8 +114,8 @@ class Verdict:
         self.failed = failed
         self.plan: Plan | None = None
         self.entry = ""
-        self.owners: list[Any] = []
-        self.noted: list[Any] = []
+        self.owners: list[Owner] = []
+        self.noted: list[Notice] = []
         self.input: object = None
 
     def add(self, found: "Verdict") -> None:
@@ -190,7 +191,7 @@ def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", bod
 def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
     from swarm_hook_core import faults
 
-    faults.record(config.runtime_name, hook, faults.describe(error))
+    faults.record(config.runtime_name, hook, error)
 
 
 def read(stdin: "IO[Any]") -> str:

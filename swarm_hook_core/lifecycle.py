@@ -7,7 +7,7 @@ import os
 import time
 
 from swarm_hook_core.registration import NotRegistered, described
-from swarm_hook_core.state import has_claims
+from swarm_hook_core.state import has_claims, local_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
 
 def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
 
     file = local_store()
     return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
@@ -103,24 +102,17 @@ def end_subagent(
 ) -> None:
     """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
 
-    if event.session_id and event.agent:
-        file = local_store()
-    else:
-        file = ""
+    file = local_store() if event.session_id and event.agent else ""
     if not file:
         return
     store = StoreReader(file, driver)
     session = store.session(config.runtime_name, event.session_id)
     if session and (store.holds_as(session.instance_id, event.agent) or _has_claims(config, event)):
-        from swarm_hook_core.coordinator import command
-        from swarm_hook_core.spawn import start_detached
+        from swarm_hook_core.errands import send
 
-        argv = coordinator or command()
-        words = ["--runtime", config.runtime_name, "--session-id", event.session_id, "--agent", event.agent]
-        if argv:
-            start_detached([*argv, "agent-ended", *words])
+        words = ["--agent", event.agent]
+        if send(["agent-ended"], config.runtime_name, event.session_id, words, coordinator):
             return
     _end_claims(config, event, "subagent", event.agent)
 

@@ -6,7 +6,7 @@ from swarm_hook_core.paths import keys_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterable
 
     from swarm_hook_core.lookup import Peers
 
@@ -14,7 +14,7 @@ FEW = 8  # files of one folder that are asked about one by one
 ENTRIES = 4  # names in a folder that are looked at for links, for each file that is written there
 
 
-def to_ask(targets: "list[tuple[str, str]]", places: "Any", peers: "Peers") -> "list[Any]":
+def to_ask(targets: "list[tuple[str, str]]", places: "Iterable[int]", peers: "Peers") -> "list[int]":
     """Return those of `places` in `targets` (folder, path as spelled) that may have a lock. All others are certainly
     free.
 
@@ -26,7 +26,7 @@ def to_ask(targets: "list[tuple[str, str]]", places: "Any", peers: "Peers") -> "
         folder, spelled = targets[place]
         start, slash, _name = spelled.rpartition("/")
         groups.setdefault((folder, start + slash), []).append(place)
-    asked: list[Any] = []
+    asked: list[int] = []
     for (folder, start), some in groups.items():
         if len(some) > FEW:
             taken = _taken(os.path.join(folder, start), len(some), peers)

@@ -2,14 +2,10 @@
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 FOLDERS = 400  # folders to search for a file; the client stops after 50, not counting ignored ones
 
 
-def opened(path: str, is_sought: bool) -> "list[Any]":
+def opened(path: str, is_sought: bool) -> "list[str]":
     """Return every path that the client may open for `path`; relative ones count from this process's folder.
 
     The client takes the ``@`` of a mention off, unless a folder has that name, and decodes ``%2E``. With `is_sought`,
@@ -37,7 +33,7 @@ def _decoded(path: str) -> str:
     return unquote(path, errors="surrogateescape")
 
 
-def _ending_in(end: str) -> "list[Any]":
+def _ending_in(end: str) -> "list[str]":
     """Absolute paths of the files below this process's folder that end in `end`, those nearest by first."""
     name, folders, found = os.path.basename(end), [os.getcwd()], []
     for folder in folders:  # the list grows meanwhile

@@ -87,7 +87,7 @@ def _plan_of(
     except Exception as error:  # the call is judged as if the kernel could hold nothing
         from swarm_hook_core import faults
 
-        faults.record(config.runtime_name, "kernel", faults.describe(error))
+        faults.record(config.runtime_name, "kernel", error)
         return None
 
 

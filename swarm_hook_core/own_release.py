@@ -13,7 +13,7 @@ from swarm_hook_core.state import state_dir, write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 AGAIN_SECONDS = 600  # between two attempts to fetch it
 PLACES = ("~/.local/bin", "~/.cargo/bin", "/opt/homebrew/bin", "/usr/local/bin")  # of uv, beside those on PATH
@@ -24,7 +24,7 @@ def launcher() -> str:
     return os.path.join(state_dir(), "fetched", f"swarm-mcp-{__version__}")
 
 
-def command() -> "list[Any]":
+def command() -> "list[str]":
     """Return the argv prefix of the fetched release; empty if it was not fetched, or a person forbids it."""
     path = launcher()
     if not os.access(path, os.X_OK):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    Line = dict[str, Any]  # of the record
+
 LIMIT_BYTES = 128 * 1024
 LATE_SECONDS = 30  # by which the store may hear of a hook's denial
 MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
@@ -38,7 +40,7 @@ def note(instance_id: str, holder_id: str, *keys: str, **more: object) -> None:
         return  # a count is missed
 
 
-def counted(these: "list[Any]", instance_id: str, holder_id: str, key: str, since: float, until: float) -> int:
+def counted(these: "list[Line]", instance_id: str, holder_id: str, key: str, since: float, until: float) -> int:
     """Count those of `these` (see `known`) of that session and that lock's holder, from `since` to before `until`.
 
     Denials that the store knows do not count.
@@ -61,7 +63,7 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     from swarm_hook_core.json_text import dumps
 
     wanted = (instance_id, holder_id, file)
-    found: list[Any] = []
+    found: list[Line] = []
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since or len(found) == MOST:
             break
@@ -87,17 +89,17 @@ def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name:
     return False
 
 
-def _calls(these: "list[Any]") -> int:
+def _calls(these: "list[Line]") -> int:
     """Return the number of calls behind these denials; each denial from a client without ids is a call."""
     return len({str(one["call"]) if one.get("call") else place for place, one in enumerate(these)})
 
 
-def known(having: str = "") -> "list[Any]":
+def known(having: str = "") -> "list[Line]":
     """All that are still counted, as they were written; only those with the text `having` in them."""
     return [*_newest_first(having)][::-1]
 
 
-def _newest_first(*having: str) -> "Iterator[dict[str, Any]]":
+def _newest_first(*having: str) -> "Iterator[Line]":
     """The same with all of these texts in them, one after the other, the newest first."""
     from swarm_hook_core.json_text import loads
 

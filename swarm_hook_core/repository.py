@@ -74,7 +74,7 @@ def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     return Tree(top, own, os.path.realpath(os.path.join(own, shared)) if shared else own)
 
 
-def trees_beside(tree: "Tree") -> "list[Any]":
+def trees_beside(tree: "Tree") -> "list[str]":
     """Tops of every work tree of this clone, this one's too."""
     if os.path.basename(tree.common) == ".git":
         found = [os.path.dirname(tree.common)]
@@ -126,7 +126,7 @@ def may_take_all(path: str) -> bool:
     return bool(setting) or of_tree
 
 
-def ids(tree: "Tree") -> "list[Any]":
+def ids(tree: "Tree") -> "list[str]":
     """The ids that locks of this repository may be stored under, the best known first."""
     first = remembered(tree)
     return [*([first] if first else []), folder_id(tree)]
@@ -139,7 +139,7 @@ def folder_id(tree: "Tree") -> str:
     return f"folder={_identity(tree.common)}"
 
 
-def names_of(key: str, tree: "Tree") -> "list[Any]":
+def names_of(key: str, tree: "Tree") -> "list[str]":
     """Return the names of the path with this key in the repository of `tree`; empty if it is outside."""
     within = place_of(key, tree.top)
     if within is None:

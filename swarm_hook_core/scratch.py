@@ -46,13 +46,13 @@ def save(config: "RuntimeConfig", session_id: str, **facts: str) -> None:
 
 
 def remember(config: "RuntimeConfig", session_id: str, **facts: "Any") -> None:
-    """Add to the saved facts as `save` does; a failure to write them costs nothing."""
+    """Replace the saved facts as `save` does, or record that they cannot be written."""
     try:
         save(config, session_id, **facts)
     except OSError as error:
         from swarm_hook_core import faults
 
-        faults.record(config.runtime_name, "scratch", faults.describe(error))
+        faults.record(config.runtime_name, "scratch", error)
 
 
 def clear(config: "RuntimeConfig", session_id: str) -> None:

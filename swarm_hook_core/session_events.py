@@ -9,7 +9,7 @@ import time
 from swarm_hook_core import lifecycle
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import has_plans, state_dir
+from swarm_hook_core.state import has_plans, local_store, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def begins(core: "HookCore", event: "SessionEvent") -> None:
     except NotRegistered as error:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
-    told = [words, core.words_now(event), *_words_of(news), _head_of(core, event)]
+    told = [words, core.words_now(event), news.words if news is not None else "", _head_of(core, event)]
     core.tell("SessionStart", event, "\n\n".join(filter(None, told)), trouble)
     _was_told(core, news)
     if core.config.kernel:
@@ -86,7 +86,8 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
         core.registrar.told()
         return  # at a turn's end words are of no use: a client that is told something then goes on working
     news = news_of_others(core, event)
-    core.tell("UserPromptSubmit", event, "\n".join(filter(None, [*words, *_words_of(news), _head_of(core, event)])))
+    words += [news.words if news is not None else "", _head_of(core, event)]
+    core.tell("UserPromptSubmit", event, "\n".join(filter(None, words)))
     _was_told(core, news)
 
 
@@ -109,15 +110,14 @@ def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
     try:
         from swarm_hook_core.traces import OFF, UNDO, level_of, own_journal
 
-        call = ToolCall(UNDO, None, event.session_id, event.cwd or os.getcwd(), event.name)
-        if level_of(core.config, call) == OFF or not os.path.exists(own_journal(core.config, call)):
+        call = _call_at(event, UNDO)
+        level = level_of(core.config, call)
+        if level == OFF or not os.path.exists(own_journal(core.config, call)):
             return ""  # it has written nothing here
         from swarm_hook_core.traces.rewinds import changed_at_turn, keep_at_end
-        from swarm_hook_core.traces.trail import trail_of
+        from swarm_hook_core.traces.trail import Trail
 
-        trail = trail_of(core.config, call)
-        if trail is None:
-            return ""
+        trail = Trail(core.config, call, level)
         if event.name != "UserPromptSubmit":
             keep_at_end(trail)
             return ""
@@ -131,10 +131,9 @@ def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
     return ""
 
 
-def _words_of(news: "News | None") -> "list[str]":
-    if news is None:
-        return []
-    return [news.words]
+def _call_at(event: "SessionEvent", tool: str = "", agent: str = "") -> ToolCall:
+    """Return a call in the folder of `event`, by which the traces of its session are found there."""
+    return ToolCall(tool, None, event.session_id, event.cwd or os.getcwd(), event.name, agent)
 
 
 def _calls_are_over(core: "HookCore", event: "SessionEvent") -> None:
@@ -184,12 +183,11 @@ def _agent_begins(core: "HookCore", event: "SessionEvent") -> None:
     try:
         from swarm_hook_core.traces.trail import trail_of
 
-        cwd = event.cwd or os.getcwd()
-        trail = trail_of(core.config, ToolCall("", None, event.session_id, cwd, event.name, event.agent))
+        trail = trail_of(core.config, _call_at(event, agent=event.agent))
         if trail is not None and event.agent:
             from swarm_hook_core.traces import siblings
 
-            siblings.begin(trail, trail.place_of(cwd))
+            siblings.begin(trail, trail.place_of(trail.call.folder))
     except Exception as error:  # its first call notes it
         core.record_fault("traces", error)
 
@@ -218,14 +216,14 @@ def news_of_others(core: "HookCore", event: "SessionEvent") -> "News | None":
     try:
         from swarm_hook_core.traces import OFF, level_of, others_in, own_journal
 
-        call = ToolCall("", None, event.session_id, event.cwd or os.getcwd(), event.name)
-        if level_of(core.config, call) == OFF or not others_in(*os.path.split(own_journal(core.config, call))):
+        call = _call_at(event)
+        level = level_of(core.config, call)
+        if level == OFF or not others_in(*os.path.split(own_journal(core.config, call))):
             return None
         from swarm_hook_core.traces.news import News
-        from swarm_hook_core.traces.trail import trail_of
+        from swarm_hook_core.traces.trail import Trail
 
-        trail = trail_of(core.config, call)
-        return News(trail, core.store_reader(), time.time()) if trail is not None else None
+        return News(Trail(core.config, call, level), core.store_reader(), time.time())
     except Exception as error:
         core.record_fault("traces", error)
         return None
@@ -236,12 +234,12 @@ def _head_of(core: "HookCore", event: "SessionEvent") -> str:
     try:
         from swarm_hook_core.traces import OFF, level_of
 
-        folder = event.cwd or os.getcwd()
-        if level_of(core.config, ToolCall("", None, event.session_id, folder, event.name)) == OFF:
+        call = _call_at(event)
+        if level_of(core.config, call) == OFF:
             return ""
         from swarm_hook_core.traces.head import news
 
-        return news.at_turn(core.config.runtime_name, event.session_id, folder, core.driver)
+        return news.at_turn(core.config.runtime_name, event.session_id, call.folder, core.driver)
     except Exception as error:
         core.record_fault("head", error)
         return ""
@@ -253,7 +251,6 @@ def _mail(core: "HookCore", event: "SessionEvent") -> str:
         return ""
     try:
         from swarm_hook_core.lookup.sqlite import StoreReader
-        from swarm_hook_core.state import local_store
 
         file = local_store()
         if not file:

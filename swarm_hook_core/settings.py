@@ -15,7 +15,7 @@ import os
 import time
 
 from swarm_hook_core.environment import ON, first_set
-from swarm_hook_core.state import config_path, read_private, state_dir
+from swarm_hook_core.state import config_path, read_private, state_dir, write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Config:
         self.there = False
         self.user: dict[str, Any] = {}
         self.checkouts: dict[str, Any] = {}
-        self.writers: list[Any] = []
-        self.faults: list[Any] = []
+        self.writers: list[Writer] = []
+        self.faults: list[str] = []
 
 
 class Setting:
@@ -158,7 +158,7 @@ def _word(name: str, prefix: str, folder: str) -> Setting:
     return in_file(name, folder)
 
 
-def variables(name: str, prefix: str) -> "list[Any]":
+def variables(name: str, prefix: str) -> "list[str]":
     """Return the variables for setting `name`; the first one that is set wins, also over the file."""
     names = [name, *(old for old, new in OLD_NAMES.items() if new == name)]
     own = [f"SWARM_{prefix}_{one.upper()}" for one in names] if prefix else []
@@ -268,7 +268,7 @@ def _take(found: Config, settings: "dict[str, Any]") -> None:
             found.faults.append(f"writer {number}: {error}")
 
 
-def _choices(given: "dict[str, Any]", where: str, others: "tuple[Any, ...]", faults: "list[Any]") -> "dict[str, Any]":
+def _choices(given: "dict[str, Any]", where: str, others: "tuple[str, ...]", faults: "list[str]") -> "dict[str, Any]":
     """Return the valid choices among DEFAULTS in `given`. `others`: further keys that are allowed."""
     taken: dict[str, Any] = {}
     for name, value in given.items():
@@ -328,7 +328,6 @@ def _writer(entry: "Any") -> Writer:
 def _record_once(fault: str, state: str, name: str) -> None:
     """Hooks are short-lived and many: that this `state` was recorded is kept in the state folder's file `name`."""
     from swarm_hook_core import faults
-    from swarm_hook_core.state import write_private
 
     told = os.path.join(state_dir(), name)
     try:

@@ -5,7 +5,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
 LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; a program with more output is no answer
 
@@ -15,7 +15,7 @@ class Result:
 
     __slots__ = ("code", "stdout", "stderr")
 
-    def __init__(self, code: "Any", stdout: str = "", stderr: str = ""):
+    def __init__(self, code: "int | None", stdout: str = "", stderr: str = ""):
         self.code = code
         self.stdout = stdout
         self.stderr = stderr
@@ -31,11 +31,10 @@ def run(
     """
     if os.name != "posix":
         return _run_portably(argv, seconds, stdin, {**os.environ, **(environment or {})})
-    import select
-
     in_read, in_write = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY), None)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
+    handles = [handle for handle in (out_read, err_read, in_write) if handle is not None]
     try:
         pid = os.posix_spawnp(
             argv[0],
@@ -49,34 +48,52 @@ def run(
             setpgroup=0,
         )
     except OSError as error:
-        for handle in (out_read, err_read, in_write):
-            if handle is not None:
-                os.close(handle)
+        for handle in handles:
+            os.close(handle)
         return Result(None, stderr=f"{argv[0]}: {error.strerror}")
     finally:
         for handle in (in_read, out_write, err_write):
             os.close(handle)
-    received: dict[int, list[bytes]] = {out_read: [], err_read: []}
+    end = time.monotonic() + seconds
+    stdout, stderr, is_whole = _exchange(handles, stdin, end)
+    code = _reap(pid, end)
+    for handle in handles:  # not before: a program that goes on to write would be ended by that
+        os.close(handle)
+    if (code is None or not is_whole) and not leave_running:
+        _kill_group(pid)  # also children of a wrapper that has ended, which hold our pipe
+    if code is None:
+        return Result(None, stdout, stderr or f"no answer within {seconds:g} s")
+    return Result(code, stdout, stderr)
+
+
+def _exchange(handles: list[int], stdin: str, end: float) -> tuple[str, str, bool]:
+    """Write `stdin` to a program and read its output and errors, until `end` (monotonic).
+
+    `handles`: our ends of the pipes for output, errors and, with a text to write, input. That one is closed, and taken
+    off the list, once all is written. Return both texts, and True if the program has closed its ends.
+    """
+    import select
+
+    received: dict[int, list[bytes]] = {pipe: [] for pipe in handles[:2]}
     poll = select.poll()
     for pipe in received:
         poll.register(pipe, select.POLLIN | select.POLLHUP)
     to_give = memoryview(stdin.encode("utf-8", "surrogateescape"))
-    if in_write is not None:
+    for in_write in handles[2:]:
         os.set_blocking(in_write, False)  # a program that does not read must not block us
         poll.register(in_write, select.POLLOUT)
     open_pipes, size = set(received), 0
-    end = time.monotonic() + seconds
     while open_pipes and size <= LONGEST_OUTPUT:
         left = end - time.monotonic()
         if left <= 0:
             break
         for handle, _event in poll.poll(max(1, int(left * 1000))):
-            if handle == in_write:
-                to_give = _give(in_write, to_give)
+            if handle not in received:
+                to_give = _give(handle, to_give)
                 if not to_give:
-                    poll.unregister(in_write)
-                    os.close(in_write)
-                    in_write = None
+                    poll.unregister(handle)
+                    os.close(handle)
+                    handles.remove(handle)
                 continue
             chunk = os.read(handle, 65536)
             size += len(chunk)
@@ -85,16 +102,8 @@ def run(
             else:
                 poll.unregister(handle)
                 open_pipes.discard(handle)
-    code = _reap(pid, end)
-    for handle in (out_read, err_read, in_write):
-        if handle is not None:
-            os.close(handle)
-    if (code is None or open_pipes) and not leave_running:
-        _kill_group(pid)  # also children of a wrapper that has ended, which hold our pipe
-    text = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
-    if code is None:
-        return Result(None, text[0], text[1] or f"no answer within {seconds:g} s")
-    return Result(code, text[0], text[1])
+    stdout, stderr = [b"".join(parts).decode("utf-8", "surrogateescape") for parts in received.values()]
+    return stdout, stderr, not open_pipes
 
 
 def start_detached(argv: list[str]) -> None:
@@ -118,7 +127,7 @@ def start_detached(argv: list[str]) -> None:
         os.posix_spawnp(argv[0], argv, environment, file_actions=streams, setpgroup=0)
 
 
-def _give(handle: int, data: "Any") -> "Any":
+def _give(handle: int, data: memoryview) -> memoryview:
     """Write some of `data` and return the rest; empty once the reader is gone."""
     try:
         return data[os.write(handle, data) :]

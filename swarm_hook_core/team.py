@@ -72,7 +72,7 @@ def judge(check: "Check") -> "Verdict | None":
     return verdict
 
 
-def stale_trees(rows: "Any") -> "list[Any]":
+def stale_trees(rows: "list[tuple[Any, ...]]") -> "list[Stale]":
     """Return the Stale work trees on this machine among `rows` of ``LockReader.shared_trees``. Nearly always empty."""
     if not rows:
         return []
@@ -104,7 +104,7 @@ def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
     return None
 
 
-def words(tool: str, one: "Any", now: float, is_denied: bool) -> str:
+def words(tool: str, one: Stale, now: float, is_denied: bool) -> str:
     """Return the words for the model about a call in a Stale tree: it goes ahead, or it `is_denied`."""
     from swarm_hook_core.untrusted_text import named
     from swarm_hook_core.wording import duration
@@ -128,7 +128,7 @@ def words(tool: str, one: "Any", now: float, is_denied: bool) -> str:
     )
 
 
-def is_news(call: "ToolCall", one: "Any") -> bool:
+def is_news(call: "ToolCall", one: Stale) -> bool:
     """Return True, once, if the session or agent of a call has not been told of this time without news."""
     folder = os.path.join(state_dir(), "team", "told")
     path = os.path.join(folder, name_of(f"{call.session_id}-{call.agent}"))

@@ -29,5 +29,5 @@ def tell(config: "RuntimeConfig", event: str, status: int) -> int:
             words = unregistered(why)
             answer(config.dialect.words("SessionStart", words, words))
     except Exception as error:
-        faults.record(config.runtime_name, event, faults.describe(error))
+        faults.record(config.runtime_name, event, error)
     return 0

@@ -27,18 +27,18 @@ def beside_locks(
 
     try:
         session, locks = _locks_in_reach(config, call, driver)
-        if not locks:
+        if session is None or not locks:
             return None
         words = _words(session, locks, faults.describe(error))
     except Exception as second:
         if faults.describe(second) != faults.describe(error):
-            faults.record(config.runtime_name, "pre_tool_use", faults.describe(second))
+            faults.record(config.runtime_name, "pre_tool_use", second)
         return None
     from swarm_hook_core.traces.versions.locked import Kept
     from swarm_hook_core.watching import watch
 
     watch.begin(config, call, locks, time.time(), Kept)
-    faults.record(config.runtime_name, "pre_tool_use", faults.describe(error))
+    faults.record(config.runtime_name, "pre_tool_use", error)
     from swarm_hook_core.denial import Notice, without_owner
 
     verdict = Verdict(None, words, locks, failed=True)
@@ -47,15 +47,16 @@ def beside_locks(
     return verdict
 
 
-def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Any, list[Held]]":
+def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Session | None, list[Held]]":
     """Return the session, and the locks of others around its folder or by name in the call."""
     from swarm_hook_core import sessions
+    from swarm_hook_core.check import Writes
     from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.lookup import Peers
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.paths import git_root
     from swarm_hook_core.state import local_store
-    from swarm_hook_core.targets import absolute_paths, shell_text
+    from swarm_hook_core.targets import shell_text
 
     file = local_store()
     if not file:
@@ -63,23 +64,22 @@ def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") ->
     reader = StoreReader(file, driver, waits=True)
     session = reader.session(config.runtime_name, call.session_id) or sessions.unregistered(config, call, "")
     peers = Peers(reader, session.instance_id, time.time(), call.agent)
-    written = absolute_paths(config, call.tool, call.input, call.folder)
-    folders = [call.folder, *map(os.path.dirname, written)]
+    folders = [call.folder, *map(os.path.dirname, Writes(config, call).paths)]
     roots = dict.fromkeys(key for folder in folders for key in all_keys(session, git_root(folder), "/"))
     found = peers.around(list(roots))
     command = shell_text(call.tool, call.input)
     if command:
         found += [held for held in peers.under(["/"]) if held.file in command or os.path.dirname(held.file) in command]
-    return session, list({(held.file, held.instance_id, held.agent): held for held in found}.values())
+    return session, list({held.mark: held for held in found}.values())
 
 
-def _words(session: "Session", locks: "list[Any]", why: str) -> str:
+def _words(session: "Session", locks: "list[Held]", why: str) -> str:
     from swarm_hook_core.labels import token
-    from swarm_hook_core.shell.collision import named
+    from swarm_hook_core.wording import named_locks
 
     identity = token(session.label, "identity")
     return (
         f"swarm: this call could not be checked ({why[:300]}), and other sessions hold"
-        f" {named(locks, identity, session.instance_id)}. It goes ahead, but it must leave those files alone, and they"
-        " are compared afterwards. `swarm-mcp doctor` in a terminal says how to mend it."
+        f" {named_locks(locks, identity, session.instance_id)}. It goes ahead, but it must leave those files alone, and"
+        " they are compared afterwards. `swarm-mcp doctor` in a terminal says how to mend it."
     )

@@ -5,7 +5,12 @@ from swarm_hook_core.lookup import AUTO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from swarm_hook_core.lookup import Held
+
+LONGEST_WHY = 700  # characters of why a call may write
+NAMED = 3  # locks that the line for the model names
 
 
 def reason(
@@ -57,6 +62,47 @@ def reason(
         f" ({why}{age}, {until(held, now)})."
         f" Do not write this file another way: {without}work on something else, {ask}, or {joining(waiting)}"
         f" and then try again."
+    )
+
+
+def named_locks(locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> str:
+    """Name the locks and their holders in a line for the model; of many locks only some."""
+    from swarm_hook_core.untrusted_text import named
+
+    some = []
+    for lock in locks[:NAMED]:
+        who, note, _ask = holder(lock, viewer_identity, own_id)
+        if lock.mode == "shared":
+            who += ", who reads it and keeps it still"
+        if note:
+            who += "; " + note.removesuffix("; ")
+        some.append(f"{named(lock.file)} (held by {who})")
+    more = ""
+    if len(locks) > NAMED:
+        more = f" and {len(locks) - NAMED} more"
+    return ", ".join(some) + more
+
+
+def are_near(why: str, locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> str:
+    """Return the notice about locks near a call that goes ahead. `why`: the reason why its writes are not known."""
+    from swarm_hook_core.untrusted_text import cut
+
+    return (
+        f"swarm: other sessions hold {named_locks(locks, viewer_identity, own_id)}. What this call writes cannot be"
+        f" told beforehand ({cut(why, LONGEST_WHY)}); it may go on, but it must leave those files alone, and they are"
+        " compared afterwards."
+    )
+
+
+def may_write(tool: str, why: str, held: "Held", viewer_identity: str, own_id: str) -> str:
+    """Return the reason for a denial by the setting `strict`. `why`: the reason why the call's writes are not known."""
+    from swarm_hook_core.untrusted_text import cut, named
+
+    who, note, ask = holder(held, viewer_identity, own_id)
+    return (
+        f"swarm lock blocked {tool}: it may write {named(held.file)} ({cut(why, LONGEST_WHY)}), held by {who}"
+        f" ({note}nothing uncertain may run here while it is locked: SWARM_STRICT). Name the files that are to be"
+        f" written, work on something else, or {ask}."
     )
 
 

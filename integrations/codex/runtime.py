@@ -1,6 +1,6 @@
 """Codex: the tool that writes files, and the patch it names them in."""
 
-from swarm_hook_core.config import ALLOWED, Dialect, RuntimeConfig, changes_in_patch, paths_in_patch
+from swarm_hook_core.config import ALLOWED, Dialect, RuntimeConfig, changes_in_patch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ RUNTIME = RuntimeConfig(
     env_prefix="CODEX",
     scratch_dir_name="swarm-codex",
     write_tools={"apply_patch"},
-    extract_paths=paths_in_patch,
     extract_changes=changes_in_patch,
     dialect=Dialect(amend=_without_statement),
     kernel="statement",

@@ -24,7 +24,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     if isinstance(tool_input, dict) and tool_input.get("mode") == "patch":
         text = tool_input.get("patch")
     if not isinstance(text, str):
-        return [(_expanded(path), REPLACE if is_write else EDIT) for path in _named(tool_input)]
+        return [(os.path.expanduser(path), REPLACE if is_write else EDIT) for path in _named(tool_input)]
     changes = {}
     for verb, path in _headers(text):
         source, arrow, target = path.partition("->")
@@ -35,7 +35,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
             changes[target.strip()] = REPLACE
     if not changes:
         raise ValueError("the patch names no file")
-    return [(_expanded(path), how) for path, how in changes.items()]
+    return [(os.path.expanduser(path), how) for path, how in changes.items()]
 
 
 def _headers(text: str) -> "Iterator[tuple[str, str]]":
@@ -50,12 +50,6 @@ def _headers(text: str) -> "Iterator[tuple[str, str]]":
             and words[1][5:].strip()
         ):
             yield words[0], words[1][5:].strip()
-
-
-def _expanded(path: str) -> str:
-    if path.startswith("~"):
-        return os.path.expanduser(path)
-    return path
 
 
 RUNTIME = RuntimeConfig(

@@ -57,7 +57,7 @@ if __name__ == "__main__":
         try:
             from swarm_hook_core import faults
 
-            faults.record("kernel", "git", faults.describe(error))
+            faults.record("kernel", "git", error)
         except Exception:
             pass  # no one to tell
     os._exit(status)

@@ -25,19 +25,19 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
         changes = changes_in_sections(text)
         if not changes:
             changes = dict(changes_by_headers(text))
-        return [(_expanded(path), how) for path, how in changes.items()]
+        return [(os.path.expanduser(path), how) for path, how in changes.items()]
     if isinstance(tool_input, dict) and isinstance(tool_input.get("paths"), list) and "ops" in tool_input:
-        return [(_expanded(path), EDIT) for path in tool_input["paths"] if isinstance(path, str)]
+        return [(os.path.expanduser(path), EDIT) for path in tool_input["paths"] if isinstance(path, str)]
     path = _named(tool_input)[0]
     if "content" in tool_input:
-        return [(_expanded(one), REPLACE) for one in _containers(path)]
+        return [(os.path.expanduser(one), REPLACE) for one in _containers(path)]
     changes = {path: EDIT}
     for entry in tool_input.get("edits") or ():
         if isinstance(entry, dict):
             changes[path] = _HOWS.get(str(entry.get("op")), EDIT)
             if isinstance(entry.get("rename"), str):
                 changes.update({path: REMOVE, entry["rename"]: REPLACE})
-    return [(_expanded(one), how) for one, how in changes.items()]
+    return [(os.path.expanduser(one), how) for one, how in changes.items()]
 
 
 def _containers(path: str) -> list[str]:
@@ -46,12 +46,6 @@ def _containers(path: str) -> list[str]:
     if is_address and scheme[:1].isalpha() and scheme == scheme.lower() and not set(scheme) & set("/ :"):
         return []
     return [path, *(path[:at] for at, letter in enumerate(path) if letter == ":" and at)]
-
-
-def _expanded(path: str) -> str:
-    if path.startswith("~"):
-        return os.path.expanduser(path)
-    return path
 
 
 def _mcp_tool(name: str) -> str:

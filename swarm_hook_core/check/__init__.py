@@ -70,13 +70,10 @@ class Writes:
     def named(self) -> "list[tuple[str, str]]":
         """``(folder, path as spelled)`` of the files that the call names, in order. Raises ValueError."""
         if self._named is None:
-            call = self.call
             if self.has_names:  # most calls: nothing is loaded for them
-                self._named = [(call.folder, path) for path in self.config.extract_paths(call.input)]
+                self._named = [(self.call.folder, path) for path in self.config.extract_paths(self.call.input)]
             else:
-                from swarm_hook_core.targets import write_targets
-
-                self._named = write_targets(self.config, call.tool, call.input, call.folder)[:MOST_PATCHED]
+                self._named = [(folder, path) for folder, path, _how in self.changes[:MOST_PATCHED]]
         return self._named
 
     @property
@@ -88,9 +85,9 @@ class Writes:
                 found = self.config.changes_of(call.tool, call.input)
                 self._changes = [(call.folder, path, how) for path, how in found]
             else:
-                from swarm_hook_core.targets import changes
+                from swarm_hook_core.targets import patched
 
-                self._changes = changes(self.config, call.tool, call.input, call.folder)
+                self._changes = patched(call.tool, call.input, call.folder)
         return self._changes
 
     @property
@@ -154,10 +151,10 @@ class Check:
         self._glance: StoreGlance | LockReader | None = None
         self._reader: LockReader | None = None
         self.claimed: Claimed | None = None
-        self.shared_trees: list[Any] = []
+        self.shared_trees: list[tuple[Any, ...]] = []
         self.now = 0.0
         self._trail: Trail | None = None
-        self._has_trail: bool | None = None  # None until it was asked for
+        self._has_sought_trail = False
         self._is_beside_others: bool | None = None
         self._peers: Peers | None = None
         self._neighbours: dict[str, list[Held]] | None = None  # None until it was asked for
@@ -165,9 +162,9 @@ class Check:
     @property
     def trail(self) -> "Trail | None":
         """The Trail of the call; None if this checkout wants no traces."""
-        if self._has_trail is None:
+        if not self._has_sought_trail:
             self._trail = self.find_trail()
-            self._has_trail = self._trail is not None
+            self._has_sought_trail = True
         return self._trail
 
     @property
@@ -228,8 +225,8 @@ class Check:
         return self._neighbours
 
     @property
-    def effects(self) -> "Effects | None":
-        """The effects of the call, if it has been read or has to be; else None."""
+    def effects_if_read(self) -> "Effects | None":
+        """The effects of the call (``Writes.effects``) if it has been read, or has to be; else None, and unread."""
         return self.writes.effects if self.is_beside_others or self.writes.is_read else None
 
     @property
@@ -358,7 +355,7 @@ class Check:
 
     def look_again(self) -> bool:
         """Look for the session and the locks once more, since another session has come. Return `is_joined`."""
-        self._has_trail = None
+        self._has_sought_trail = False
         self._is_beside_others = True
         self.find_session()
         return self.is_joined

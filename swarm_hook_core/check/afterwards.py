@@ -1,7 +1,11 @@
 """The consequences of a verdict, in order: `AFTERWARDS`.
 
 Each is a function from a Check and its Verdict. They put merged texts into the call's input, count a denial, drop the
-plan and the claims of a denied call, begin watches, and add words for the model.
+plan and the claims of a denied call, begin watches, and add words for the model. The order matters:
+
+- Merges are told before `count`, which weighs all notices.
+- `count` may replace a denial's reason by a shorter one, so it comes before words are added to that.
+- `shorten` comes last: it cuts the whole reason, with the news behind it.
 """
 
 from swarm_hook_core.hooks import Verdict, joined

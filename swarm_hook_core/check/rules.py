@@ -3,10 +3,13 @@
 `RULES` are asked from top to bottom, up to the first one that denies. Each is a function from a Check to a Verdict, or
 to None if it has nothing to say. ``afterwards`` follow once the verdict stands. The order matters:
 
-- Protections come first: they hold for a session that is alone, without a store, and while swarm is switched off.
+- `harmless` comes first: nothing is looked up for a call that cannot write.
+- Protections come next: they hold for a session that is alone, without a store, and while swarm is switched off.
+- `alone` finds the session and the store. Rules before it know neither; those after it are asked only with both.
 - Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
   the first.
 - How fresh shared locks are is read before the locks. If they were fresh then, the locks found are all there are.
+- The kernel comes after the locks: their verdict has the plan. Without the kernel they are asked once more.
 - Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
 """
 
@@ -173,7 +176,7 @@ def claims(check: Check) -> None:
 
     check.claimed = Claimed(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
     if trail is not None:
-        check.claimed.claim_files([target[1] for target in trail.targets_of(check.effects)])
+        check.claimed.claim_files([target[1] for target in trail.targets_of(check.effects_if_read)])
 
 
 def shared_trees(check: Check) -> None:
@@ -234,7 +237,7 @@ def fence(check: Check) -> "Verdict | None":
 
 def persons_work(check: Check) -> "Verdict | None":
     """Protect a person's uncommitted work from a call that would lose it, also if the session is alone."""
-    writes, effects = check.writes, check.effects
+    writes, effects = check.writes, check.effects_if_read
     if writes.has_names:
         if not any(how != EDIT and os.path.lexists(os.path.join(*place)) for *place, how in check.writes.changes):
             return None
@@ -254,12 +257,13 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     """Protect changes of other sessions that are not committed, and their HEAD; note the changes of this call.
 
     By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
-    warned.
+    warned. The looks go from the cheapest on, and most calls end early: a call that was not read, a session that is
+    alone, journals of others without a word of the call's files; then the comparison.
     """
     trail = check.trail
     if trail is None:
         return None
-    if not check.writes.has_names and check.effects is None and _is_left_unread(check, trail):
+    if not check.writes.has_names and check.effects_if_read is None and _is_left_unread(check, trail):
         return None
     effects = check.writes.effects
     neighbours = _neighbours(check, effects)

@@ -7,7 +7,7 @@ import sys
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.kernel import plans
-from swarm_hook_core.kernel.planning import DIRECTLY, kept_out
+from swarm_hook_core.kernel.planning import DIRECTLY, kept_out, name_of_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ def inside(place: str, argv: Sequence[str]) -> list[str]:
 
 def plan_place(call: ToolCall, config: RuntimeConfig) -> str:
     """Return the path of a call's plan; the file need not exist."""
-    from swarm_hook_core.kernel.planning import name_of_call
-
     return os.path.join(plans.folder_of(call.session_id), name_of_call(config, call))
 
 

@@ -74,7 +74,6 @@ def _tried() -> str:
         return f"there is no {PROGRAM}"
     if not sys.platform.startswith("linux"):
         return f"not tried on {sys.platform}"
-    from swarm_hook_core.kernel.plans import kernel_dir
     from swarm_hook_core.spawn import run
 
     # in the state folder, as that belongs to the user

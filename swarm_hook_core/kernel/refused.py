@@ -79,8 +79,8 @@ def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:
     from swarm_hook_core.lookup import Peers, Session
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.paths import keys_for
-    from swarm_hook_core.shell.collision import named
     from swarm_hook_core.state import local_store
+    from swarm_hook_core.wording import named_locks
 
     paths = [path for path in plan.paths if os.path.basename(path) in output] or plan.paths
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""
@@ -95,7 +95,7 @@ def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:
             locks += peers.over(keys_for(path, "/"))[:1]
     identity = token(session.label, "identity")
     if locks:
-        what = named(locks, identity, plan.instance)
+        what = named_locks(locks, identity, plan.instance)
     else:
         what = _named(paths[:NAMED])
     said = (

@@ -203,7 +203,7 @@ def _record(plan: Plan, error: BaseException) -> None:
     try:
         from swarm_hook_core import faults
 
-        faults.record(plan.runtime, "kernel", faults.describe(error))
+        faults.record(plan.runtime, "kernel", error)
     except Exception:
         pass  # nobody listens to this process
 

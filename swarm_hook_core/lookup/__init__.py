@@ -9,8 +9,6 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.lookup.locks import Held, LockReader, Peers, ascii_lower, plain, storable
 
 __all__ = [
@@ -41,7 +39,7 @@ class Session:
         root: str = "",
         file_root: str = "",
     ):
-        self.mounts: list[Any] = []  # other paths of `root`, where that folder is mounted more than once
+        self.mounts: list[str] = []  # other paths of `root`, where that folder is mounted more than once
         self.instance_id = instance_id
         self.label = label or ""
         self.directory = directory

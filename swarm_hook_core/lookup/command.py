@@ -86,8 +86,6 @@ class CommandReader(LockReader):
             place = row["file"].removesuffix(pattern.lstrip("/"))
             if place != row["file"]:
                 base = key_of(place)
-            else:
-                base = None
         if isinstance(row.get("lapses_in"), (int, float)):
             from swarm_hook_core.clock import boot, now
             from swarm_hook_core.process import host_id

@@ -12,6 +12,7 @@ from swarm_hook_core.lookup import AUTO, Session
 
 TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from swarm_hook_core.lookup.waiting import Wait
@@ -164,7 +165,7 @@ class StoreGlance:
             return Session(*found[0])
         return None
 
-    def other_mounts(self, root: str) -> "list[Any]":
+    def other_mounts(self, root: str) -> "list[str]":
         """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         rows = self._rows_if_known(f"SELECT DISTINCT root FROM instances LIMIT {MOST_ROOTS}") or ()
         others = [other for (other,) in rows if isinstance(other, str) and other not in ("", root)]
@@ -187,7 +188,7 @@ class StoreGlance:
             return int(found[0][0])
         return 0
 
-    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
+    def leases_and_news(self, instance_id: str) -> "tuple[list[Any], bool]":
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
@@ -199,7 +200,7 @@ class StoreGlance:
 
     # -------------------------------------------------------------------------------------------- locks
 
-    def shared_trees(self) -> "list[Any]":
+    def shared_trees(self) -> "list[tuple[Any, ...]]":
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
         ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
@@ -227,7 +228,7 @@ class StoreGlance:
         rows: list[Any] = self._insist(lambda: self.connection.execute(sql, values).fetchall())
         return rows
 
-    def _insist(self, question: "Any") -> "Any":
+    def _insist(self, question: "Callable[[], Any]") -> "Any":
         """Return the result of ``question()``; a reader that waits asks again while the store is busy."""
         while True:
             try:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.lookup import Session
+    from swarm_hook_core.traces.claimed import Claimed
 
 
 class Held:
@@ -73,6 +74,11 @@ class Held:
         self.path_key = path_key
         self.repository = repository
 
+    @property
+    def mark(self) -> tuple[str, str, str]:
+        """The lock's identity: several locks may share a file."""
+        return self.file, self.instance_id, self.agent
+
 
 class LockReader:
     """The questions that a check asks, answered as for an empty store. Keys are those of ``paths``.
@@ -86,7 +92,7 @@ class LockReader:
         """Return the Session that a client's hooks have registered under this id, or None."""
         return None
 
-    def other_mounts(self, root: str) -> "list[Any]":
+    def other_mounts(self, root: str) -> "list[str]":
         """Return the paths by which other sessions know the folder `root`, if it is mounted more than once."""
         return []
 
@@ -117,7 +123,7 @@ class LockReader:
         """Return the number of a session's newest unread message, or 0; `has_news` is about other messages."""
         return 0
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[tuple[str, str | None, str]]":
         """Return its unread messages with higher numbers, ``(sender, its label or None, text)``, the oldest first."""
         return []
 
@@ -163,7 +169,7 @@ class LockReader:
         """
         return False
 
-    def shared_trees(self) -> "list[Any]":
+    def shared_trees(self) -> "list[tuple[Any, ...]]":
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
         ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
@@ -171,7 +177,7 @@ class LockReader:
         """
         return []
 
-    def leases_and_news(self, instance_id: str) -> "tuple[Any, ...]":
+    def leases_and_news(self, instance_id: str) -> "tuple[list[Any], bool]":
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         return [], False
 
@@ -188,7 +194,9 @@ class Peers:
     the claims of others for their turns, or is None.
     """
 
-    def __init__(self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", claimed: "Any" = None):
+    def __init__(
+        self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", claimed: "Claimed | None" = None
+    ):
         self.reader = reader
         self.claimed = claimed
         self.own_id = own_id
@@ -200,7 +208,7 @@ class Peers:
         """Return True if any other session has a lock at all; those of sessions that have gone still count."""
         return bool(self.claimed is not None and self.claimed.any()) or self.reader.others_hold(self.own_id)
 
-    def on(self, keys: "list[str]", over: "Any" = ()) -> "list[Any]":
+    def on(self, keys: list[str], over: "Iterable[str]" = ()) -> list[Held]:
         """Return the Held locks under any of `keys` or `over`, and on patterns that cover a path with one of `keys`.
 
         `over` are the folders over those paths: a pattern that fits a folder does not hold the files in it.
@@ -213,16 +221,15 @@ class Peers:
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
         return self._live(found + self.reader.worktree_locks_over([*keys, *over]))
 
-    def names_in(self, folders: "list[str]") -> "set[str] | None":
+    def names_in(self, folders: list[str]) -> "set[str] | None":
         """Return the names in these folders that are or may be locked, as `LockReader.names_in` does."""
         return self.reader.names_in(folders, self.own_id)
 
-    def under(self, folders: "list[str]", limit: int = NEAR) -> "list[Any]":
+    def under(self, folders: list[str], limit: int = NEAR) -> list[Held]:
         """Return the Held locks of files and folders below any of these (spellings and keys, see ``paths``)."""
-        found: list[Held] = self.first_under(folders, limit)[0]
-        return found
+        return self.first_under(folders, limit)[0]
 
-    def first_under(self, folders: "list[str]", limit: int) -> "tuple[Any, ...]":
+    def first_under(self, folders: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `under` finds, and True if there may be more."""
         if self.claimed is not None:
             found = self.claimed.under(folders)
@@ -232,26 +239,25 @@ class Peers:
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
         return self._live(found), len(found) >= limit
 
-    def patterns(self, folders: "list[str]") -> "list[Any]":
+    def patterns(self, folders: list[str]) -> list[Held]:
         """Return the Held locks on patterns that may cover something below any of these folders."""
         return self._live(self.reader.patterns_near(folders, self.own_id))
 
-    def over(self, roots: "Any") -> "list[Any]":
+    def over(self, roots: list[str]) -> list[Held]:
         """Return the Held locks on any of these, and on the folders over them."""
         from swarm_hook_core.paths import above
 
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
-    def around(self, roots: "Any") -> "list[Any]":
+    def around(self, roots: list[str]) -> list[Held]:
         """Return `under`, `over` and `patterns`, each lock once."""
-        found: list[Held] = self.first_around(roots, NEAR)[0]
-        return found
+        return self.first_around(roots, NEAR)[0]
 
-    def first_around(self, roots: "Any", limit: int) -> "tuple[Any, ...]":
+    def first_around(self, roots: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `around` finds, and True if there may be more under these folders."""
         found, more = self.first_under(roots, limit)
         found += self.over(roots) + self.patterns(roots)
-        return list({(held.file, held.instance_id, held.agent): held for held in found}.values()), more
+        return list({held.mark: held for held in found}.values()), more
 
     def waiting_for(self, path: str) -> int:
         """Return how many wait for a lock on `path` already."""
@@ -261,7 +267,7 @@ class Peers:
         """Return True if the last `seconds` have a record that this lock kept this session from writing `path`."""
         return self.reader.was_denied(self.own_id, held, self.now - seconds, path)
 
-    def _live(self, found: "Any") -> "list[Any]":
+    def _live(self, found: list[Held]) -> list[Held]:
         rows = [held for held in found if self._is_peers(held)]
         if not rows:
             return rows

@@ -5,11 +5,11 @@ from swarm_hook_core.paths import NO_CASE, above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 
-def stored_under(keys: "Iterable[str]") -> "list[Any]":
+def stored_under(keys: "Iterable[str]") -> "list[str]":
     """Return the values of ``path_key`` that a pattern may have if it covers a path with one of these keys."""
     folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
     return [GLOB + folder for folder in dict.fromkeys(folders)]
@@ -22,9 +22,8 @@ def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]
     nothing.
     """
     found: dict[Any, tuple[str, ...]] = {}
-    inside: dict[
-        tuple[Any, Any], Any
-    ] = {}  # (base, stored under) -> [(key, the part of it that the pattern is compared with)]
+    # (base, stored under) -> [(key, the part of it that the pattern is compared with)]
+    inside: dict[tuple[Any, Any], list[tuple[str, str]]] = {}
     for lock, pattern, base, path_key in locks:
         place = (base, path_key)
         if place not in inside:
@@ -49,19 +48,19 @@ def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]
     return found
 
 
-def covered(pattern: "Any", base: "Any", path_key: "Any", keys: "Iterable[str]") -> "tuple[Any, ...]":
+def covered(pattern: "Any", base: "Any", path_key: "Any", keys: "Iterable[str]") -> "tuple[str, ...]":
     """Return `covering`, of one lock."""
     return covering([(0, pattern, base, path_key)], keys).get(0, ())
 
 
-def _inside(base: "Any", path_key: "Any", keys: "Iterable[str]") -> "list[Any]":
+def _inside(base: "Any", path_key: "Any", keys: "Iterable[str]") -> "list[tuple[str, str]]":
     if base.__class__ is not str or path_key.__class__ is not str:
         return []
     folder, start = path_key[len(GLOB) :].rstrip("/") + "/", len(base.rstrip("/")) + 1
     return [(key, key[start:]) for key in keys if key.startswith(folder)]
 
 
-def _runs(pattern: str, fold: bool) -> "Any":
+def _runs(pattern: str, fold: bool) -> "Sequence[str]":
     """Return texts that stand in everything a pattern covers, so far as they can be told at a glance."""
     if fold:
         from swarm_hook_core.wildmatch import folded

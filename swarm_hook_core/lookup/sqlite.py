@@ -91,7 +91,7 @@ class StoreReader(StoreGlance, LockReader):
             return text
         return ""
 
-    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[Any]":
+    def unread_mail(self, instance_id: str, after: int, limit: int) -> "list[tuple[str, str | None, str]]":
         sql = (
             f"SELECT m.sender, (SELECT label FROM instances WHERE id = m.sender), m.content {UNREAD}"
             f" AND m.id > ? ORDER BY m.id LIMIT {limit}"

@@ -11,28 +11,28 @@ from swarm_hook_core.paths import NO_CASE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+    from collections.abc import Callable, Iterable
 
+    from swarm_hook_core.lookup import Held
     from swarm_hook_core.lookup.sqlite import StoreReader
     from swarm_hook_core.repository import Tree
 
 GIT_SECONDS = 0.1  # for the first commit of a repository, on the first question about it
 
 
-def over(reader: "StoreReader", keys: "Iterable[str]") -> "list[Any]":
+def over(reader: "StoreReader", keys: "Iterable[str]") -> "list[Held]":
     """Return the Held locks of other work trees on the paths with these keys, named as they are in this one.
 
     `reader` has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
     """
-    wanted: dict[str, Any] = {}  # name in a repository -> (key here, tree)
+    wanted: dict[str, tuple[str, Tree]] = {}  # name in a repository -> (key here, tree)
     for key, tree in _placed(keys):
         for name in _names(key, tree):
             wanted.setdefault(name, (key, tree))
     return _here(reader, [(held, *wanted[str(held.repository)]) for held in reader.named_in_repositories(list(wanted))])
 
 
-def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: int) -> "list[Any]":
+def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: int) -> "list[Held]":
     """Return the same for paths below any of these folders, of other sessions than one, at most `limit` for each."""
     found = []
     for key, tree in _placed(folders):
@@ -44,14 +44,14 @@ def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: i
     return _here(reader, found)
 
 
-def below(name: str) -> "tuple[Any, ...]":
+def below(name: str) -> "tuple[str, str]":
     """Return the range ``(from, to)`` of the names in a repository below the folder with this name."""
     if name.endswith(":"):
         return (name, name[:-1] + ";")
     return (name + "/", name + "0")
 
 
-def takes_part(tree: "Tree", keys_in_repository: "Any") -> bool:
+def takes_part(tree: "Tree", keys_in_repository: "Callable[[str, str], Iterable[str | None]]") -> bool:
     """Return True if locks of other work trees hold in `tree`.
 
     `keys_in_repository(low, high)` returns the path keys of all such locks with names in that range.
@@ -62,7 +62,7 @@ def takes_part(tree: "Tree", keys_in_repository: "Any") -> bool:
     return any(is_in(key, tree) for low, high in ranges for key in keys_in_repository(low, high))
 
 
-def is_in(key: str, tree: "Tree") -> bool:
+def is_in(key: "str | None", tree: "Tree") -> bool:
     """Return True if the path with this key belongs to work tree `tree`, and not to another inside of it."""
     if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
         return False
@@ -70,13 +70,13 @@ def is_in(key: str, tree: "Tree") -> bool:
     return nearest is None or nearest.top == tree.top or nearest.top.casefold() == tree.top.casefold() != tree.top
 
 
-def _here(reader: "StoreReader", found: "Any") -> "list[Any]":
+def _here(reader: "StoreReader", found: "list[tuple[Held, str, Tree]]") -> "list[Held]":
     """Return of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
 
-    def keys(low: str, high: str) -> "list[Any]":
+    def keys(low: str, high: str) -> "list[str | None]":
         return [held.path_key for held in reader.named_between(low, high)]
 
-    taking_part: dict[str, Any] = {}
+    taking_part: dict[str, bool] = {}
     helds = []
     for held, key, tree in found:
         if not isinstance(held.path_key, str) or is_in(held.path_key, tree):
@@ -100,9 +100,9 @@ def _spelled(key: str, file: str, tree: "Tree") -> str:
     return tree.top
 
 
-def _placed(keys: "Iterable[str]") -> "list[Any]":
+def _placed(keys: "Iterable[str]") -> "list[tuple[str, Tree]]":
     """Return ``(key, tree)`` for those keys with paths in a work tree."""
-    trees: dict[str, Any] = {}  # folder -> the tree that it lies in, or None
+    trees: dict[str, Tree | None] = {}  # folder -> the tree that it lies in, or None
     found = []
     for key in keys:
         if key.startswith("/") and "\0" not in key:
@@ -128,7 +128,7 @@ def _tree(folder: str, trees: "dict[str, Tree | None]") -> "Tree | None":
     return trees[folder]
 
 
-def _names(key: str, tree: "Tree") -> "list[Any]":
+def _names(key: str, tree: "Tree") -> "list[str]":
     if not repository.remembered(tree) and repository.opted_in(tree):
         repository.learn(tree, GIT_SECONDS)
     return repository.names_of(key, tree)

@@ -9,7 +9,7 @@ are not imported here.
 
 from __future__ import annotations
 
-from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches
+from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches, reads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ def is_writer(tool: str, tool_input: object = None, depth: int = 0) -> bool:
     if not tool_input or is_own(tool):
         return False
     from swarm_hook_core.mcp_writers.arguments import FILE_NAMES, OUTPUT_FOLDERS, OUTPUTS, parsed
-    from swarm_hook_core.mcp_writers.table import reads
 
     given = parsed(tool_input)
     if given is None:

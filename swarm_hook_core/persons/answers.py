@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 def denial(
     trail: Trail,
-    meetings: Meetings,
     theirs: list[tuple[Loss, Author]],
     known: list[tuple[Loss, Author]],
     losses: Losses,

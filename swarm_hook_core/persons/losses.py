@@ -164,7 +164,7 @@ class Losses:
         if not (asks(words) or words[0] in ("worktree", "submodule")):
             return
         try:
-            lost, taken, new = self._swept(git_call, words)
+            lost, taken, new = self._swept(git_call)
         except NoAnswer:
             from swarm_hook_core.shell.programs.git import by_words
 
@@ -188,13 +188,13 @@ class Losses:
                 loss = Loss(path, REMOVE, git_call.by, path in new, words, not git_call.in_doubt)
                 self.found.setdefault(path, loss)
 
-    def _swept(self, git_call: GitCall, words: list[str]) -> tuple[list[str], list[str], set[str]]:
+    def _swept(self, git_call: GitCall) -> tuple[list[str], list[str], set[str]]:
         """Return ``(paths that lose changes, paths taken along, paths unknown to git)``. Raises NoAnswer."""
         from swarm_hook_core.shell.programs.git import uncommitted
 
         paths: dict[str, None] = {}
         unknown: set[str] = set()
-        for root in uncommitted.roots(git_call, self.left()):
+        for root in uncommitted.roots(git_call):
             top = top_around(root)
             if top:
                 some, new = self._below(top, root)

@@ -52,7 +52,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         denied = [one for one in denied if not _is_merged(meetings, effects, one[0])]
     verdict = None
     if denies and (denied or losses.late):
-        verdict = Verdict(answers.denial(trail, meetings, denied, known, losses))
+        verdict = Verdict(answers.denial(trail, denied, known, losses))
     elif stash is not None and stash.denial is not None:
         return stash
     elif theirs and trail.level == NOTICE:

@@ -10,15 +10,17 @@ from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Guess
-from swarm_hook_core.wording import holder, reason
+from swarm_hook_core.wording import are_near, may_write, reason, way_past_hooks
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterator
 
-    from swarm_hook_core.lookup import Held, Peers
+    from swarm_hook_core.lookup import Held, Peers, Session
+    from swarm_hook_core.pattern_match import Cover
     from swarm_hook_core.shell.model import Effects, GitCall, Tree
+
+    Collision = tuple[str, Held, str, bool]  # path, lock, part of the command, True if a folder over the path is locked
 
 
 GIT_SECONDS = 0.5  # for all git commands of a call together
@@ -28,150 +30,221 @@ FEW_GIT_CALLS = 4  # the first git commands of a call are looked at however late
 MOST_PLACES = 8  # in which guesses are looked up; others count as anywhere
 MOST_LOCKS = 2000  # below one folder that are looked at; with more of them something may always be met
 MOST_FILES = 300  # of a locked folder that are looked at one by one
-LONGEST_WHY = 700  # characters of why a call may write
-NAMED = 3  # locks that the line for the model names
 
 
 def judge(
-    session: Any, tool: str, effects: Effects, cwd: str, peers: Peers, now: float, strict: bool = False
+    session: Session, tool: str, effects: Effects, cwd: str, peers: Peers, now: float, strict: bool = False
 ) -> Verdict:
     """Return the Verdict on `effects` of a call of `tool` in folder `cwd`. Changes nothing.
 
     A certain collision denies. A possible one denies only if `strict`; otherwise the call goes ahead with a notice, and
     the files are watched.
     """
-    identity = token(session.label, "identity")
-    certain, possible = _certain(session, effects, peers, effects.budget.part())
-    if certain:
+    identity, own_id = token(session.label, "identity"), session.instance_id
+    meeting = _Meeting(session, effects, peers)
+    certain = meeting.certain()
+    if certain is not None:
         from swarm_hook_core.denial import Denial
 
         path, lock, by, within = certain
-        queue = peers.waiting_for(path)
-        words = reason(tool, path, lock, identity, now, by, within, session.instance_id, queue)
+        words = reason(tool, path, lock, identity, now, by, within, own_id, peers.waiting_for(path))
         aside = next((call.aside for call in effects.git if call.aside and call.by == by), "")
         if aside:
-            from swarm_hook_core.wording import way_past_hooks
-
             words += " " + way_past_hooks(aside)
         return Verdict(Denial(path, lock, words))
-    why = ""
-    if possible:
-        why = possible[0][1]
-    near: dict[tuple[str, str, str], Held] = {_mark(lock): lock for lock, _why in possible}
-    roots: dict[str, str] = {}  # many guesses are about one folder
-    looked_up: dict[str, Sequence[Held]] = {}
-    for guess in effects.guesses:
-        folder = guess.folder or cwd
-        if folder not in roots:
-            roots[folder] = git_root(folder) if len(looked_up) < MOST_PLACES else "/"
-        root = roots[folder]
-        if root not in looked_up:
-            looked_up[root] = _around(session, root, peers)
-            near.update({_mark(lock): lock for lock in looked_up[root] if _mark(lock) not in near})
-        if looked_up[root]:
-            by = guess.by and f"`{guess.by}`: "
-            why = why or by + guess.why
-    if near:
-        locks = list(near.values())
-        if strict:
-            from swarm_hook_core.denial import Denial
+    locks, why = meeting.near(cwd)
+    if not locks:
+        return Verdict(None, "", meeting.around(cwd) if effects.runs else ())
+    from swarm_hook_core.denial import Denial, Loss, Notice
 
-            first = locks[0]
-            words = _strictly(tool, why, first, identity, session.instance_id)
-            return Verdict(Denial(first.file, first, words, certain=False))
-        verdict = Verdict(None, _notice(why, locks, identity, session.instance_id), locks)
-        by, also = "", [one.file for one in locks[1:]]
-        if why.startswith("`"):
-            by = why[1:].partition("`")[0]
-        from swarm_hook_core.denial import Loss, Notice
-
-        verdict.noted = [Notice(locks[0].file, Loss("possible", locks[0], "write", by, also=also), verdict.notice)]
-        return verdict
-    if effects.runs:
-        return Verdict(None, "", _around(session, cwd, peers))
-    return Verdict(None, "", ())
+    first = locks[0]
+    if strict:
+        return Verdict(Denial(first.file, first, may_write(tool, why, first, identity, own_id), certain=False))
+    verdict = Verdict(None, are_near(why, locks, identity, own_id), locks)
+    by = why[1:].partition("`")[0] if why.startswith("`") else ""
+    loss = Loss("possible", first, "write", by, also=[one.file for one in locks[1:]])
+    verdict.noted = [Notice(first.file, loss, verdict.notice)]
+    return verdict
 
 
-def _certain(
-    session: Any, effects: Effects, peers: Peers, last: float
-) -> tuple[tuple[str, Held, str, bool] | None, list[tuple[Held, str]]]:
-    """Return ``(path, lock, by, within)`` of the first certain collision or None, and ``[(lock, why)]`` of possible
-    ones.
+class _Meeting:
+    """The effects of one call beside the locks of others. `certain` is asked before `near`.
 
-    Effects not looked at by `last` (this thread's processor time) become a guess of `effects`.
+    Effects that there is no time to look at become guesses of the call.
     """
-    possible: list[tuple[Held, str]] = []
 
-    def is_late(folder: str, by: str) -> bool:
-        late = time.thread_time() > last
+    def __init__(self, session: Session, effects: Effects, peers: Peers):
+        self.session = session
+        self.effects = effects
+        self.peers = peers
+        self._last = effects.budget.part()  # in this thread's processor time
+        self._possible: list[tuple[Held, str]] = []  # locks that the call may run into, each with the reason
+        self._nearby: dict[tuple[tuple[str, ...], int], tuple[list[Held], bool]] = {}  # (folders, limit) -> locks there
+
+    def certain(self) -> Collision | None:
+        """Return the first certain collision. The possible ones before it are kept for `near`."""
+        try:
+            return self._with_files() or self._with_trees() or self._with_git()
+        except _OutOfTime:
+            return None  # a guess stands for the rest
+
+    def near(self, cwd: str) -> tuple[list[Held], str]:
+        """Return the locks that the call may run into, and the reason for the first; `cwd`: the call's folder."""
+        why = self._possible[0][1] if self._possible else ""
+        near = {lock.mark: lock for lock, _why in self._possible}
+        roots: dict[str, str] = {}  # many guesses are about one folder
+        looked_up: dict[str, list[Held]] = {}
+        for guess in self.effects.guesses:
+            folder = guess.folder or cwd
+            if folder not in roots:
+                roots[folder] = git_root(folder) if len(looked_up) < MOST_PLACES else "/"
+            root = roots[folder]
+            if root not in looked_up:
+                looked_up[root] = self.around(root)
+                for lock in looked_up[root]:
+                    near.setdefault(lock.mark, lock)
+            if looked_up[root] and not why:
+                why = (guess.by and f"`{guess.by}`: ") + guess.why
+        return list(near.values()), why
+
+    def around(self, folder: str) -> list[Held]:
+        """Return the locks in the work tree around `folder`, and on folders over it."""
+        return self.peers.around(all_keys(self.session, git_root(folder), "/"))
+
+    def _is_late(self, folder: str, by: str) -> bool:
+        late = time.thread_time() > self._last
         if late:
-            effects.guesses.append(Guess("more than there is time to look at", folder, by))
+            self.effects.guesses.append(Guess("more than there is time to look at", folder, by))
         return late
 
-    def late_at(place: int) -> bool:
-        return is_late(effects.writes[place].folder, effects.writes[place].by)
+    def _stay_in_time(self, tree: Tree) -> None:
+        if self._is_late(tree.root, tree.by):
+            raise _OutOfTime
 
-    collision = first_collision(session, [(write.folder, write.path) for write in effects.writes], peers, late_at)
-    if collision:
+    def _with_files(self) -> Collision | None:
+        """Look at the files that the call writes one by one."""
+        writes = self.effects.writes
+
+        def is_late(place: int) -> bool:
+            return self._is_late(writes[place].folder, writes[place].by)
+
+        targets = [(write.folder, write.path) for write in writes]
+        collision = first_collision(self.session, targets, self.peers, is_late)
+        if collision is None:
+            return None
         path, lock, place, within = collision
-        return (path, lock, effects.writes[place].by, within), possible
-    end = time.monotonic() + TREE_SECONDS
-    for tree in effects.trees:
-        for number, (path, lock) in enumerate(_in_tree(session, tree.root, peers), 1):
-            if number % FIRST_LOCKS == 0 and is_late(tree.root, tree.by):  # the first are looked at in any case
-                return None, possible
-            met = _meets(tree, path, not lock.pattern)
-            if met:
-                return (met, lock, tree.by, met != path), possible
-            if met is None or number == MOST_LOCKS:
-                possible.append((lock, f"`{tree.by}`"))
-        if is_late(tree.root, tree.by):
-            return None, possible
-        keys = all_keys(session, tree.root, "/")
-        patterns = peers.patterns(keys)
-        if patterns:
-            covered, unsure = _met_by_patterns(tree, patterns, keys, max(0.0, end - time.monotonic()))
-            if covered:
-                return (*covered, tree.by, False), possible
-            possible += unsure
-    end = time.monotonic() + GIT_SECONDS
-    nearby: dict[Any, Any] = {}  # (folders, how many at most) -> locks there: git is mostly called more than once
-    for number, call in enumerate(effects.git):
-        if number >= FEW_GIT_CALLS and is_late(call.folder, call.by):
-            break
+        return path, lock, writes[place].by, within
+
+    def _with_trees(self) -> Collision | None:
+        """Look at the folders that the call writes: first for locked paths in them, then for locked patterns."""
+        end = time.monotonic() + TREE_SECONDS
+        for tree in self.effects.trees:
+            for number, (path, lock) in enumerate(self._locked_in(tree.root), 1):
+                if number % FIRST_LOCKS == 0:  # the first are looked at in any case
+                    self._stay_in_time(tree)
+                met = _meets(tree, path, not lock.pattern)
+                if met:
+                    return met, lock, tree.by, met != path
+                if met is None or number == MOST_LOCKS:
+                    self._possible.append((lock, f"`{tree.by}`"))
+            self._stay_in_time(tree)
+            keys = all_keys(self.session, tree.root, "/")
+            patterns = self.peers.patterns(keys)
+            if patterns:
+                covered, unsure = _met_by_patterns(tree, patterns, keys, max(0.0, end - time.monotonic()))
+                if covered:
+                    return (*covered, tree.by, False)
+                self._possible += unsure
+        return None
+
+    def _locked_in(self, root: str) -> Iterator[tuple[str, Held]]:
+        """Yield ``(path as seen from root, lock)`` of each lock on `root`, below it, or on a folder over it."""
+        roots = all_keys(self.session, root, "/")
+        seen = set()
         for limit in (FIRST_LOCKS, MOST_LOCKS):
-            left = max(0.0, end - time.monotonic())
-            touched, unsure, more = _touched_by_git(session, call, peers, limit, left, nearby)
-            if touched:
-                return (*touched, False), possible
-            if not more or (number and is_late(call.folder, call.by)):
+            locks, more = self.peers.first_under(roots, limit)
+            for lock in locks:
+                rest = next((rest for name in lock.names for key in roots if (rest := below(name, key))), None)
+                if rest is not None and lock.mark not in seen:
+                    seen.add(lock.mark)
+                    yield _one_of(lock, root + rest), lock
+            if not more:
                 break
-        possible += unsure
-    return None, possible
+        for lock in self.peers.over(roots):
+            if lock.mark not in seen:
+                seen.add(lock.mark)
+                yield root, lock
+
+    def _with_git(self) -> Collision | None:
+        """Look at the git commands of the call, each with the first locks nearby, then with the others."""
+        end = time.monotonic() + GIT_SECONDS
+        for number, call in enumerate(self.effects.git):
+            if number >= FEW_GIT_CALLS and self._is_late(call.folder, call.by):
+                return None
+            for limit in (FIRST_LOCKS, MOST_LOCKS):
+                touched, unsure, more = self._touched_by(call, limit, max(0.0, end - time.monotonic()))
+                if touched:
+                    return (*touched, call.by, False)
+                if not more or (number and self._is_late(call.folder, call.by)):
+                    break
+            self._possible += unsure
+        return None
+
+    def _touched_by(
+        self, call: GitCall, limit: int, seconds: float
+    ) -> tuple[tuple[str, Held] | None, list[tuple[Held, str]], bool]:
+        """Return ``((path, lock) or None, [(lock, why)], more)`` of one git command and at most `limit` locks.
+
+        `more`: there may be other locks, and asking about them is worthwhile.
+        """
+        from swarm_hook_core.shell.programs.git import command_line, touched_files
+
+        top = command_line.tree_of(call)
+        if not top:
+            return None, [], False
+        found, more = self._near_git(call, top, limit)
+        if not found:
+            return None, [], more
+        # Git knows files by their resolved names: the key, where it has not lost its letter case.
+        plain = [lock for lock in found if not lock.pattern]
+        locked = {next((name for name in reversed(lock.names) if name[:1] == "/"), lock.file): lock for lock in plain}
+        for root in self.session.mounts:
+            locked = {_moved(file, root, self.session.root): lock for file, lock in locked.items()}
+        covers: list[Cover] = []
+        if len(plain) < len(found):
+            from swarm_hook_core.pattern_match import Cover
+
+            patterns = (Cover(lock) for lock in found if lock.pattern)
+            covers = [cover for cover in patterns if cover.segments is not None]
+        try:
+            touch = touched_files.touched(call, list(locked), seconds, covers)
+        except Exception as error:
+            _fault(call.by, error)
+            return None, [(lock, f"`{call.by}`") for lock in found], False
+        certain = _in_repository(locked, top) if touch.changes_repository else []
+        certain += [(file, locked[file]) for file in touch.certain]
+        certain += [(file, cover.held) for file, cover in touch.covered]
+        if certain and not call.in_doubt:
+            return certain[0], [], False
+        near = found if touch.unsure else [lock for _file, lock in certain]
+        return None, [(lock, f"`{call.by}`") for lock in near], more and not touch.unsure and touch.changes_repository
+
+    def _near_git(self, call: GitCall, top: str, limit: int) -> tuple[list[Held], bool]:
+        """Return at most `limit` locks in the work tree `top` or over it, and True if there may be more.
+
+        The first are looked up once for all commands; of many more only those that this command can mean.
+        """
+        from swarm_hook_core.shell.programs.git import named_places
+
+        roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
+        if (roots, limit) not in self._nearby:
+            keys = dict.fromkeys(key for root in roots for key in all_keys(self.session, root, "/"))
+            self._nearby[roots, limit] = self.peers.first_around(list(keys), limit)
+        return self._nearby[roots, limit]
 
 
-def _in_tree(session: Any, root: str, peers: Peers) -> Iterator[tuple[str, Held]]:
-    """``(path as seen from root, held)`` of each lock on `root`, below it, or on a folder over it."""
-    roots = all_keys(session, root, "/")
-    seen = set()
-    for limit in (FIRST_LOCKS, MOST_LOCKS):
-        found, more = peers.first_under(roots, limit)
-        for lock in found:
-            rest = next((found for name in lock.names for key in roots if (found := below(name, key))), None)
-            if rest is not None and _mark(lock) not in seen:
-                seen.add(_mark(lock))
-                yield _one_of(lock, root + rest), lock
-        if not more:
-            break
-    for lock in peers.over(roots):
-        if _mark(lock) not in seen:
-            seen.add(_mark(lock))
-            yield root, lock
-
-
-def _mark(lock: Held) -> tuple[str, str, str]:
-    """Return the lock's identity: several locks may share a file."""
-    return lock.file, lock.instance_id, lock.agent
+class _OutOfTime(Exception):
+    """The rest of the call's effects cannot be looked at; a guess stands for them."""
 
 
 def _one_of(lock: Held, path: str) -> str:
@@ -279,108 +352,15 @@ def _files_below(folder: str) -> Iterator[str]:
             continue
 
 
-def _touched_by_git(
-    session: Any, call: GitCall, peers: Peers, limit: int, seconds: float, nearby: dict[Any, Any]
-) -> tuple[tuple[str, Held, str] | None, list[tuple[Held, str]], bool]:
-    """Return ``((path, lock, by) or None, [(lock, why)], more)`` of one git command and at most `limit` locks.
-
-    `more`: there may be other locks, and asking about them is worthwhile.
-    """
-    from swarm_hook_core.shell.programs.git import command_line, named_places, touched_files
-
-    top = command_line.tree_of(call)
-    if not top:
-        return None, [], False
-    # The first locks are looked up once for all commands; of many more only those that this one can mean.
-    roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
-    if (roots, limit) not in nearby:
-        keys = dict.fromkeys(key for root in roots for key in all_keys(session, root, "/"))
-        nearby[roots, limit] = peers.first_around(list(keys), limit)
-    found, more = nearby[roots, limit]
-    patterns = [lock for lock in found if lock.pattern]
-    # Git knows files by their resolved names: the key, where it has not lost its letter case.
-    plain = [lock for lock in found if not lock.pattern]
-    locked = {next((name for name in reversed(lock.names) if name[:1] == "/"), lock.file): lock for lock in plain}
-    for root in session.mounts:
-        locked = {_moved(file, root, session.root): lock for file, lock in locked.items()}
-    if not found:
-        return None, [], more
-    covers: list[Cover] = []
-    if patterns:
-        from swarm_hook_core.pattern_match import Cover
-
-        covers = [cover for cover in map(Cover, patterns) if cover.segments is not None]
-    try:
-        touch = touched_files.touched(call, list(locked), seconds, covers)
-    except Exception as error:
-        _fault(call.by, error)
-        return None, [(lock, f"`{call.by}`") for lock in found], False
+def _in_repository(locked: dict[str, Held], top: str) -> list[tuple[str, Held]]:
+    """Return the locks on the ``.git`` folder of the work tree `top`, with their files."""
     repository = keys_for(os.path.join(top, ".git"), "/")
-    certain = [
-        (file, lock)
-        for file, lock in locked.items()
-        if touch.changes_repository and any(name in repository for name in lock.names)
-    ]
-    certain += [(file, locked[file]) for file in touch.certain]
-    certain += [(file, cover.held) for file, cover in touch.covered]
-    if certain and not call.in_doubt:
-        return (*certain[0], call.by), [], False
-    near = found
-    if not touch.unsure:
-        near = [lock for _file, lock in certain]
-    return None, [(lock, f"`{call.by}`") for lock in near], more and not touch.unsure and touch.changes_repository
+    return [(file, lock) for file, lock in locked.items() if any(name in repository for name in lock.names)]
 
 
 def _moved(file: str, old: str, new: str) -> str:
-    """`file` as it is called in folder `new`, where it is in `old`."""
+    """Return `file` as it is called in the folder `new`, if it is in `old`."""
     rest = below(file, old)
     if rest is None:
         return file
     return new + rest
-
-
-def _around(session: Any, folder: str, peers: Any) -> Sequence[Held]:
-    """Locks of others in the work tree around `folder`, and on folders over it."""
-    locks: Sequence[Held] = peers.around(all_keys(session, git_root(folder), "/"))
-    return locks
-
-
-def named(locks: Sequence[Held], identity: str, own_id: str) -> str:
-    """Name the locks and their holders in a line for the model; of many locks only some."""
-    from swarm_hook_core import untrusted_text
-
-    some = []
-    for lock in locks[:NAMED]:
-        who, note, _ask = holder(lock, identity, own_id)
-        if lock.mode == "shared":
-            who += ", who reads it and keeps it still"
-        if note:
-            who += "; " + note.removesuffix("; ")
-        some.append(f"{untrusted_text.named(lock.file)} (held by {who})")
-    more = ""
-    if len(locks) > NAMED:
-        more = f" and {len(locks) - NAMED} more"
-    return ", ".join(some) + more
-
-
-def _notice(why: str, locks: Sequence[Held], identity: str, own_id: str) -> str:
-    """Return one line for the model that names the locks nearby and their holders."""
-    from swarm_hook_core import untrusted_text
-
-    return (
-        f"swarm: other sessions hold {named(locks, identity, own_id)}. What this call writes cannot be told beforehand"
-        f" ({untrusted_text.cut(why, LONGEST_WHY)}); it may go on, but it must leave those files alone, and they are"
-        " compared afterwards."
-    )
-
-
-def _strictly(tool: str, why: str, lock: Held, identity: str, own_id: str) -> str:
-    from swarm_hook_core import untrusted_text
-
-    who, note, ask = holder(lock, identity, own_id)
-    return (
-        f"swarm lock blocked {tool}: it may write {untrusted_text.named(lock.file)}"
-        f" ({untrusted_text.cut(why, LONGEST_WHY)}), held by {who} ({note}nothing uncertain may run"
-        f" here while it is locked: SWARM_STRICT). Name the files that are to be written, work on something else,"
-        f" or {ask}."
-    )

@@ -246,6 +246,11 @@ def _everything(_path: str) -> bool:
     return True
 
 
+def at_most_possible(admits: Admits) -> Admits:
+    """Return the predicate that answers None (unsure) where `admits` does not say False."""
+    return lambda path: False if admits(path) is False else None
+
+
 _LISTS = {Write: "writes", Tree: "trees", GitCall: "git", Guess: "guesses", Read: "reads"}
 
 

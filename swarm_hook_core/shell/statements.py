@@ -220,7 +220,7 @@ def each(walk: Walk, scope: Scope, node: For) -> Stream | None:
     for text in words:
         scope.variables[node.name] = text
         printed.append(_round(walk, scope, node.body))
-        if _left_loop(walk, scope):
+        if _left_loop(scope):
             break
     if words and walk.has_found(words[-1]):
         scope.variables[node.name] = UNKNOWN
@@ -243,17 +243,17 @@ def rounds(walk: Walk, scope: Scope, node: While) -> Stream | None:
             before = scope.fork()
             scope.shown = False
             printed.append(_round(walk, scope, node.body))
-            if not _left_loop(walk, scope):
+            if not _left_loop(scope):
                 if _forget_changed(walk, before, scope):
                     sequence(walk, scope, node.condition)
                     printed.append(_round(walk, scope, node.body))
-                    _left_loop(walk, scope)
+                    _left_loop(scope)
                 scope.merge([before, scope.fork()], walk.one_of)
             scope.shown = shown
             printed.append(None)
             break
         printed.append(_round(walk, scope, node.body))
-        if _left_loop(walk, scope):
+        if _left_loop(scope):
             break
         if node.step:
             number(walk, scope, node.step)
@@ -280,7 +280,7 @@ def _forget_changed(walk: Walk, before: Scope, scope: Scope) -> bool:
     return bool(changed)
 
 
-def _left_loop(walk: Walk, scope: Scope) -> bool:
+def _left_loop(scope: Scope) -> bool:
     """Return True if the body ended in a way that ends the loop; `break` and `continue` end with it."""
     ended = scope.ended
     if ended in ("break", "continue"):

@@ -22,6 +22,7 @@ from swarm_hook_core.shell.model import (
     Input,
     Tree,
     absolute,
+    at_most_possible,
     text_of,
 )
 from swarm_hook_core.shell.parser import script_of
@@ -186,7 +187,7 @@ class Walk(Unknowns):
             work(self, *given)
         finally:
             self.doubts -= 1
-            doubted = [Tree(one.root, one.by, _at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
+            doubted = [Tree(one.root, one.by, at_most_possible(one.admits), one.how) for one in effects.trees[trees:]]
             if writes < len(effects.writes):
                 known = {absolute(one.folder, one.path) for one in effects.writes[:writes]}
                 for write in effects.writes[writes:]:
@@ -297,7 +298,3 @@ class Walk(Unknowns):
 def _possible_at(file: str) -> Admits:
     """The predicate of a file that may be written."""
     return lambda path: None if path == file else False
-
-
-def _at_most_possible(admits: Admits) -> Admits:
-    return lambda path: False if admits(path) is False else None

@@ -98,7 +98,7 @@ PATH = "%p"  # after a first version's name that was cut: the file with the whol
 NO_FILE = "-"  # the state of a missing file, in an entry
 _WITHOUT_VERSIONS = ("/node_modules/", "/.venv/", "/__pycache__/", "/.git/")  # caches and git's own files
 _WORD = PLAIN | frozenset("_.:/@")
-_IGNORES_CASE = sys.platform in ("darwin", "win32")  # file systems of these are mostly case-insensitive
+IGNORES_CASE = sys.platform in ("darwin", "win32")  # file systems of these are mostly case-insensitive
 
 
 def level(prefix: str, folder: str) -> str:
@@ -204,7 +204,7 @@ def version_path(place: str, own_name: str, path: str) -> str:
     name = path.replace("%", "%25").replace("/", "%2F")
     if os.name == "nt":
         name = name.replace("\\", "%5C").replace(":", "%3A")
-    if len(name) > LONGEST_NAME or _IGNORES_CASE or not name.isascii():
+    if len(name) > LONGEST_NAME or IGNORES_CASE or not name.isascii():
         name = _short_name(name, path)
     return os.path.join(kept_dir(place), own_name, name)
 
@@ -226,14 +226,18 @@ def journal_name(runtime: str, session_id: str) -> str:
     return f"{name_of(runtime)}.{name_of(session_id)}"
 
 
+def names_in(folder: str) -> list[str]:
+    """Return the names in a folder; none if it is missing. Raises OSError if it cannot be listed."""
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []  # nothing was noted there yet
+
+
 def others_in(place: str, own_name: str) -> list[str]:
     """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
-    try:
-        names = os.listdir(place)
-    except (FileNotFoundError, NotADirectoryError):
-        return []  # no session has a journal there
     own, agents = (own_name, own_name + ".1"), own_name + AGENTS
-    found = [name for name in names if name not in own and (name == agents or not name.endswith(AGENTS))]
+    found = [name for name in names_in(place) if name not in own and (name == agents or not name.endswith(AGENTS))]
     return list({os.path.join(place, name.removesuffix(".1")) for name in found})
 
 
@@ -307,14 +311,9 @@ def plain_word(text: str) -> str:
     return "".join(letter if letter in _WORD else "_" for letter in text)
 
 
-def ignores_case() -> bool:
-    """Return True on systems where most file systems take ``A`` and ``a`` for one name."""
-    return _IGNORES_CASE
-
-
 def keys_of(path: str) -> list[str]:
     """Return the keys for entries about the file at `path`."""
-    if not _IGNORES_CASE:
+    if not IGNORES_CASE:
         return [path]
     from swarm_hook_core.paths import NO_CASE, keys_for
 

@@ -28,6 +28,7 @@ from swarm_hook_core.state import (
     state_dir,
     write_all,
 )
+from swarm_hook_core.traces import names_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -227,15 +228,8 @@ def _path_of(key: str) -> str:
     return os.path.join(claims_dir(), _name_of(key))
 
 
-def _entries() -> list[str]:
-    try:
-        return os.listdir(claims_dir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []  # no claims yet
-
-
 def _names() -> list[str]:
-    return [name for name in _entries() if not name.startswith(".")]
+    return [name for name in names_in(claims_dir()) if not name.startswith(".")]
 
 
 def _read(path: str) -> Claim | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.config import SHELL_TOOLS
-from swarm_hook_core.traces import journal, others_in, traces_dir
+from swarm_hook_core.traces import journal, names_in, others_in, traces_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ def places_of_others(own_name: str) -> dict[str, list[str]]:
     The list is empty if no journal names a folder.
     """
     found: dict[str, list[str]] = {}
-    try:
-        names = os.listdir(traces_dir())
-    except (FileNotFoundError, NotADirectoryError):
-        return found  # no session has a journal yet
-    for name in names:
+    for name in names_in(traces_dir()):
         place = os.path.join(traces_dir(), name)
         others = others_in(place, own_name)
         if others:

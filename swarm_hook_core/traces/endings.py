@@ -12,7 +12,7 @@ import time
 
 from swarm_hook_core.state import awaited_dir, make_private, open_private
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal_name, seen, traces_dir, version_path
+from swarm_hook_core.traces import journal, journal_name, names_in, seen, traces_dir, version_path
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.trail import trail_of
 
@@ -43,7 +43,6 @@ def call_is_over(core: HookCore, call: ToolCall) -> None:
     if trail is None:
         return
     from swarm_hook_core.opaque_calls import effects_of
-    from swarm_hook_core.traces import journal
 
     if call.tool in core.config.write_tools:
         effects = None
@@ -65,11 +64,7 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
     if not event.session_id:
         return
     name, at_ns = journal_name(core.config.runtime_name, event.session_id), time.time_ns()
-    try:
-        places = os.listdir(traces_dir())
-    except (FileNotFoundError, NotADirectoryError):
-        return  # no session has a journal yet
-    for place in places:
+    for place in names_in(traces_dir()):
         path = os.path.join(traces_dir(), place, name)
         if event.agent and event.name == "SubagentStop":
             from swarm_hook_core.traces import siblings

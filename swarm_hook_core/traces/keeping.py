@@ -192,4 +192,4 @@ def _version_path(trail: Trail, path: str) -> str:
 def _record(trail: Trail, error: OSError) -> None:
     from swarm_hook_core import faults
 
-    faults.record_hourly(trail.config.runtime_name, "versions", faults.describe(error))
+    faults.record_hourly(trail.config.runtime_name, "versions", error)

@@ -31,7 +31,8 @@ def note(trail: Trail, meetings: Meetings, reads: list[Read], written: Collectio
     """
     parts: dict[str, list[tuple[int, int]]] = {}  # path -> [(first, last)] lines shown by this call
     for read in reads:
-        for path in trail.looked_at(read.folder, read.path):
+        file, link = (trail.resolved(read.folder, read.path, of_link=of_link) for of_link in (False, True))
+        for path in dict.fromkeys(filter(None, (file, link))):
             if path in written:
                 continue  # read before or after the write: unknown
             if read.since:

@@ -154,7 +154,7 @@ def answered(config: RuntimeConfig, call: ToolCall, given: object, words: str) -
     try:
         unheard.keep(config, call, words)
     except OSError as error:  # the words are lost, the merge is not
-        faults.record(config.runtime_name, "unheard", faults.describe(error))
+        faults.record(config.runtime_name, "unheard", error)
     if config.merges != ALLOWED:
         return config.dialect.replacement("PreToolUse", given, "")
     output = {"hookEventName": "PreToolUse", "updatedInput": given, "permissionDecision": "allow"}

@@ -33,4 +33,4 @@ class OnlookersTrail(Trail):
 
     def pass_over(self, error: OSError) -> None:
         """Record that a journal cannot be read. Nothing is denied, as nothing is written."""
-        faults.record_hourly(self._reader, self._part, faults.describe(error))
+        faults.record_hourly(self._reader, self._part, error)

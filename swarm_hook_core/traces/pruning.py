@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import AGENTS, journal, journal_name, others_in, traces_dir
+from swarm_hook_core.traces import AGENTS, journal, journal_name, names_in, others_in, traces_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,17 +67,14 @@ def _left_agents(place: str) -> list[str]:
 def _forget_ends(now: float) -> None:
     """Remove marks of calls' ends that no session has noted within a day."""
     folder = os.path.dirname(ended_mark())
-    for name in os.listdir(folder) if os.path.isdir(folder) else ():
+    for name in names_in(folder):
         path = os.path.join(folder, name)
         if _changed_at(path) < now - journal.DAY_SECONDS:
             _remove(path)
 
 
 def _places() -> list[str]:
-    try:
-        return [os.path.join(traces_dir(), name) for name in os.listdir(traces_dir())]
-    except FileNotFoundError:
-        return []  # no session has a journal yet
+    return [os.path.join(traces_dir(), name) for name in names_in(traces_dir())]
 
 
 def _entries_of(path: str) -> bytes:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import OWN_NS, journal
+from swarm_hook_core.traces import OWN_NS, journal, seen
 from swarm_hook_core.traces.seen import CALLS
 
 TYPE_CHECKING = False
@@ -70,7 +70,5 @@ def changed_at_turn(trail: Trail) -> tuple[list[str], str]:
 
 def keep_at_end(trail: Trail) -> None:
     """Keep the contents that the turn's writes have left: so changes after it are told from them. Raises OSError."""
-    from swarm_hook_core.traces import seen
-
     seen.note_what_was_left(journal.read(trail.journal), trail)
     trail.leave()

@@ -18,7 +18,7 @@ import os
 import time
 
 from swarm_hook_core.state import read_private, state_dir, write_private
-from swarm_hook_core.traces import escaped, journal, unread
+from swarm_hook_core.traces import escaped, journal, names_in, unread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def note(path: str, commands: UnreadCommands) -> None:
 def prune(now: float) -> None:
     """Remove files without a change for a day: they speak of commands of that day. Raises OSError."""
     base = os.path.join(state_dir(), "settled")
-    for place in os.listdir(base) if os.path.isdir(base) else ():
+    for place in names_in(base):
         folder = os.path.join(base, place)
         for name in os.listdir(folder):
             file = os.path.join(folder, name)

@@ -9,11 +9,11 @@ import os
 import time
 
 from swarm_hook_core.denial import Denial, Loss, Notice
-from swarm_hook_core.git_repository import NoAnswer
+from swarm_hook_core.git_repository import NoAnswer, Repository
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.programs.git import touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
-from swarm_hook_core.shell.programs.git.table import asks, only_reads
+from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
 from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, stash_entries
 from swarm_hook_core.traces.clearing import SECONDS, deed_of
 from swarm_hook_core.wording import way_past_hooks
@@ -115,7 +115,11 @@ class Sweeps:
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
             return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
-        taken = [trace for trace in taken if not went_on_with(self.meetings, trace) or self._has_lines_of(trace)]
+        taken = [
+            trace
+            for trace in taken
+            if not went_on_with(self.meetings, trace) or has_lines_of_others(trace, self.patience())
+        ]
         if not taken:
             return None, ""
         always = self.level == TURN and not all(went_on_with(self.meetings, trace) for trace in taken)
@@ -155,9 +159,6 @@ class Sweeps:
             return self._outcome(git_call, self._words, theirs, deed, True, is_late=True)
         return None, sweep_wording.line(git_call.by, deed, self._near, "", self.identity, self.now, may=True)
 
-    def _has_lines_of(self, trace: Trace) -> bool:
-        return has_lines_of_others(trace, self.patience())
-
     def patience(self) -> Patience:
         """Return the time for the lines of all files of the call."""
         if self._patience is None:
@@ -172,9 +173,7 @@ class Sweeps:
 
     def _hooks_of(self, git_call: GitCall, words: list[str], hook: str) -> str:
         """Return the name of the hook manager that puts unstaged changes aside during this `hook`, or ""."""
-        from swarm_hook_core.git_repository import Repository
         from swarm_hook_core.shell.programs.git import commit_hooks
-        from swarm_hook_core.shell.programs.git.table import options_of
 
         top = tree_of(git_call)
         if top is None:
@@ -188,7 +187,7 @@ class Sweeps:
     def _met(self, git_call: GitCall) -> tuple[list[Trace], list[Trace]]:
         """Return ``(lost, taken)``: others' fresh traces that the command discards, and those that it takes along."""
         fresh: dict[str, Trace] = {}
-        for root in uncommitted.roots(git_call, self.left()):
+        for root in uncommitted.roots(git_call):
             if root not in self._fresh:
                 began = time.monotonic()
                 self._fresh[root] = self.meetings.fresh_below(root)

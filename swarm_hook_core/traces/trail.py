@@ -21,6 +21,7 @@ from swarm_hook_core.traces import (
     keys_of,
     level_of,
     line,
+    names_in,
     others_in,
     place_of,
     state_of,
@@ -120,7 +121,7 @@ class Trail:
         from swarm_hook_core import fail_closed, faults
 
         if not self.is_asked:
-            faults.record_hourly(self.config.runtime_name, "traces", faults.describe(error))
+            faults.record_hourly(self.config.runtime_name, "traces", error)
         fail_closed.demand(self.config, self.call, f"what others have changed: {error}")
 
     def may_lead_elsewhere(self) -> bool:
@@ -129,10 +130,7 @@ class Trail:
         Mostly there is no other repository; then this costs one listing of a folder.
         """
         own = os.path.basename(self.place_of(self.call.folder))
-        try:
-            names = os.listdir(traces_dir())
-        except (FileNotFoundError, NotADirectoryError):
-            return False  # no session has a journal yet
+        names = names_in(traces_dir())
         if not names or names == [own]:
             return False
         from swarm_hook_core.traces.elsewhere import could_lead
@@ -196,9 +194,9 @@ class Trail:
         if call.tool in self.config.write_tools:
             found = [(call.folder, *change, "") for change in self.config.changes_of(call.tool, call.input)]
         else:
-            from swarm_hook_core.targets import changes
+            from swarm_hook_core.targets import patched
 
-            found = [(*change, "") for change in changes(self.config, call.tool, call.input, call.folder)]
+            found = [(*change, "") for change in patched(call.tool, call.input, call.folder)]
         found += [(write.folder, write.path, write.how, write.by) for write in effects.writes] if effects else []
         return [
             (os.path.join(folder, path), resolved, how, by)
@@ -233,15 +231,10 @@ class Trail:
             merged_writes.note(self)
 
     def look(self, path: str, text: str, at_end: bool) -> None:
-        """Collect the state `text` that the session's own write has left (``keeping.after``)."""
+        """Collect the state `text` that the session's own write has left. Called by ``seen``, which `keeping` needs."""
         from swarm_hook_core.traces import keeping
 
         keeping.after(self, path, text, at_end)
-
-    def looked_at(self, folder: str, path: str) -> list[str]:
-        """Return the resolved path of the file `path` in `folder`, and that of the link to it, if any."""
-        found = (self.resolved(folder, path), self.resolved(folder, path, of_link=True))
-        return [*dict.fromkeys(filter(None, found))]
 
     def resolved(self, folder: str, path: str, of_link: bool = False) -> str:
         """Return `path` in `folder` with links resolved, or "" if the text cannot name a file.
@@ -350,6 +343,19 @@ class Trail:
             self._append(place, lines)
         self._left += self._lines
         self._lines = {}
+
+    def leave_or_record(self) -> None:
+        """Leave the entries, or record a fault, as of a full disk: others' traces can be read all the same."""
+        try:
+            self.leave()
+        except OSError as error:
+            self.record_fault(error)
+
+    def record_fault(self, error: OSError) -> None:
+        """Record a fault in the traces of the call."""
+        from swarm_hook_core import faults
+
+        faults.record(self.config.runtime_name, "traces", error)
 
     def _note_end(self) -> None:
         """Collect the end of the call before this one, if the hook after it has left a mark."""

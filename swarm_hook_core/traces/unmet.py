@@ -11,7 +11,7 @@ import os
 import time
 
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import AGENTS, escaped, ignores_case, journal, others_in, seen
+from swarm_hook_core.traces import AGENTS, IGNORES_CASE, escaped, journal, others_in, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,12 +45,7 @@ def is_settled(trail: Trail, effects: Effects | None) -> bool:
     note_own(trail, own, folder)
     trail.noted_ns = time.time_ns()
     note_intended(trail, paths, trail.noted_ns)
-    try:
-        trail.leave()
-    except OSError as error:  # a full disk: others' traces can be read all the same
-        from swarm_hook_core import faults
-
-        faults.record(trail.config.runtime_name, "traces", faults.describe(error))
+    trail.leave_or_record()
     if any(_are_named(trail, path) for path in paths):
         return False
     trail.wrote(paths, is_beside_others=True)
@@ -93,7 +88,7 @@ def _are_plain(trail: Trail, targets: list[tuple[str, str, str, str]]) -> bool:
     if any(os.path.lexists(os.path.join(place, trail.own_name + AGENTS)) for place in places):
         return False
     return all(
-        path == resolved and path.isascii() and path == path.strip() and not ignores_case()
+        path == resolved and path.isascii() and path == path.strip() and not IGNORES_CASE
         for path, resolved, _how, _by in targets
     )
 

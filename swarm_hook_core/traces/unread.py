@@ -9,7 +9,7 @@ import os
 import time
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.paths import keys_for
+from swarm_hook_core.paths import contains, keys_for
 from swarm_hook_core.traces import journal
 
 TYPE_CHECKING = False
@@ -155,7 +155,7 @@ class UnreadCommands:
         for entry in journal.newest_below(self._data, root, ("ran",), MOST_LATELY):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
-                if (path + "/").startswith(root.rstrip("/") + "/"):
+                if contains(root, path):
                     yield path, entry
 
     def written_below(self, root: str, since_ns: int) -> Iterator[tuple[str, Entry]]:
@@ -163,7 +163,7 @@ class UnreadCommands:
         for entry in self._since(since_ns):
             for folder, spelled in self._reading.written_by(entry)[0]:
                 path = self._reading.real(os.path.join(folder, spelled))
-                if (path + "/").startswith(root.rstrip("/") + "/"):
+                if contains(root, path):
                     yield path, entry
 
     def cleared_since(self, since_ns: int) -> list[tuple[Entry, str, str]]:

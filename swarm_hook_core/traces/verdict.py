@@ -36,15 +36,16 @@ def judge(
     `effects`: effects of a shell or MCP call, or None; `neighbours`: the sessions that share a HEAD with this one
     (``head``), if the call concerns it.
     """
-    check = _Check(session, trail, effects, reader, now)
-    check.neighbours = neighbours or {}
-    return check.verdict()
+    return _Judgement(session, trail, effects, reader, now, neighbours or {}).verdict()
 
 
-class _Check:
-    """The check of one call; arguments as of `judge`."""
+class _Judgement:
+    """The decision about one call; arguments as of `judge`."""
 
-    def __init__(self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float):
+    def __init__(
+        self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
+        neighbours: dict[str, list[Held]],
+    ):  # fmt: skip
         self.session = session
         self.trail = trail
         self.config = trail.config
@@ -53,7 +54,7 @@ class _Check:
         self.effects = effects
         self.now = now
         self.reader = reader
-        self.neighbours: dict[str, list[Held]] = {}
+        self.neighbours = neighbours
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
         self.cleared = _cleared_by(effects)  # folders that the call clears
         self.denies = trail.level != NOTICE
@@ -69,7 +70,13 @@ class _Check:
         return token(self.session.label, "identity")
 
     def verdict(self) -> tuple[Denial | None, str]:
-        """Look at the others' traces in turn: commits with hooks, files, folders, git commands; note the outcome."""
+        """Look at the others' traces in turn, and note the outcome. The order matters:
+
+        - The call's own writes are noted first: of two calls at the same moment, at least one sees the other's.
+        - Calls and commits that run just now are waited for before files are compared: they may change these.
+        - A denial takes the notes back, and ends the look: others must not wait for a call that is never made.
+        - What a call overwrites knowingly is kept, and its writes are noted, once nothing denies it any more.
+        """
         self.own_at_ns = self.trail.noted_ns
         if not self.own_at_ns:
             self.meetings.note_own_files(self.call.folder)
@@ -217,10 +224,7 @@ class _Check:
         self.own_at_ns = time.time_ns()
         unmet.note_intended(self.trail, dict.fromkeys(target[1] for target in self.targets), self.own_at_ns)
         self._note_cleared("clears", self.own_at_ns)
-        try:
-            self.trail.leave()
-        except OSError as error:  # a full disk: others' traces can be read all the same
-            self._record(error)
+        self.trail.leave_or_record()
 
     def _take_back(self) -> None:
         """Note that a denied call will not make its writes, nor clear folders."""
@@ -250,7 +254,7 @@ class _Check:
         try:
             self.trail.leave()
         except OSError as error:
-            self._record(error)
+            self.trail.record_fault(error)
             from swarm_hook_core import fail_closed, faults
             from swarm_hook_core.traces import wording
 
@@ -266,7 +270,7 @@ class _Check:
         try:
             endings.await_end(name)
         except OSError as error:  # the other session's next call notes its end anyway
-            self._record(error)
+            self.trail.record_fault(error)
 
     def _note_overwritten(self) -> None:
         """Keep copies of files with others' changes that the call destroys knowingly, and have their owners told."""
@@ -307,12 +311,7 @@ class _Check:
         try:
             self.meetings.settle(self.call.folder)
         except OSError as error:  # a full disk: the next call parses them again
-            self._record(error)
-
-    def _record(self, error: OSError) -> None:
-        from swarm_hook_core import faults
-
-        faults.record(self.config.runtime_name, "traces", faults.describe(error))
+            self.trail.record_fault(error)
 
     # ------------------------------------------------------------------------------------------- words
 

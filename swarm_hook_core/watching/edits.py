@@ -51,7 +51,7 @@ def begin(
             _close()
         return breaches
     except Exception as error:
-        _fault(config, error)
+        watch.record_fault(config, error)
         return []
 
 
@@ -73,7 +73,7 @@ def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
             _close()
         return breaches
     except Exception as error:
-        _fault(config, error)
+        watch.record_fault(config, error)
         _close()
         return []
 
@@ -157,9 +157,3 @@ def _drop_old() -> None:
                 os.remove(entry.path)
     except OSError:
         return  # no records, or another hook removes them
-
-
-def _fault(config: RuntimeConfig, error: BaseException) -> None:
-    from swarm_hook_core import faults
-
-    faults.record(config.runtime_name, "watch", faults.describe(error))

@@ -62,7 +62,7 @@ def _standing(
     except Exception as error:
         from swarm_hook_core import faults
 
-        faults.record(config.runtime_name, "watch", faults.describe(error))
+        faults.record(config.runtime_name, "watch", error)
         return None, breaches
 
 
@@ -71,15 +71,14 @@ def _tell_holders(
 ) -> None:
     from swarm_hook_core import faults
     from swarm_hook_core.coordinator import command
-    from swarm_hook_core.spawn import start_detached
+    from swarm_hook_core.errands import send
 
     argv = list(coordinator or command())
     if not argv:
         return
     for tool, line in dict.fromkeys((breach.tool, breach.command) for breach in breaches):
         some = [breach for breach in breaches if (breach.tool, breach.command) == (tool, line)][:TOLD_AT_ONCE]
-        words = ["--runtime", config.runtime_name, "--session-id", session_id]
-        words += ["--tool", tool, f"--command={line}"]
+        words = ["--tool", tool, f"--command={line}"]
         for breach in some:
             words += [f"--holder={breach.holder}", f"--kind={breach.kind}", f"--kept={breach.kept}"]
             words += [f"--at={breach.at:.3f}"]
@@ -87,9 +86,9 @@ def _tell_holders(
         if any(key_of(breach.file) != breach.key for breach in some):
             words += [f"--key={breach.key}" for breach in some]
         try:
-            start_detached([*argv, "altered", *words, "--", *(breach.file for breach in some)])
+            send(["altered"], config.runtime_name, session_id, [*words, "--", *(one.file for one in some)], argv)
         except (OSError, ValueError) as error:  # the model is still told
-            faults.record(config.runtime_name, "watch", faults.describe(error))
+            faults.record(config.runtime_name, "watch", error)
 
 
 def _identity(config: RuntimeConfig, session: Session | None) -> str:

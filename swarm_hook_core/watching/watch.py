@@ -76,15 +76,15 @@ class Breach:
 def begin(config: RuntimeConfig, call: ToolCall, held: Sequence[Held], now: float, store: Callable[[], Any]) -> None:
     """Note the files that a call may touch, which goes ahead while others hold the locks `held` (``reader.Held``).
 
-    `store`: opens the store of their contents (``traces.versions.locked.Kept``).
+    `store`: opens the store of their contents (``traces.versions.locked.Kept``; `traces` imports this package).
     """
     try:
         _begin(config, call, held, now, store)
     except Exception as error:
-        _fault(config, error)
+        record_fault(config, error)
 
 
-def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
+def finish(config: RuntimeConfig, call: ToolCall) -> list[Breach]:
     """Return the breaches during `call`, which has ended, and remove its record."""
     key = records.call_key(config.runtime_name, call)
     if not call.goes_on:
@@ -92,7 +92,7 @@ def finish(config: RuntimeConfig, call: ToolCall, now: float) -> list[Breach]:
     for name in records.ended(call.session_id, key, call.id):
         record = records.take(call.session_id, name)
         if record is not None:  # otherwise another hook was faster: each end of equal calls takes one record
-            return _settled(config, record, now, not call.goes_on, call.goes_on)
+            return _settled(config, record, not call.goes_on, call.goes_on)
     return []
 
 
@@ -112,7 +112,7 @@ def settle(config: RuntimeConfig, event: SessionEvent, now: float) -> list[Breac
         record = records.take(session_id, name)
         if record is not None:
             over = _is_over(record, hook, now)
-            breaches += _settled(config, record, now, over, record.facts.get("background"))
+            breaches += _settled(config, record, over, record.facts.get("background"))
     if hook in _ENDS:
         records.sweep(now)  # leftovers of killed hooks must not keep all hooks looking
     return breaches
@@ -136,7 +136,7 @@ def report(
 
         return tell(config, event.session_id, breaches, coordinator, driver)
     except Exception as error:
-        _fault(config, error)
+        record_fault(config, error)
         return ""
 
 
@@ -245,12 +245,12 @@ def _command_of(tool_input: object) -> str:
 # ------------------------------------------------------------------------------------------------- afterwards
 
 
-def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, background: object) -> list[Breach]:
+def _settled(config: RuntimeConfig, record: Record, ends: bool, background: object) -> list[Breach]:
     """Return the breaches in a taken record. It is removed if its call `ends`, else put back."""
     try:
         breaches = compare(record.facts, ends)
     except Exception as error:
-        _fault(config, error)
+        record_fault(config, error)
         breaches, ends = [], True
     if ends:
         records.drop(record.path)
@@ -259,7 +259,7 @@ def _settled(config: RuntimeConfig, record: Record, now: float, ends: bool, back
     try:
         records.put_back(record)
     except OSError as error:
-        _fault(config, error)
+        record_fault(config, error)
     return breaches
 
 
@@ -313,7 +313,8 @@ def _is_over(record: Record, hook: str, now: float) -> bool:
     return not record.facts.get("background") and (not is_shell or age > UNTOLD_SECONDS)
 
 
-def _fault(config: RuntimeConfig | None, error: BaseException) -> None:
+def record_fault(config: RuntimeConfig, error: BaseException) -> None:
+    """Record a fault of a watch: the call goes on."""
     from swarm_hook_core import faults
 
-    faults.record(config.runtime_name if config else "", "watch", faults.describe(error))
+    faults.record(config.runtime_name, "watch", error)

@@ -74,7 +74,7 @@ if __name__ == "__main__":
         try:
             from swarm_hook_core import faults
 
-            faults.record("hs", "guard", faults.describe(error))
+            faults.record("hs", "guard", error)
         except Exception:
             status = 0
     os._exit(status)

@@ -144,7 +144,7 @@ if __name__ == "__main__":
         try:
             from swarm_hook_core import faults
 
-            faults.record("hs", sys.argv[1], faults.describe(error))
+            faults.record("hs", sys.argv[1], error)
         except Exception:
             status = 1
     os._exit(status)

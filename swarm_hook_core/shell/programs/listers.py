@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
+from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, at_most_possible, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_head
 from swarm_hook_core.shell.word_reader import ansi
@@ -13,8 +13,6 @@ from swarm_hook_core.shell.word_reader import ansi
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from swarm_hook_core.shell.model import Admits
 
 
 MOST_NAMES = 256  # that `ls` lists
@@ -195,7 +193,7 @@ def head(call: Call) -> None:
             whole = None
             if len(founds) == 1:
                 whole = _all_of(founds[0], options.value("-n", "--lines") or "10")
-            call.says(None, [Found(one.root, _perhaps(one.admits), whole) for one in founds])
+            call.says(None, [Found(one.root, at_most_possible(one.admits), whole) for one in founds])
         return
     count = options.value("-n", "--lines") or "10"
     lines = stream.text.splitlines(keepends=True)
@@ -232,10 +230,6 @@ def _all_of(found: Found, count: str) -> Callable[[], list[str] | None] | None:
         return None
 
     return names
-
-
-def _perhaps(admits: Admits) -> Admits:
-    return lambda path: False if admits(path) is False else None
 
 
 def basename(call: Call) -> None:

@@ -10,14 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_hook_core.lookup import Session
+    from swarm_hook_core.lookup import LockReader, Session
     from swarm_hook_core.traces.head import Head, Note
 
 SETTLED_SECONDS = 120  # a command that was let pass this long ago has moved HEAD by now, or does not
 
 
 def words_of(
-    runtime: str, session_id: str, session: Session, top: str, note: Note, head: Head, reader: Any, now: float
+    runtime: str, session_id: str, session: Session, top: str, note: Note, head: Head, reader: LockReader, now: float
 ) -> str:
     """Return the words about a HEAD that has moved since the session's `note`, or an empty text.
 
@@ -48,7 +48,7 @@ def words_of(
     return wording.was_moved(move.deed, who, now - move.at_ns / 1e9, before, head)
 
 
-def beside(runtime: str, session_id: str, session: Session, top: str, reader: Any, now: float) -> str:
+def beside(runtime: str, session_id: str, session: Session, top: str, reader: LockReader, now: float) -> str:
     """Return the words about a moved HEAD for a call that runs no git, and note that they were told."""
     note, head = heads.noted(runtime, session_id, top), heads.read(top)
     if note is None or head is None:

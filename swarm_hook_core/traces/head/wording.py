@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.labels import token
+from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.untrusted_text import command, cut, named, quoted
 from swarm_hook_core.wording import duration, holder
 
@@ -146,8 +146,6 @@ def working(others: Sequence[Held], own_label: str) -> str:
 
 
 def _session(held: Held, own_label: str) -> str:
-    from swarm_hook_core.labels import same_circle
-
     identity = token(own_label, "identity")
     who = holder(held, identity)[0]
     if held.note.strip() and same_circle(identity, token(held.label, "identity")):

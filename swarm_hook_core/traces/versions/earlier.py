@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import open_private, state_dir
+from swarm_hook_core.state import read_private, state_dir
+from swarm_hook_core.traces import names_in
 
 LONGEST_PATH = 16384  # bytes
 
@@ -30,7 +31,7 @@ class EarlierContent:
 
 def all_of() -> list[EarlierContent]:
     """Return all such contents, the newest first."""
-    found = [one for name in _names_in(_folder()) if (one := at(os.path.join(_folder(), name))) is not None]
+    found = [one for name in names_in(_folder()) if (one := at(os.path.join(_folder(), name))) is not None]
     return sorted(found, key=lambda one: -one.at)
 
 
@@ -47,11 +48,7 @@ def at(path: str) -> EarlierContent | None:
 def path_of(file: str) -> str:
     """Return the path noted for the digest `file`, or ""."""
     try:
-        handle = open_private(os.path.join(_names(), file), os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
-        try:
-            path = os.fsdecode(os.read(handle, LONGEST_PATH))
-        finally:
-            os.close(handle)
+        path = os.fsdecode(read_private(os.path.join(_names(), file), LONGEST_PATH))
     except OSError:
         return ""  # never noted
     return path if os.path.isabs(path) else ""
@@ -65,7 +62,7 @@ def prune(now: float, age: float) -> int:
     found = all_of()
     old = {one.path for one in found if one.at < now - age}
     used = {one.file for one in found if one.path not in old}
-    unused = [os.path.join(_names(), file) for file in _names_in(_names()) if file not in used]
+    unused = [os.path.join(_names(), file) for file in names_in(_names()) if file not in used]
     for path in [*old, *unused]:
         try:
             if path in old or os.lstat(path).st_mtime < now - 3600:
@@ -81,10 +78,3 @@ def _folder() -> str:
 
 def _names() -> str:
     return os.path.join(state_dir(), "kept-names")
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []  # no earlier release has run here

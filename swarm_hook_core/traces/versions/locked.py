@@ -11,7 +11,7 @@ import os
 import time
 
 from swarm_hook_core.state import write_private
-from swarm_hook_core.traces import CUT, LOST, PATH, place_of, version_path
+from swarm_hook_core.traces import CUT, LOST, PATH, names_in, place_of, version_path
 from swarm_hook_core.traces.versions import CONTENT, HALF, LIMIT_BYTES, keep_text
 from swarm_hook_core.watching.snapshot import Snapshot, read
 
@@ -141,11 +141,7 @@ class Kept:
     def _names_in(self, folder: str) -> dict[str, list[str]]:
         if folder not in self._listed:
             found: dict[str, list[str]] = {}
-            try:
-                names = os.listdir(folder)
-            except (FileNotFoundError, NotADirectoryError):
-                names = []  # nothing was kept there
-            for name in names:
+            for name in names_in(folder):
                 found.setdefault(name.rpartition(LOST)[0], []).append(name)
             self._listed[folder] = found
         return self._listed[folder]

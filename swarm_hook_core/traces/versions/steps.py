@@ -168,7 +168,7 @@ class History:
             if part.call.input and not before.exists:
                 self._steps[-1].source = source_of(part.call.input, self.path)
         if self.moments[-1] is not after:
-            self._go_to(after, self._authors_of_rest(before, after, acts, found), is_left=bool(found.parts))
+            self._go_to(after, self._authors_of_rest(after, acts, found), is_left=bool(found.parts))
 
     @staticmethod
     def _computed(at_ns: int, content: bytes | None, before: Moment, after: Moment) -> Moment:
@@ -216,7 +216,7 @@ class History:
                 return one.content()
         return None
 
-    def _authors_of_rest(self, before: Moment, after: Moment, acts: list[Act], found: Explained) -> tuple[Author, ...]:
+    def _authors_of_rest(self, after: Moment, acts: list[Act], found: Explained) -> tuple[Author, ...]:
         """Return all that may have made what inputs have left over."""
         others = [act for act in acts if act.input is None or act in found.unfitting]
         if found.formatted:

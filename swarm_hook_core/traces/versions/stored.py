@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.paths import own_path
+from swarm_hook_core.paths import contains, own_path
 from swarm_hook_core.state import make_private, read_all, read_private
 from swarm_hook_core.traces import (
     AFTER,
@@ -16,6 +16,7 @@ from swarm_hook_core.traces import (
     journal,
     journal_name,
     kept_dir,
+    names_in,
     others_in,
     place_of,
     traces_dir,
@@ -151,15 +152,15 @@ def contents_of(path: str) -> list[Version]:
 
     In all places: its folder, or the repository, may be another one by now.
     """
-    found = [one for place in _names_in(kept_dir("")) for one in _all_of(place, path)]
+    found = [one for place in names_in(kept_dir("")) for one in _all_of(place, path)]
     return sorted((one for one in found if one.is_whole and one.exists), key=lambda one: -one.at_ns)
 
 
 def contents_below(folder: str) -> dict[str, list[Version]]:
     """Return ``{path: contents}``, the newest first, of files below absolute `folder`, in all its repositories."""
     found: dict[str, list[Version]] = {}
-    for place in _names_in(kept_dir("")):
-        for session in _names_in(kept_dir(place)):
+    for place in names_in(kept_dir("")):
+        for session in names_in(kept_dir(place)):
             for path, one in _kept_by(place, session):
                 if one.exists and path.startswith(folder.rstrip(os.sep) + os.sep):
                     found.setdefault(path, []).append(one)
@@ -169,10 +170,10 @@ def contents_below(folder: str) -> dict[str, list[Version]]:
 def _all_of(place: str, path: str) -> list[Version]:
     found = []
     base = kept_dir(place)
-    for session in _names_in(base):
+    for session in names_in(base):
         first = version_path(place, session, path)
         folder, name = os.path.split(first)
-        for one in _names_in(folder):
+        for one in names_in(folder):
             if is_of(one, name):
                 found.append(_found_at(os.path.join(folder, one)))
     return sorted(filter(None, found), key=lambda version: version.at_ns)
@@ -187,7 +188,7 @@ def files_of(runtime: str, session_id: str, folder: str) -> list[str]:
     data = journals_of(place).get(name, b"")
     keys = [os.fsdecode(key) for key in journal.newest_lines(data, ("wrote",))]
     keys += [path for path, _version in _kept_by(place, name)]
-    return sorted({key for key in keys if (key + "/").startswith(root.rstrip("/") + "/")})
+    return sorted({key for key in keys if contains(root, key)})
 
 
 def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
@@ -200,7 +201,7 @@ def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[s
 
 def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
     folder = os.path.join(kept_dir(place), name)
-    names = _names_in(folder)
+    names = names_in(folder)
     long_paths: dict[str, str] | None = None
     for one in names:
         path, mark, _at_ns = read_name(one)
@@ -237,7 +238,7 @@ def _long_paths(place: str, session: str, names: list[str]) -> dict[str, str]:
 def journals_of(place: str) -> dict[str, bytes]:
     """Return ``{file name: entries}`` of the journals in `place`, also of sessions that have ended."""
     base = kept_dir(place)
-    paths = [(name, os.path.join(base, name, ENDED)) for name in _names_in(base)]
+    paths = [(name, os.path.join(base, name, ENDED)) for name in names_in(base)]
     paths += [(os.path.basename(path), path) for path in others_in(place, "")]
     found: dict[str, bytes] = {}
     for name, path in paths:
@@ -252,7 +253,7 @@ def journals_of(place: str) -> dict[str, bytes]:
 def ended_at(place: str) -> dict[str, int]:
     """Return ``{file name of the journal: time}`` of the ends of sessions in `place` with versions."""
     base, found = kept_dir(place), {}
-    for name in _names_in(base):
+    for name in names_in(base):
         try:
             found[name] = os.lstat(os.path.join(base, name, ENDED)).st_ctime_ns  # it was renamed then
         except OSError:
@@ -280,13 +281,6 @@ def store_ended(path: str) -> bool:
         except OSError:
             continue  # there is no such part
     return True
-
-
-def _names_in(folder: str) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return []  # nothing was kept there
 
 
 def _spellings(path: str) -> Iterator[str]:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from swarm_hook_core import denial, storms
 from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.shell.collision import _strictly
-from swarm_hook_core.wording import holder, reason
+from swarm_hook_core.wording import holder, may_write, reason
 from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 
 pytestmark = pytest.mark.slow
@@ -75,7 +74,7 @@ def test_a_brief_refusal(path, note, times) -> None:
 @given(note=NOTES)
 def test_what_may_be_written(note) -> None:
     held = lock(note)
-    assert denial_in(_strictly("Bash", "its words cannot be told", held, "p", "own")) == Denial(
+    assert denial_in(may_write("Bash", "its words cannot be told", held, "p", "own")) == Denial(
         "/src/x", "claude-code 0c0ffee0", shown(note)
     )
 

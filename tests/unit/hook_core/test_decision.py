@@ -11,7 +11,7 @@ from support.requirement import requirement
 
 from swarm_hook_core.check import Writes
 from swarm_hook_core.collisions import denied_by_lock
-from swarm_hook_core.config import RuntimeConfig, paths_in_patch, paths_under_keys
+from swarm_hook_core.config import RuntimeConfig, changes_in_patch, paths_under_keys
 from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Held, Session
@@ -19,7 +19,7 @@ from swarm_hook_core.paths import key_of
 from swarm_hook_core.wording import duration
 
 CLAUDE = RuntimeConfig("claude-code", "CC", "swarm-cc", {"Write", "Edit"}, paths_under_keys("file_path"))
-CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)
+CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, extract_changes=changes_in_patch)
 ME = Session("me", "identity:work claude-code platform:cli", "/repo", "/repo", "/repo")
 NOW = 1_800_000_000
 

@@ -36,6 +36,8 @@ from support.sessions import (
 )
 from support.world import World
 
+from swarm_hook_core.check import Writes
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
@@ -153,7 +155,9 @@ def test_the_paths_of_a_call(runtime: str, repo: Path) -> None:
     call: tuple[str, dict[str, str]] = ("Edit", {"file_path": "c"})
     call = ("apply_patch", {"input": patch}) if runtime == "codex" else call
     wanted = ["a b", "c", "d"] if runtime == "codex" else ["c"]
-    assert hook_core(runtime).write_paths_for_tool(*call, str(repo)) == [str(repo / path) for path in wanted]
+    assert Writes(hook_core(runtime).config, ToolCall(*call, cwd=str(repo))).paths == [
+        str(repo / path) for path in wanted
+    ]
 
 
 def test_a_turn_renews_the_session(runtime: str, repo: Path) -> None:

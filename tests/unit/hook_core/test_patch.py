@@ -18,11 +18,12 @@ from support.requirement import requirement
 from support.sessions import hook_core, new_session, peer_locks, start
 
 from swarm_hook_core import patch
-from swarm_hook_core.config import RuntimeConfig, paths_in_patch
+from swarm_hook_core.check import Writes
+from swarm_hook_core.config import RuntimeConfig, changes_in_patch
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.patch import PatchUnreadable, codex_patch, patch_changes, patch_paths, patches_in
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.targets import changes, write_targets
+from swarm_hook_core.targets import patched
 
 pytestmark = pytest.mark.slow
 
@@ -227,7 +228,7 @@ def test_input_nested_without_end_is_let_go() -> None:
 HERE = "<<'EOF'\n" + PATCH + "EOF\n"
 
 
-CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)
+CODEX = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, extract_changes=changes_in_patch)
 
 
 @pytest.fixture
@@ -239,7 +240,7 @@ def ground(tmp_path: Path) -> Path:
 
 def applied(command: str, folder: Path) -> set[str]:
     """Return the certain writes of `command`, read as Codex itself or as a shell does; seen from `folder`."""
-    found = write_targets(CODEX, "Bash", {"command": command}, str(folder))
+    found = [(place, path) for place, path, _how in patched("Bash", {"command": command}, str(folder))]
     effects = effects_of(command, str(folder), {"HOME": str(folder / "home")})
     found += [(write.folder, write.path) for write in effects.writes]
     return {os.path.relpath(os.path.join(*one), folder) for one in found}
@@ -616,6 +617,7 @@ def test_a_patch_in_a_shell_is_read_once_by_all_that_ask(
     monkeypatch.setattr(patch, "_last", (None, []))
     read = listening(patch, "_read")
     folder, given = str(tmp_path), {"command": command}
-    assert write_targets(CODEX, "Bash", given, folder) == [(folder, "n")]
+    writes = Writes(CODEX, ToolCall("Bash", given, cwd=folder))
+    assert writes.named == [(folder, "n")]
     assert [write.path for write in effects_of(command, folder).writes] == ["n"]
-    assert [path for _folder, path, _how in changes(CODEX, "Bash", given, folder)] == ["n"] and len(read) == 1
+    assert [path for _folder, path, _how in patched("Bash", given, folder)] == ["n"] and len(read) == 1

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 
 from swarm_hook_core import scratch
-from swarm_hook_core.config import RuntimeConfig, paths_in_patch
+from swarm_hook_core.config import RuntimeConfig, changes_in_patch
 from swarm_hook_core.scratch import clear, folder_of, load, save, tried_lately
 
-CONFIG = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, paths_in_patch)
+CONFIG = RuntimeConfig("codex", "CODEX", "swarm-codex", {"apply_patch"}, extract_changes=changes_in_patch)
 PLAIN = "01a20081-270c-7251-afea-bde51fc291c9"
 HOSTILE = [
     "../..", "..", ".", "", "/etc", "/", "a/b", "a\0b", "\0", "x" * 10_240, "\ud800", "\udcff" * 40, "é", "~", "con",

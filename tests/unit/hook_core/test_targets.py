@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from support.sessions import ROOT
 
+from swarm_hook_core.check import Writes
 from swarm_hook_core.config import RuntimeConfig
-from swarm_hook_core.targets import changes, write_targets
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces.transcript import FORMS
 
 PATCH = "*** Begin Patch\n*** Add File: n\n+hi\n*** Update File: f\n@@\n-x\n+z\n*** Delete File: g\n*** End Patch\n"
@@ -19,6 +20,10 @@ PATCHED = "n replace, f edit, g remove"
 def config_of(runtime: str) -> RuntimeConfig:
     config: RuntimeConfig = runpy.run_path(str(ROOT / "integrations" / runtime / "runtime.py"))["RUNTIME"]
     return config
+
+
+def writes_of(runtime: str, tool: str, tool_input: Any) -> Writes:
+    return Writes(config_of(runtime), ToolCall(tool, tool_input, cwd="/repo"))
 
 
 @pytest.mark.parametrize(
@@ -43,22 +48,21 @@ def config_of(runtime: str) -> RuntimeConfig:
     ],
 )
 def test_a_call_changes_replaces_or_removes_its_files(runtime: str, tool: str, tool_input: Any, expected: str) -> None:
-    config = config_of(runtime)
-    found = changes(config, tool, tool_input, "/repo")
-    assert ", ".join(f"{path} {how}" for _folder, path, how in found) == expected
-    assert [(folder, path) for folder, path, _how in found] == write_targets(config, tool, tool_input, "/repo")
+    writes = writes_of(runtime, tool, tool_input)
+    assert ", ".join(f"{path} {how}" for _folder, path, how in writes.changes) == expected
+    assert [(folder, path) for folder, path, _how in writes.changes] == writes.named
 
 
 def test_a_patch_in_another_folder_is_seen_from_there() -> None:
-    found = changes(config_of("codex"), "Bash", {"command": f"cd sub && apply_patch <<'E'\n{PATCH}E\n"}, "/repo")
+    found = writes_of("codex", "Bash", {"command": f"cd sub && apply_patch <<'E'\n{PATCH}E\n"}).changes
     assert {folder for folder, _path, _how in found} == {"/repo/sub"}
 
 
 def test_a_call_whose_paths_cannot_be_read_is_no_call_without_paths() -> None:
     with pytest.raises(ValueError):
-        changes(config_of("claude-code"), "Write", {}, "/repo")
+        list(writes_of("claude-code", "Write", {}).changes)
     with pytest.raises(ValueError):
-        changes(config_of("codex"), "apply_patch", {"input": "hello"}, "/repo")
+        list(writes_of("codex", "apply_patch", {"input": "hello"}).changes)
 
 
 @pytest.mark.parametrize("runtime", ["claude-code", "codex", "hs", "pi", "qwen"])

@@ -302,7 +302,7 @@ class Calls:
         watch.begin(Config, self.call(call, **more), self.held, time.time(), kept.Kept)
 
     def finish(self, call: str = "", **more: Any) -> list[tuple[str, str]]:
-        return seen(watch.finish(Config, self.call(call, **more), time.time()))
+        return seen(watch.finish(Config, self.call(call, **more)))
 
     def settle(self, event: str, now: float = 0.0) -> list[tuple[str, str]]:
         return seen(watch.settle(Config, SessionEvent(self.session, name=event), now or time.time()))
@@ -439,7 +439,7 @@ def test_a_call_of_the_holder_s_that_may_write_anything_counts_while_it_runs(fil
     mark_own(own, "holder")
     calls.begin("1")
     files[0].write_text("x")
-    assert watch.finish(Config, own, time.time()) == []
+    assert watch.finish(Config, own) == []
     time.sleep(0.1)
     files[1].write_text("x")
     assert calls.finish("1") == [("b", "changed")]
@@ -471,7 +471,7 @@ def test_two_writes_within_one_tick_are_two_contents(files: list[Path], state: P
     assert {path.read_text() for path in kept_files(state)} >= {"two"}
     calls.begin("3")
     files[0].write_text("mine")
-    (change,) = watch.finish(Config, calls.call("3"), time.time())
+    (change,) = watch.finish(Config, calls.call("3"))
     assert Path(change.kept).read_text() == "two"
 
 
@@ -502,7 +502,7 @@ def test_a_locked_name_that_appears(files: list[Path], tmp_path: Path) -> None:
     calls = Calls(tmp_path / "new")
     calls.begin("1")
     (tmp_path / "new").write_text("x")
-    (change,) = watch.finish(Config, calls.call("1"), time.time())
+    (change,) = watch.finish(Config, calls.call("1"))
     assert (change.kind, change.kept, change.why) == ("created", "", "there was no such file")
 
 
@@ -536,7 +536,7 @@ def _changes_without_content(file: Path, why: str) -> None:
     calls.begin("2")
     file.chmod(0o600)
     file.write_text("short")
-    (change,) = watch.finish(Config, calls.call("2"), time.time())
+    (change,) = watch.finish(Config, calls.call("2"))
     assert change.kept == "" and why in change.why
 
 
@@ -564,7 +564,7 @@ def test_room_is_made_by_dropping_the_oldest(files: list[Path], state: Path, lim
     assert len(kept_files(state)) == 2
     for file in files:
         file.write_text("y" * 30)
-    found = watch.finish(Config, calls.call("1"), time.time())
+    found = watch.finish(Config, calls.call("1"))
     assert sorted(bool(change.kept) for change in found) == [False, True, True]
     assert ["room" in change.why for change in found if not change.kept] == [True]
 
@@ -582,7 +582,7 @@ def test_a_record_of_an_earlier_release_finds_its_flat_copy(files: list[Path], s
     copy.write_text("kept\n")
     files[0].write_text("x")
     files[1].write_text("x")
-    found = watch.finish(Config, calls.call("1"), time.time())
+    found = watch.finish(Config, calls.call("1"))
     assert [(change.kept, bool(change.why)) for change in found] == [(str(copy), False), ("", True)]
 
 
@@ -597,7 +597,7 @@ def test_a_planted_link_is_not_written_through(files: list[Path], state: Path, t
     calls.begin("1")
     assert list(folder.iterdir()) == [], "a folder that is a link is somebody else's"
     files[0].write_text("x")
-    (change,) = watch.finish(Config, calls.call("1"), time.time())
+    (change,) = watch.finish(Config, calls.call("1"))
     assert change.kept == "" and "could not be kept" in change.why
     (state / "kept").unlink()
     copy = kept.Kept().keep(str(files[0]))[1]
@@ -650,4 +650,4 @@ def test_nothing_that_goes_wrong_costs_the_call(files: list[Path], state: Path) 
     odd = [Held(value, "h", None, None, None) for value in ("", "\ud800", "a\0b", "/" + "x/" * 3000)]
     os.remove(state / "watched")
     watch.begin(Config, calls.call("2"), odd, time.time(), kept.Kept)
-    watch.finish(Config, calls.call("2"), time.time())
+    watch.finish(Config, calls.call("2"))

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from support.sessions import captured, hook_core
 
+from swarm_hook_core.check import Writes
+from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.cline import PLUGIN_FILE, folder, servers_file
 from swarm_mcp.runtimes.steps import Steps
@@ -84,7 +86,7 @@ def test_the_folder_is_a_package_of_cline_s_with_its_skills(marketplace: Path):
     ],
 )  # fmt: skip
 def test_paths(tool: str, given: Any, paths: list[str]):
-    assert CORE.write_paths_for_tool(tool, given, "/repo") == [f"/repo/{path}" for path in paths]
+    assert Writes(CORE.config, ToolCall(tool, given, cwd="/repo")).paths == [f"/repo/{path}" for path in paths]
 
 
 @pytest.mark.parametrize(

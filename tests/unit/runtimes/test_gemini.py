@@ -15,8 +15,8 @@ from support.sessions import PAYLOADS, captured, instances, mistakes, new_sessio
 from support.toml_reader import reader
 
 import swarm_mcp
+from swarm_hook_core.check import Writes
 from swarm_hook_core.hooks import tool_call
-from swarm_hook_core.targets import absolute_paths
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
@@ -190,7 +190,7 @@ def test_every_call_is_understood(name: str, tmp_path: Path) -> None:
     assert call.goes_on is (".background" in name)
     expected = {"run_shell_command": "Bash", "mcp_files_write_file": "mcp__files__write_file"}
     assert call.tool == expected.get(name.split(".")[1], name.split(".")[1])
-    assert bool(absolute_paths(CONFIG, call.tool, call.input, call.folder)) is (call.tool in CONFIG.write_tools)
+    assert bool(Writes(CONFIG, call).paths) is (call.tool in CONFIG.write_tools)
 
 
 # -- faults pass, with status 0

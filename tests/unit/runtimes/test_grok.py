@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from support.sessions import captured, instances, mistakes, new_session, peer_locks, ready_store
 
+from swarm_hook_core.check import Writes
 from swarm_hook_core.hooks import tool_call
-from swarm_hook_core.targets import absolute_paths
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import bundle, hook_config, own_table, runtime
@@ -182,7 +182,7 @@ def test_what_is_cut_short_is_no_whole(tmp_path: Path) -> None:
         return tool_call(CONFIG.dialect.read(captured("grok", "PreToolUse.write", tmp_path, **more)))
 
     call = read("write", '{"file_path": "/x", "content": "abc')
-    assert call.is_cut and absolute_paths(CONFIG, call.tool, call.input, "/") == ["/x"]
+    assert call.is_cut and Writes(CONFIG, call).paths == ["/x"]
     with pytest.raises(ValueError, match="no path"):
         CONFIG.extract_paths(read("write", '{"content": "abc').input)
     shell = read("run_terminal_command", '{"command": "echo \\"a')

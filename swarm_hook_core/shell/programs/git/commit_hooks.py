@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.git_repository import Refused
-from swarm_hook_core.repository import small_text
+from swarm_hook_core.repository import small_text, tree_at
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
@@ -68,8 +68,6 @@ def _hooks_folder(repository: Repository) -> str:
 
 
 def _default_folder(top: str) -> str:
-    from swarm_hook_core.repository import tree_at
-
     tree = tree_at(top, is_real=True)
     if tree is not None:
         return os.path.join(tree.common, "hooks")

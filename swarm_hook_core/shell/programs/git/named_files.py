@@ -6,7 +6,7 @@ import os
 
 from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
+from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs.git.command_line import work_tree
 from swarm_hook_core.shell.programs.patch import LONGEST, files_in
 
@@ -97,7 +97,6 @@ def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], b
 
 def removed_submodules(call: Call, reading: Reading) -> None:
     """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with their uncommitted changes."""
-    from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 
     if reading.options.has("-f", "--force") and call.folder is not None:

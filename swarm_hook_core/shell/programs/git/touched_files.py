@@ -38,10 +38,10 @@ class Touch:
     __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
 
     def __init__(self) -> None:
-        self.certain: list[Any] = []
-        self.lost: list[Any] = []
-        self.taken: list[Any] = []
-        self.covered: list[Any] = []
+        self.certain: list[str] = []
+        self.lost: list[str] = []
+        self.taken: list[str] = []
+        self.covered: list[tuple[str, Cover]] = []
         self.unsure = False
         self.late = False
         self.changes_repository = False

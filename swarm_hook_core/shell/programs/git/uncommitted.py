@@ -108,7 +108,7 @@ def moved_or_removed(call: GitCall) -> list[str]:
     return []
 
 
-def roots(call: GitCall, seconds: float) -> list[str]:
+def roots(call: GitCall) -> list[str]:
     """Return the files and folders, without links, that contain all the call may lose or take along."""
     removed = removed_trees(call)
     if removed and call.words[0] != "rm":
