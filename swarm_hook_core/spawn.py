@@ -3,10 +3,6 @@
 import os
 import time
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 LONGEST_OUTPUT = 32 * 1024 * 1024  # bytes; a program with more output is no answer
 
 
