@@ -11,10 +11,6 @@ import time
 from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.state import state_dir, write_private
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 AGAIN_SECONDS = 600  # between two attempts to fetch it
 PLACES = ("~/.local/bin", "~/.cargo/bin", "/opt/homebrew/bin", "/usr/local/bin")  # of uv, beside those on PATH
 

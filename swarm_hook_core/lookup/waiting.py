@@ -10,10 +10,6 @@ import time
 
 from swarm_hook_core.state import read_private, state_dir, write_private
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    pass
-
 # of a check's waits together, of the 5 s that clients wait for it: some ten times the time of a slow disk
 SECONDS = 1.0
 IN_VAIN_SECONDS = 30  # without waits after a check has waited in vain
