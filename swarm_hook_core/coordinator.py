@@ -17,6 +17,8 @@ MODULE = b"swarm_mcp.cli.main"
 WORD = "SWARM_SAY_BACK"  # variable with the word that `swarm-mcp --version` prints at its end
 SECONDS = 1.5
 REFUSED_SECONDS = 600  # an answer that was not ours is asked for again after this
+MOST_ALSO = 20  # further files of a refusal that it records
+LONGEST_WORDS = 1000  # characters of the words to a model, and of a command, that it records
 _READ = 1024 * 1024
 
 

@@ -1,6 +1,7 @@
 """The errands on which hooks send the coordinator's command, without waiting: mostly reports of what they decided."""
 
 from swarm_hook_core import coordinator
+from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,9 +11,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.traces.trail import Owner
 
-MOST_ALSO = 20  # further files of a refusal that are recorded
 MOST_OWNERS = 20  # overwritten files of one call with an owner who is told
-LONGEST_WORDS = 1000  # characters of the words to a model, and of a command, that are recorded
 
 
 def send(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.errands import LONGEST_WORDS, MOST_ALSO
+from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
