@@ -73,6 +73,19 @@ def others_lose_as_played() -> None:
     )
 
 
+def the_orders_are_the_explored_ones() -> None:
+    explored = (ROOT / "docs/dev/explored.md").read_text(encoding="utf-8")
+    (orders,) = re.findall(r"^([\d,]+) schedules .*: \*\*0 violations\*\*", explored, re.MULTILINE)
+    assert f"in {orders} [orders of real processes]" in " ".join(README.split())
+    assert "`make explore" in explored
+
+
+def the_clients_are_played() -> None:
+    played = (ROOT / "docs/dev/matrix.md").read_text(encoding="utf-8")
+    missing = [runtime(name).title for name in NAMES if f"\n|{runtime(name).title.removeprefix('the ')}|" not in played]
+    assert all(f"{name.removeprefix('the ')} (" in played for name in missing), missing  # it says why they have no rows
+
+
 def figure(phrase: str, *lines: str) -> Callable[[], None]:
     """Return a check: the numbers in a phrase of the README are those that these patterns find on the page of measurements."""
 
@@ -160,6 +173,9 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "`protect notice` only tells": notice_loses_edits,
     "`swarm-mcp protect off --for 1h`": "test_a_level_for_a_while_gives_way_to_the_one_before",
     "[Uncommitted work](docs/uncommitted-work.md) has": PROSE,
+    "[orders of real processes]": the_orders_are_the_explored_ones,
+    "`make explore` goes on": the_orders_are_the_explored_ones,
+    "[Each client](docs/dev/matrix.md)": the_clients_are_played,
     "4.5 ms longer in Claude Code, and 6.7 in Codex": figure(
         "4.5 ms longer in Claude Code, and 6.7 in Codex",
         rf"^claude-code, ms a write(?:.*\n)+?{NOW}",
