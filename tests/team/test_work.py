@@ -334,7 +334,8 @@ def test_a_lock_is_asked_for_and_handed_over_to_another_machine(homes: tuple[Hom
     south.run("request-lock", "src/a.py", "--reason", "one index", "--as", "s1")
     said = wait_for(lambda: north.hook("turn", "n1", hook_event_name="UserPromptSubmit", prompt="go on"))
     assert "asks for your lock on src/a.py" in said and "one index" in said
-    north.run("transfer", "src/a.py", "--to", south.json("whoami", "--as", "s1")["id"], "--note", "go", "--as", "n1")
+    words = ("transfer", "src/a.py", "--to", south.json("whoami", "--as", "s1")["id"], "--note", "go", "--as", "n1")
+    wait_for(lambda: north.run(*words, code=None).returncode == 0)  # its words may be here before it is known itself
     assert '"deny"' in north.write("n1", "src/a.py"), "it has it no more, whoever has heard of that"
     heard: list[str] = []
     wait_for(lambda: heard.append(south.write("s1", "src/a.py")) or '"deny"' not in heard[-1])
