@@ -201,10 +201,13 @@ def make_private(folder: str) -> None:
 
 def write_private(path: str, text: str) -> None:
     """Replace `path` by `text` in one step, readable by this user alone."""
-    make_private(os.path.dirname(path))
+    try:
+        make_private(os.path.dirname(path))  # an existing folder is closed to others, too
+    except FileNotFoundError:
+        pass  # another process has just removed it: it is made again below
     scratch = f"{path}.{os.getpid()}.tmp"
     try:
-        handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        handle = open_in_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             write_all(handle, text.encode("utf-8", "surrogateescape"))
         finally:
@@ -286,13 +289,20 @@ def clear_place(path: str) -> None:
         os.remove(path)
 
 
+MOST_ATTEMPTS = 100  # to make a file in a folder that other processes remove whenever it is empty
+
+
 def open_in_private(path: str, flags: int) -> int:
-    """`open_private`; the folder of `path` is made, where it is not there. Mostly that costs nothing."""
-    try:
-        return open_private(path, flags)
-    except FileNotFoundError:
-        make_private(os.path.dirname(path))
-        return open_private(path, flags)
+    """`open_private`; the folder of `path` is made if it is missing. Mostly that costs nothing."""
+    for _ in range(MOST_ATTEMPTS):
+        try:
+            return open_private(path, flags)
+        except FileNotFoundError:
+            try:
+                make_private(os.path.dirname(path))
+            except FileNotFoundError:
+                continue  # another process has just removed it, or the folder above it
+    return open_private(path, flags)
 
 
 def write_all(handle: int, data: bytes) -> None:
@@ -324,12 +334,29 @@ def lock_alone(handle: int, seconds: float = 0.5) -> None:
 def append_line(path: str, line: str, limit: int) -> None:
     """Add `line` to a private file; one that is longer than `limit` bytes then gets ``.1`` appended. Raises OSError."""
     make_private(os.path.dirname(path))
-    handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         # One write call: lines of hooks that write at the same moment do not mix.
         os.write(handle, line.encode("utf-8", "backslashreplace") + b"\n")
-        size = os.fstat(handle).st_size
+        if os.fstat(handle).st_size > limit:
+            rotate(path, handle)
     finally:
         os.close(handle)
-    if size > limit:
+
+
+def rotate(path: str, handle: int) -> None:
+    """Rename the file at `path`, open as `handle`, to ``.1``, unless another process did so just now."""
+    try:
+        lock_alone(handle)  # Windows has none: two processes at once may rename it twice
+    except OSError:
+        return  # another process is at it, or was stopped there: a later one comes by again
+    if is_at(path, handle):
         os.replace(path, path + ".1")
+
+
+def is_at(path: str, handle: int) -> bool:
+    """Return True if the file open as `handle` is still at `path`: it may have been renamed, or removed."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False

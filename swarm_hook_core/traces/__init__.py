@@ -65,6 +65,7 @@ from swarm_hook_core.state import (
     local_store,
     name_of,
     open_in_private,
+    rotate,
     state_dir,
     write_all,
 )
@@ -255,9 +256,7 @@ def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
             lines = [first(), *lines]
         write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
         if size > JOURNAL_BYTES:
-            from swarm_hook_core.traces import journal
-
-            journal.rotate(path, handle)
+            rotate(path, handle)
     finally:
         os.close(handle)
 

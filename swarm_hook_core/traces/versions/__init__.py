@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import make_private, state_dir, write_all
+from swarm_hook_core.state import make_private, open_in_private, state_dir, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def _keep(target: str, at_ns: int, fill: Callable[[int], int]) -> bool:
             writing = os.open(target, _CREATE, HALF)
         except FileNotFoundError:
             make_private(os.path.join(state_dir(), "kept"))  # a link in its place is followed no further
-            make_private(os.path.dirname(target))
-            writing = os.open(target, _CREATE, HALF)
+            writing = open_in_private(target, _CREATE)  # with the permissions `HALF`
     except FileExistsError:
         return False  # kept before, by this call or another one
     try:
