@@ -35,6 +35,21 @@ class AskedTrail(Trail):
         self._lines = {}
 
 
+class AskedCall(ToolCall):
+    """A write that is asked about: `how` it writes absolute `path`, and the `folder` of its session.
+
+    reader_folder  the folder of the reader of the answer; empty if it is not known: paths are whole then
+    """
+
+    __slots__ = ("reader_folder",)
+
+    def __init__(self, path: str, how: str, session_id: str, folder: str, agent: str, reader_folder: str):
+        ToolCall.__init__(
+            self, how, {"path": path, "how": how}, session_id, folder, agent=agent, client_tool=_TOOLS[how]
+        )
+        self.reader_folder = reader_folder or path  # nothing lies below a file
+
+
 class Question(Check):
     """A call that is only asked about, by the session of the AskedCore that asks."""
 
@@ -53,11 +68,20 @@ class Question(Check):
 class AskedCore(HookCore):
     """The check of writes by `session`, with its client's name `runtime` and its id there, `session_id`.
 
-    prefix  of the client's environment variables
-    reader  reads the store
+    prefix         of the client's environment variables
+    reader         reads the store
+    reader_folder  as of an AskedCall
     """
 
-    def __init__(self, runtime: str, prefix: str, session_id: str, session: "Session", reader: StoreReader):
+    def __init__(
+        self,
+        runtime: str,
+        prefix: str,
+        session_id: str,
+        session: "Session",
+        reader: StoreReader,
+        reader_folder: str = "",
+    ):
         config = RuntimeConfig(
             runtime, prefix, "swarm", KINDS, extract_changes=lambda given: [(given["path"], given["how"])]
         )
@@ -65,6 +89,7 @@ class AskedCore(HookCore):
         self.session = session
         self.reader = reader
         self._session_id = session_id
+        self._reader_folder = reader_folder
 
     def verdicts(self, path: str, agent: str = "") -> "dict[str, Verdict]":
         """Return the Verdict on each kind of write (`EDIT`, ...) to absolute `path` by the session, or its `agent`."""
@@ -80,8 +105,7 @@ class AskedCore(HookCore):
 
     def _call(self, path: str, how: str, agent: str) -> ToolCall:
         folder = self.session.directory or os.path.dirname(path) or "/"
-        given = {"path": path, "how": how}
-        return ToolCall(how, given, self._session_id, folder, agent=agent, client_tool=_TOOLS[how])
+        return AskedCall(path, how, self._session_id, folder, agent, self._reader_folder)
 
     def _verdict(self, call: ToolCall) -> Verdict:
         try:

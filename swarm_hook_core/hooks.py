@@ -87,6 +87,11 @@ class ToolCall(SessionEvent):
         """The folder that relative paths of the call count from."""
         return self.cwd or os.environ.get("PWD", "/")
 
+    @property
+    def reader_folder(self) -> str:
+        """The folder in which the reader of a refusal types the commands that it names: for a model, `folder`."""
+        return self.folder
+
 
 class Verdict:
     """The answer to a call.

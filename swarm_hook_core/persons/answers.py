@@ -39,14 +39,14 @@ def denial(
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    text = wording.denial(call, parts, deed, _way(trail, first, known), call.folder)
+    text = wording.denial(call, parts, deed, _way(trail, first, known), call.reader_folder)
     if trail.unmerged:
         from swarm_hook_core.traces import merged_writes
 
         text += merged_writes.way(trail.unmerged)
     denial = Denial(first.path, None, text, loss=lost)
-    denial.short = wording.shortly(parts, deed, call.folder)
-    denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
+    denial.short = wording.shortly(parts, deed, call.reader_folder)
+    denial.question = wording.question(parts, _short_deed(first), first.by, call.reader_folder)
     return denial
 
 
@@ -64,7 +64,7 @@ def along(trail: Trail, meetings: Meetings, authors: Authors, certain: list[Loss
     parts, first, call = _parts(theirs), theirs[0][0], trail.call
     deed = _deed_of_git(first.words)
     if trail.level == NOTICE:
-        return _told(theirs, deed, wording.along_notice(parts, deed, call.folder))
+        return _told(theirs, deed, wording.along_notice(parts, deed, call.reader_folder))
     if not trail.is_asked:
         try:
             trail.leave()
@@ -73,7 +73,9 @@ def along(trail: Trail, meetings: Meetings, authors: Authors, certain: list[Loss
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
     return Verdict(
-        Denial(first.path, None, wording.along(call, parts, deed, _way(trail, first, own), call.folder), loss=lost)
+        Denial(
+            first.path, None, wording.along(call, parts, deed, _way(trail, first, own), call.reader_folder), loss=lost
+        )
     )
 
 
@@ -85,7 +87,7 @@ def _was_told(meetings: Meetings, path: str) -> bool:
 def notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> Verdict:
     """Return the Verdict that lets the call go ahead, and tells its model of these files."""
     deed = _deed(theirs[0][0])
-    return _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.folder))
+    return _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.reader_folder))
 
 
 def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
