@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 
 def denial(
-    trail: Trail,
+    meetings: Meetings,
+    authors: Authors,
     theirs: list[tuple[Loss, Author]],
     known: list[tuple[Loss, Author]],
     losses: Losses,
 ) -> Denial:
     """Return the Denial, with a question for the person if the client can ask."""
+    trail = meetings.trail
     call = trail.call
     if not theirs:
         git_call, words = losses.late[0]
@@ -39,7 +41,7 @@ def denial(
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    text = wording.denial(call, parts, deed, _way(trail, first, known), call.reader_folder)
+    text = wording.denial(call, parts, deed, _way(meetings, authors, first, known), call.reader_folder)
     if trail.unmerged:
         from swarm_hook_core.traces import merged_writes
 
@@ -50,7 +52,7 @@ def denial(
     return denial
 
 
-def along(trail: Trail, meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict | None:
+def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict | None:
     """Return the Verdict on a git command that stages or commits a person's work: denied until its session was told.
 
     `certain`: the changed files that it takes along.
@@ -59,6 +61,7 @@ def along(trail: Trail, meetings: Meetings, authors: Authors, certain: list[Loss
     untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
     if not untold:
         return None
+    trail = meetings.trail
     for path in untold:
         trail.note(TOLD_ALONG, path)
     parts, first, call = _parts(theirs), theirs[0][0], trail.call
@@ -72,11 +75,8 @@ def along(trail: Trail, meetings: Meetings, authors: Authors, certain: list[Loss
             return None  # it could not be noted, and would be denied for ever
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
-    return Verdict(
-        Denial(
-            first.path, None, wording.along(call, parts, deed, _way(trail, first, own), call.reader_folder), loss=lost
-        )
-    )
+    way = _way(meetings, authors, first, own)
+    return Verdict(Denial(first.path, None, wording.along(call, parts, deed, way, call.reader_folder), loss=lost))
 
 
 def _was_told(meetings: Meetings, path: str) -> bool:
@@ -109,22 +109,28 @@ def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
     return [(loss, found.get(loss.path)) for loss, _author in theirs]
 
 
-def _way(trail: Trail, first: Loss, known: list[tuple[Loss, Author]]) -> str:
-    """Return the sentence with a command for the session's own changes alone."""
+def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Loss, Author]]) -> str:
+    """Return the sentence with a command for the session's own changes alone.
+
+    A file with changes of another session is not the session's own, as the rule about those decides (``sweeps``).
+    """
+    trail = meetings.trail
     call = trail.call
     if not first.words:
         return ""
     from swarm_hook_core.traces import narrow_forms
     from swarm_hook_core.traces.shared_files import Patience, SharedFiles
 
-    own = [loss for loss, author in known if author.who != PERSON and loss.words == first.words]
     is_here = top_of(first.path) == top_of(os.path.join(call.folder, "x"))
-    changed = [loss.path for loss in own if is_here and not loss.is_new]
-    new = [loss.path for loss in own if is_here and loss.is_new]
+    some = [(loss, author) for loss, author in known if is_here and loss.words == first.words]
+    of_peers = meetings.changed_by_others([loss.path for loss, author in some if author.who != PERSON])
+    own = [loss for loss, author in some if author.who != PERSON and loss.path not in of_peers]
+    changed = [loss.path for loss in own if not loss.is_new]
+    new = [loss.path for loss in own if loss.is_new]
     shared = None
-    if is_here and narrow_forms.can_be_undone(first.words):
-        mixed = [loss.path for loss, author in known if author.lines and loss.words == first.words]
-        shared = SharedFiles(mixed, trail.own_name, Patience())
+    if narrow_forms.can_be_undone(first.words):
+        mixed = [loss.path for loss, author in some if author.lines or loss.path in of_peers]
+        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience())
     return narrow_forms.way(first.words, changed, new, call.folder, shared)
 
 

@@ -61,7 +61,7 @@ class Authors:
             return Author(OWN)  # gone: nothing can be lost
         if not self._is_by_call(path, changed_ns):
             return Author(PERSON)
-        if not self._has_written(path):
+        if not self.has_written(path):
             return Author(BUILT)
         lines = self._lines_of_person(path)
         return Author(PERSON if lines else OWN, lines)
@@ -70,7 +70,7 @@ class Authors:
         """Return True if journals and versions prove that all of the file is the session's own; git is not asked."""
         try:
             changed_ns = os.lstat(path).st_ctime_ns
-            if not self._has_written(path) or not self._is_by_call(path, changed_ns):
+            if not self.has_written(path) or not self._is_by_call(path, changed_ns):
                 return False
             return not self._texts_of_others(path)
         except OSError:
@@ -151,7 +151,7 @@ class Authors:
             self._calls[place] = _Calls(self._meetings.journals.of_session(place))
         return self._calls[place].cover(changed_ns)
 
-    def _has_written(self, path: str) -> bool:
+    def has_written(self, path: str) -> bool:
         """Return True if the session's journal notes a write of the file."""
         place = self._meetings.trail.place_of(os.path.dirname(path))
         if place not in self._written:

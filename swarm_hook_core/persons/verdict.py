@@ -52,7 +52,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         denied = [one for one in denied if not _is_merged(meetings, effects, one[0])]
     verdict = None
     if denies and (denied or losses.late):
-        verdict = Verdict(answers.denial(trail, denied, known, losses))
+        verdict = Verdict(answers.denial(meetings, authors, denied, known, losses))
     elif stash is not None and stash.denial is not None:
         return stash
     elif theirs and trail.level == NOTICE:
@@ -60,7 +60,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if verdict is None and is_noted:
         taken = [loss for loss in list(losses.taken.values())[:MOST_FILES] if loss.is_certain]
-        verdict = answers.along(trail, meetings, authors, taken)
+        verdict = answers.along(meetings, authors, taken)
     if may_pass and not trail.is_asked:
         _keep(trail, [loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free)
     return verdict or stash

@@ -1,0 +1,127 @@
+"""The command that a refusal advises: it names the session's own files alone, and passes the check."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from support.advice import advice_passes, advised, files_advised
+from support.altered import Limits
+from support.shared_scenes import in_both_clients
+from support.world import TEXT, Agent, World
+
+from swarm_hook_core.traces import shared_files
+
+pytestmark = pytest.mark.slow
+
+SWEEPS = [
+    "git checkout .",
+    "git checkout -- .",
+    "git checkout HEAD -- .",
+    "git checkout -f",
+    "git checkout-index -fa",
+    "git read-tree -u --reset HEAD",
+    "git restore .",
+    "git restore -SW .",
+    "git reset --hard",
+    "git reset --hard feature",
+    "git checkout -f feature",
+    "git switch -f feature",
+    "git stash",
+    "git stash -u",
+    "git stash push -m text",
+    "git clean -fd",
+    "git add -A",
+    "git add .",
+    "git add -u",
+    "git commit -a -m text",
+    "git commit -am text",
+    "git add -A && git commit -m text",
+    "git rm -rf .",
+    "rm -r ./*",
+    "cd sub && git checkout ..",
+    "find . -name '*.txt' -delete",
+]
+
+
+class Scene(NamedTuple):
+    """Files by the authors of their changes: ``b``: the session that is asked, ``a``: a peer, ``p``: a person.
+
+    A name of two letters is a file with changes of both. `new`: files that git does not know; the others are committed.
+    """
+
+    changed: str
+    new: str = ""
+
+
+SCENES = {
+    "a peer and a person": Scene("a p"),
+    "a peer alone": Scene("a", "a1"),
+    "a person alone": Scene("p", "p1"),
+    "a peer, a person and the session": Scene("a b p", "a1 b1 p1"),
+    "a file of a peer and the session": Scene("ab b p"),
+    "a file of a person and the session": Scene("pb a b"),
+    "files of all pairs": Scene("ab pa pb", "b1"),
+    "one file of each pair, no own one": Scene("ab pb p", "a1"),
+}
+
+
+def played(world: World, scene: Scene, runtime: str) -> Agent:
+    """Let a person, a peer and the session change the files of a scene, in this order; return the session."""
+    names = [*scene.changed.split(), *scene.new.split()]
+    for name in scene.changed.split():
+        world.write(f"{name}.txt", TEXT)
+    world.commit("start")
+    world.git("branch", "feature", "HEAD~1")
+    for name in names:
+        if "p" in name:
+            world.write(f"{name}.txt", TEXT.replace("alpha", "a person's"))
+    agents = {"a": world.session("codex"), "b": world.session(runtime)}
+    for letter, agent in agents.items():
+        agent.bash("ls")
+        for name in names:
+            if letter not in name:
+                continue
+            if name in scene.new.split():
+                agent.write(f"{name}.txt", TEXT)
+            else:
+                agent.edit(f"{name}.txt", {"a": "beta", "b": "gamma"}[letter], f"by {letter}")
+    return agents["b"]
+
+
+@pytest.mark.parametrize(("name", "runtime"), in_both_clients(SCENES))
+def test_an_advised_command_names_the_session_s_own_files_and_passes(
+    name: str, runtime: str, world: World, limits: Limits
+) -> None:
+    limits(shared_files, SECONDS=60.0)
+    scene = SCENES[name]
+    me = played(world, scene, runtime)
+    mixed_or_own = {f"{one}.txt" for one in (*scene.changed.split(), *scene.new.split()) if "b" in one}
+    seen = 0
+    for command in SWEEPS:
+        for _ in range(3):  # the second and third rule may speak once the first has been told
+            verdict = me.ask("Bash", {"command": command})
+            said = f"{verdict.words}\n{verdict.notice}"
+            if not said.strip():
+                break
+            seen += 1
+            assert {one.removeprefix("../") for one in files_advised(said)} <= mixed_or_own, (command, said)
+            advice_passes(me, said)
+    assert seen > len(SWEEPS) / 2
+
+
+def test_the_session_s_own_files_are_still_advised(world: World) -> None:
+    me = played(world, SCENES["a peer, a person and the session"], "codex")
+    assert advised(me.ask("Bash", {"command": "git checkout ."}).words) == ["git checkout -- b.txt"]
+    assert advised(me.ask("Bash", {"command": "git stash -u"}).words) == ["git stash push -u -- b.txt b1.txt"]
+    assert advised(me.ask("Bash", {"command": "git add -A"}).words) == ["git add b.txt b1.txt"]
+
+
+def test_an_advised_undo_takes_back_the_session_s_own_lines_in_a_shared_file(world: World) -> None:
+    me = played(world, SCENES["one file of each pair, no own one"], "codex")
+    (command,) = advised(me.ask("Bash", {"command": "git stash"}).words)
+    program, *words = command.split()
+    assert program == "swarm-mcp" and world.swarm(*words, "--session", me.id).code == 0
+    assert world.read("ab.txt") == TEXT.replace("beta", "by a")
+    assert world.read("pb.txt") == TEXT.replace("alpha", "a person's")
+    assert world.read("a1.txt") == TEXT
