@@ -227,17 +227,18 @@ _UNBLOCKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 _LINK, _NO_READER = 40 if sys.platform == "linux" else 62, 6  # ELOOP; ENXIO, of a pipe or a socket
 
 
-def open_private(path: str, flags: int, follows: bool = False) -> int:
+def open_private(path: str, flags: int, follows: bool = False, folder: "int | None" = None) -> int:
     """Open an ordinary file of ours, made for this user alone. Never waits, not even for a pipe's other end.
 
-    `follows`: a person may have put a symbolic link there. Raises NotOrdinary for anything but a plain file.
+    `follows`: a person may have put a symbolic link there; `folder`: as ``dir_fd`` of ``os.open``. Raises NotOrdinary
+    for anything but a plain file.
     """
     if follows:
         unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0)
     else:
         unblocked = _UNBLOCKED
     try:
-        handle = os.open(path, flags | unblocked, 0o600)
+        handle = os.open(path, flags | unblocked, 0o600, dir_fd=folder)
     except IsADirectoryError as error:
         raise _not_ordinary(path) from error
     except OSError as error:

@@ -283,13 +283,13 @@ def escaped(text: str) -> bytes:
     return data
 
 
-def state_of(path: str) -> str:
+def state_of(path: str, folder: int | None = None) -> str:
     """Return a string that changes whenever the file at `path` is modified or replaced; ``-`` for a missing file.
 
-    States are only compared for equality: the file system's clock may differ from ours.
+    States are only compared for equality: the file system's clock may differ from ours. `folder`: as in ``os.lstat``.
     """
     try:
-        there = os.lstat(path)
+        there = os.lstat(path, dir_fd=folder)
     except (OSError, ValueError):
         return NO_FILE  # missing, or a path that cannot exist
     return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"

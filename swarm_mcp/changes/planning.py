@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.traces import journal, place_of, state_of
+from swarm_hook_core.no_links import FolderOf, is_beyond_link
+from swarm_hook_core.traces import NO_FILE, journal, place_of, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
@@ -18,7 +19,7 @@ from swarm_hook_core.traces.versions.stored import files_of, journals_of
 from swarm_hook_core.watching.snapshot import read
 from swarm_mcp.changes import whole_files
 from swarm_mcp.changes.last_commit import last_commits
-from swarm_mcp.changes.problems import DELETED_TOO, NOT_KEPT, TOO_EARLY, Problem
+from swarm_mcp.changes.problems import BEYOND, DELETED_TOO, NOT_KEPT, TOO_EARLY, Problem
 from swarm_mcp.changes.records import FileUndo, Record, mode_of, undone_files
 from swarm_mcp.changes.weave import Element, Weave
 
@@ -65,8 +66,12 @@ class Plan:
             elif not step.is_undo and any(_is_late(author, session, since_ns) for author in step.authors):
                 unsure.add(number)
         one, problems = woven.without(steps, unsure)
+        is_change = (one.after, one.mode_after) != (one.before, one.mode_before)
+        if (problems or is_change) and is_beyond_link(path):
+            self.problems.append(Problem(path, [], (), BEYOND))
+            return
         self.problems += problems
-        if (one.after, one.mode_after) != (one.before, one.mode_before):
+        if is_change:
             self.files.append(one)
 
     def add_whole(self, path: str, session: tuple[str, str], since_ns: int, committed_at: int) -> bool:
@@ -78,8 +83,14 @@ class Plan:
             self.problems.append(error.problem)
             return False
         if one is not None:
-            self.files.append(one)
+            self._append(one)
         return True
+
+    def _append(self, one: FileUndo) -> None:
+        if is_beyond_link(one.path):
+            self.problems.append(Problem(one.path, [], (), BEYOND))
+        else:
+            self.files.append(one)
 
     def add_back(self, record: Record, file: FileUndo) -> None:
         """Add the undo of an undo of a file without versions, or the reason against it. Raises OSError."""
@@ -92,7 +103,7 @@ class Plan:
             self.problems.append(error.problem)
             return
         if one is not None:
-            self.files.append(one)
+            self._append(one)
 
 
 def plan_session(session: tuple[str, str], folder: str, only: list[str], since_ns: int) -> Plan:
@@ -167,16 +178,18 @@ class _Woven:
     def _look(self) -> bool:
         """Read the present file. Return False if it has no versions: a link, a folder, a pipe, or too large."""
         one = self.undo
-        one.state = state_of(self.path)
+        one.state = NO_FILE
         self._found = None
         try:
-            self._found = found = os.lstat(self.path)
+            with FolderOf(self.path) as (name, folder):
+                one.state = state_of(name, folder)
+                self._found = found = os.lstat(name, dir_fd=folder)
+                if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
+                    return False
+                one.mode_before = one.mode_after = mode_of(found)
+                one.before = read(name, LIMIT_BYTES, folder)[1]
         except (FileNotFoundError, NotADirectoryError):
-            return True  # a missing file: an undo may bring it back
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
-            return False
-        one.mode_before = one.mode_after = mode_of(found)
-        one.before = read(self.path, LIMIT_BYTES)[1]
+            pass  # a missing file: an undo may bring it back
         return True
 
     def _first(self, moments: list[Moment], committed_at: int) -> int:

@@ -11,12 +11,12 @@ import os
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.traces import NO_FILE, journal, journal_name, place_of, state_of
+from swarm_hook_core.traces import NO_FILE, journal, journal_name, place_of
 from swarm_hook_core.traces.versions.acts import PERSON, Act
 from swarm_hook_core.traces.versions.steps import History
 from swarm_hook_core.traces.versions.stored import journals_of, writes_of
 from swarm_mcp.changes.objects import blob, sizes
-from swarm_mcp.changes.present import LARGEST, present
+from swarm_mcp.changes.present import LARGEST, present, state_now
 from swarm_mcp.changes.problems import NOT_KEPT, TOO_EARLY, Problem
 from swarm_mcp.changes.records import LINK, FileUndo, mode_of, with_run_right
 
@@ -74,7 +74,7 @@ def back_of(file: FileUndo) -> FileUndo | None:
     if not file.is_now(file.after, file.mode_after):
         raise NoSuchUndo(Problem(file.path, [], (), CHANGED))
     one = FileUndo(file.path)
-    one.is_whole, one.state = True, state_of(file.path)
+    one.is_whole, one.state = True, state_now(file.path)
     one.before, one.mode_before = file.after, file.mode_after
     one.after, one.mode_after = file.before, file.mode_before
     return one
@@ -83,7 +83,7 @@ def back_of(file: FileUndo) -> FileUndo | None:
 def _present(path: str) -> tuple[FileUndo, os.stat_result | None]:
     """Return the undo of the file with its state now, and its facts, None if it is missing."""
     one = FileUndo(path)
-    one.is_whole, one.state = True, state_of(path)
+    one.is_whole, one.state = True, state_now(path)
     found, one.before = present(path)
     if found is not None:
         one.mode_before = mode_of(found)

@@ -67,7 +67,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (_READ & ~getattr(os, "O_NONBLO
 def keep(source: str, target: str, at_ns: int) -> bool:
     """Keep the present content of the file `source` as the version at path `target`, of time `at_ns`.
 
-    Return False if there is such a version already, also a half one: its content was another. Raises OSError.
+    Return False if there is such a version already, also a half one: its content was another. A file behind a link that
+    took a folder's place counts as missing. Raises OSError.
     """
     reading, state = _opened(source)
     try:
@@ -130,11 +131,26 @@ def _opened(source: str) -> tuple[int, int]:
         found = os.lstat(source)
         if found.st_mode & 0o170000 != _FILE or found.st_size > LIMIT_BYTES:
             return -1, NOT_KEPT
-        return os.open(source, _READ), CONTENT
+        reading = os.open(source, _READ)
+        if _is_path_of(reading, source):  # mostly: no further module is loaded
+            return reading, CONTENT
+        os.close(reading)
+        from swarm_hook_core.no_links import FolderOf
+
+        with FolderOf(source) as (name, folder):
+            return os.open(name, _READ, dir_fd=folder), CONTENT
     except (FileNotFoundError, NotADirectoryError):
         return -1, NO_FILE  # the write creates the file
     except (OSError, ValueError):
         return -1, NOT_KEPT  # unreadable, or a path that cannot exist
+
+
+def _is_path_of(handle: int, path: str) -> bool:
+    """Return True if the open file lies at this very path: no link was followed. False where that is unknown."""
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}") == path
+    except OSError:
+        return False  # another platform
 
 
 def _copied(reading: int, writing: int) -> int:

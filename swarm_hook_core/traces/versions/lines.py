@@ -20,6 +20,7 @@ import os
 import stat
 import time
 
+from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.traces import UNDO, place_of
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
@@ -94,7 +95,7 @@ class Change:
 
 
 def lines_of(path: str) -> list[Line]:
-    """Return the lines of the file at absolute `path`, empty for a missing file. Raises NoLines, OSError."""
+    """Return the lines of the file at `path`, links resolved; empty for a missing file. Raises NoLines, OSError."""
     return Fold(path).lines()
 
 
@@ -122,6 +123,7 @@ class _Element:
 class Fold:
     """The fold over the steps of one file. Raises NoLines, OSError.
 
+    path        absolute, links resolved
     committed   its content in the last commit, empty if it has none; None: git is asked
     until_ns    as of that time, for a file that was moved away then
     seconds     for git's answer
@@ -131,7 +133,7 @@ class Fold:
     """
 
     def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float | None = None):
-        self.path = os.path.realpath(path)
+        self.path = path
         data, present = _present(self.path)
         if until_ns:
             data = b""
@@ -308,17 +310,18 @@ def _equal_parts(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, 
 
 def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     """Return ``(content, state)`` of the file; ``(b"", None)`` if it is missing. Raises NoLines, OSError."""
-    try:
-        found = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return b"", None  # removed, or never made
-    if not stat.S_ISREG(found.st_mode):
-        raise NoLines("not a plain file")
-    if found.st_size > LIMIT_BYTES:
-        raise NoLines(f"larger than {LIMIT_BYTES // 1024} KiB")
     from swarm_hook_core.watching.snapshot import read
 
-    data = read(path, LIMIT_BYTES)[1]
+    try:
+        with FolderOf(path) as (name, folder):
+            found = os.lstat(name, dir_fd=folder)
+            if not stat.S_ISREG(found.st_mode):
+                raise NoLines("not a plain file")
+            if found.st_size > LIMIT_BYTES:
+                raise NoLines(f"larger than {LIMIT_BYTES // 1024} KiB")
+            data = read(name, LIMIT_BYTES, folder)[1]
+    except (FileNotFoundError, NotADirectoryError):
+        return b"", None  # removed, or never made
     if b"\0" in data[:BINARY]:
         raise NoLines("binary")
     return data, found

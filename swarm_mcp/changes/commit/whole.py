@@ -6,8 +6,9 @@ Of a link no version is kept, and a new target takes nothing from the old one: i
 from __future__ import annotations
 
 import os
+import stat
 
-from swarm_hook_core.paths import own_path
+from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.steps import History
@@ -54,17 +55,17 @@ def writers_of(file: DirtyFile, git: Git) -> Sequence[Author]:
 
 def _history(file: DirtyFile) -> History | None:
     """Return the history of the file, a link itself included, or None if it cannot be read."""
-    real = own_path(file.path)
     data, present = b"", None
     try:
-        present = os.lstat(real)
-        if os.path.isfile(real) and not os.path.islink(real):
-            data = read(real, LIMIT_BYTES)[1]
+        with FolderOf(file.path) as (name, folder):
+            present = os.lstat(name, dir_fd=folder)
+            if stat.S_ISREG(present.st_mode):
+                data = read(name, LIMIT_BYTES, folder)[1]
     except (FileNotFoundError, NotADirectoryError):
         pass  # removed
     except OSError:
         return None  # unreadable
-    return History(real, data, present)
+    return History(file.path, data, present)
 
 
 def _last_writers(history: History) -> Sequence[Author]:
