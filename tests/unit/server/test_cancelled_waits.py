@@ -144,7 +144,7 @@ def test_a_wait_that_is_cancelled_in_the_moment_of_a_commit_ends(turns: int) -> 
 
     async def play() -> None:
         watcher = StoreWatcher()
-        waiting = asyncio.ensure_future(watcher.wait_beyond(0, None))
+        waiting = asyncio.ensure_future(watcher.wait_beyond(0, 60))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         watcher._count()
