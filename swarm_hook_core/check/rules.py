@@ -226,6 +226,16 @@ def team(check: Check) -> "Verdict | None":
     return judge(check)
 
 
+def tenants(check: Check) -> "Verdict | None":
+    """Stop a call once before it removes or moves a folder in which another live session works."""
+    effects = check.effects_if_read
+    if effects is None or not (effects.trees or effects.git or effects.writes):
+        return None
+    from swarm_hook_core import tenants as rule
+
+    return rule.judge(check, effects) if rule.may_evict(effects) else None
+
+
 def fence(check: Check) -> "Verdict | None":
     """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
     if not check.is_in_linked_tree():
@@ -294,6 +304,7 @@ RULES = (
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
+    Rule(tenants, part="traces"),
     Rule(fence, part="traces"),
     Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
