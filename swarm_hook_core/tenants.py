@@ -38,7 +38,6 @@ NO_ID = "-"
 APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
 GIT_SECONDS = 1.0
 NOT_LIVING = (TERMINAL, HOLD, "team")  # runtimes: a person's terminal, a command with a lock, another machine's session
-_GIT = ("worktree", "submodule", "rm", "clean")
 
 
 class Eviction:
@@ -62,15 +61,6 @@ class Eviction:
         self.commits: list[tuple[str, str]] | None = []
         self.head = self.main = ""
         self.is_denied = False
-
-
-def may_evict(effects: Effects) -> bool:
-    """Return True if a call with these Effects may take a folder away. Costs a look at each path that it removes."""
-    return (
-        any(tree.how != EDIT for tree in effects.trees)
-        or any(call.words[0] in _GIT for call in effects.git)
-        or any(write.how == REMOVE and _is_of_tree(write.folder, write.path) for write in effects.writes)
-    )
 
 
 def judge(check: Check, effects: Effects) -> Verdict | None:
@@ -161,12 +151,12 @@ def _fate(root: str, effects: Effects) -> tuple[str, str] | None:
             return "remove", one.by  # git's part of the work tree
     for write in effects.writes:
         path = os.path.join(write.folder, write.path)
-        if write.how == REMOVE and _is_of_tree(write.folder, write.path):
+        if write.how == REMOVE:
             whole = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
             if whole == mark or (whole == root and not write.by.startswith("rmdir")):
                 return _deed(effects, write.by), write.by
     for call in effects.git:
-        deed = _fate_by_git(root, tree, call) if call.words[0] in _GIT and not call.in_doubt else ""
+        deed = "" if call.in_doubt else _fate_by_git(root, tree, call)
         if deed:
             return deed, call.by
     return None
@@ -208,11 +198,6 @@ def _cleans(root: str, call: GitCall) -> bool:
         return False  # nor will it clean
     gone = [unquoted(line[len("Would remove ") :]) for line in told.split("\n") if line.startswith("Would remove ")]
     return any(contains(os.path.realpath(os.path.join(call.folder, path)), root) for path in gone)
-
-
-def _is_of_tree(folder: str, path: str) -> bool:
-    """Return True if a path that is removed is a folder, or makes one a work tree."""
-    return path.endswith(".git") or os.path.isdir(os.path.join(folder, path))
 
 
 # ------------------------------------------------------------------------------------------------ what is lost
