@@ -14,7 +14,7 @@ class Loss:
     """The obstacle to a call, if it is no lock that denies it. ``incident_words.REASONS`` has the words of each `why`.
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
-          now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash. Without an owner
+          now; ``sweep``: a git command meets it; ``tenant``: it is a folder in which the owner works; ``stash``: it is an entry of the stash. Without an owner
           (`without_owner`): ``person``: it is a person's; ``fence``: it is in another work tree; ``head``: it is the
           HEAD, index or stash that sessions share; ``team``: locks elsewhere may be unknown; ``unchecked``: the check
           has failed. ``kernel``: the kernel refused a write under a lock. Of notices alone: ``possible``: a lock that

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
+    from swarm_hook_core.tenants import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 
@@ -103,11 +104,12 @@ class Verdict:
     plan     the kernel's plan while the call runs (``kernel.plans``), or None
     entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
     owners   messages to the owners of overwritten changes (``Trail.owners``)
+    evictions  work trees with live sessions that the call takes away (``tenants``)
     noted    the Notices to record, if the call goes ahead
     input    the input that the client is to take for the call, with others' changes merged into it, or None
     """
 
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "noted", "input")
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "noted", "input", "evictions")
 
     def __init__(
         self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
@@ -120,6 +122,7 @@ class Verdict:
         self.plan: Plan | None = None
         self.entry = ""
         self.owners: list[Owner] = []
+        self.evictions: list[Eviction] = []
         self.noted: list[Notice] = []
         self.input: object = None
 
@@ -130,6 +133,7 @@ class Verdict:
         self.watched = found.watched or self.watched
         self.plan = found.plan or self.plan
         self.owners = found.owners or self.owners
+        self.evictions = found.evictions or self.evictions
         self.noted += found.noted
 
 

@@ -101,7 +101,8 @@ class LockReader:
         return None
 
     def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
-        """Return rows with ``id``, ``label``, ``root`` and evidence (``liveness``) of the sessions seen after `since`.
+        """Return rows with ``id``, ``label``, ``root``, ``registered_at`` and evidence (``liveness``) of the sessions seen
+        after `since`.
 
         Without the session of this client's id, and those that only an MCP server has registered.
         """
