@@ -149,6 +149,7 @@ def coverage(runtime: Runtime) -> Finding:
         text += f"; what was new then: {tested.changed or 'nothing for swarm'}"
     else:
         text = f"the release in use is unknown; with {tested.version}, tested on {tested.date}, {gaps}"
+        return Finding(name, "warn", text, details=details)
     return Finding(name, "info", text, details=details)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, object_in, says
+from swarm_mcp.runtimes.claude_settings import ClaudeSettings
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import list_of
@@ -104,18 +105,21 @@ class ClaudeCode(Runtime):
         mend = "swarm-mcp install --client claude-code"
         if plugin is None:
             return Look([Finding("claude-code plugin", "warn", "not installed", mend)], None)
-        root, found = self._root(plugin), []
+        root, found, settings = self._root(plugin), [], ClaudeSettings(home())
         if plugin.get("errors"):
-            found.append(Finding("claude-code plugin", "fail", f"cannot be loaded: {plugin['errors'][0]}", mend))
+            text, policy = f"cannot be loaded: {plugin['errors'][0]}", settings.policy_on_marketplaces()
+            if policy:
+                text, mend = f"{text} ({policy}, a policy that only an administrator can change)", ""
+            found.append(Finding("claude-code plugin", "fail", text, mend))
         elif not plugin.get("enabled"):
-            enable = f"claude plugin enable {PLUGIN_ID}"
-            found.append(Finding("claude-code plugin", "fail", "installed but disabled", enable))
+            enable, file = f"claude plugin enable {PLUGIN_ID}", settings.disabled_in()
+            text = "installed but disabled"
+            if file:
+                text += f" in {file}"
+            found.append(Finding("claude-code plugin", "fail", text, enable))
         else:
             found.append(Finding("claude-code plugin", "ok", f"version {plugin.get('version')}, enabled, at {root}"))
-        if self._hooks_are_off():
-            text = f"all hooks are switched off ({home() / 'settings.json'})"
-            found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
-        return Look(found, self.installed_at(root))
+        return Look([*found, *settings.findings()], self.installed_at(root))
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -160,9 +164,6 @@ class ClaudeCode(Runtime):
 
     def _root(self, plugin: dict[str, Any]) -> Path:
         return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
-
-    def _hooks_are_off(self) -> bool:
-        return object_in(home() / "settings.json").get("disableAllHooks") is True
 
 
 def forget_failed_server() -> bool:
