@@ -128,7 +128,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
                 finding = Finding(finding.name, "warn", text, details=finding.details)
             tell(finding)
     except ClientFailed as error:
-        tell(Finding(f"{client.name} plugin", "fail", str(error)))
+        tell(Finding(f"{client.name} plugin", "fail", str(error), client.too_old(client.release())))
 
 
 @verb(
