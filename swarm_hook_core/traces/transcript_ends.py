@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 BEGINS, LOOKS_ON, OVER, RUNS_ON, RAN = "begins", "looks on", "over", "runs on", "ran"
 RUNNING = ("running with session ID", "running with cell ID")  # in the result of such a command, in its first words
 FIRST_WORDS = 400  # characters
+PATIENCE_NS = 400_000_000  # Claude Code writes a result up to 0.2 s after its time, Codex at once
 PAUSE = 0.03  # seconds between two looks at a log
 SHORT_NS = 150_000_000  # Codex tells durations of commands that are too short by so much
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
@@ -34,17 +35,15 @@ class Form:
     marks     bytes of the lines with events
     events    ``entry -> [(kind, call, more)]``. May raise ValueError, TypeError, AttributeError, KeyError
     path_of   ``(path of a log of the session, session id, agent) -> path`` of the log of the agent, or of the session
-    patience_ns  longest time that the client takes to write the result of a call that has ended
     """
 
     def __init__(
         self, marks: tuple[bytes, ...], events: Callable[[dict[str, Any]], Iterable[Event]],
-        path_of: Callable[[str, str, str], str], patience_ns: int,
+        path_of: Callable[[str, str, str], str],
     ):  # fmt: skip
         self.marks = marks
         self.events = events
         self.path_of = path_of
-        self.patience_ns = patience_ns
 
 
 def ends_in(form: Form, data: bytes) -> tuple[int, list[int]]:
@@ -146,8 +145,8 @@ def _path_of_rollout(path: str, session_id: str, agent: str) -> str:
 
 
 FORMS = {
-    "blocks": Form((b'"tool_use"', b'"tool_result"'), _of_blocks, _path_of_blocks, 400_000_000),
-    "rollout": Form((b'"call_id"', b'"CommandExecution"'), _of_rollout, _path_of_rollout, 50_000_000),
+    "blocks": Form((b'"tool_use"', b'"tool_result"'), _of_blocks, _path_of_blocks),
+    "rollout": Form((b'"call_id"', b'"CommandExecution"'), _of_rollout, _path_of_rollout),
 }
 
 
@@ -171,7 +170,7 @@ class Log:
         """
         while True:
             found = self._known_end(at_ns)
-            if found or not 0 <= time.time_ns() - changed_ns < self._form.patience_ns:
+            if found or not 0 <= time.time_ns() - changed_ns < PATIENCE_NS:
                 return found
             time.sleep(PAUSE)
             self._read.clear()
