@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from support.traced import Player, notes_an_end
 from support.transcripts import Log
 from support.world import TEXT, some_time_passes
 
-from swarm_hook_core.traces import transcript_ends
+from swarm_hook_core.state import ended_mark
+from swarm_hook_core.traces import journal_name, meetings, transcript_ends
+from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.transcript_ends import Logs
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -173,6 +176,44 @@ def test_an_agent_has_a_log_of_its_own(me: Session, work: Path) -> None:
     verdict = me.ask("Bash", {"command": "git checkout other.md"}, agent="helper")
     assert verdict.denied and "a person's work" in verdict.words
     main.ends(call)
+
+
+# ------------------------------------------------------------------------------------------------ refused writes
+
+
+@pytest.mark.parametrize("way", ["replaces", "edits", "removes"])
+def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Session, work: Path) -> None:
+    me.is_prompted()
+    peer = Player("claude-code", work)
+    call = me.log.begins()
+    path = str(work / "notes.md") if me.runtime == "claude-code" else "notes.md"
+    assert me.ask(*me.writing(path)).silent
+    me.log.ends(call, "The user doesn't want to proceed with this tool use.", is_error=True)
+    some_time_passes()
+    if way == "replaces":
+        assert peer.writes("notes.md", "x\n") == ""
+    elif way == "edits":
+        assert peer.edits("notes.md", "beta", "PEER") == ""
+    else:
+        assert peer.runs("rm notes.md") == ""
+
+
+def test_a_write_that_is_not_over_is_awaited(me: Session, work: Path, limits: Limits) -> None:
+    limits(meetings, WAIT_SECONDS=0.1)
+    me.is_prompted()
+    peer = Player("claude-code", work)
+    me.log.begins()
+    path = str(work / "notes.md") if me.runtime == "claude-code" else "notes.md"
+    assert me.ask(*me.writing(path)).silent
+    assert "denied each time, for two minutes" in peer.runs("rm notes.md")
+
+
+def test_the_note_of_a_client_goes_with_its_session(me: Session, work: Path) -> None:
+    me.is_prompted()
+    name = journal_name(me.runtime, me.session_id)
+    assert name in os.listdir(os.path.dirname(ended_mark()))
+    forget(me.runtime, me.session_id)
+    assert name not in os.listdir(os.path.dirname(ended_mark()))
 
 
 # ------------------------------------------------------------------------------------------------ logs
