@@ -274,7 +274,7 @@ def _lines_in(data: bytes) -> Iterator[bytes]:
 
 
 def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:
-    """Yield ``(agent, event)`` of the calls in a journal and of their ends. A call that only looks ends the one before."""
+    """Yield ``(agent, event)`` of the calls in a journal, and of their ends."""
     last_ns = 0
     for raw in data.split(b"\n"):
         head, _, rest = raw.partition(b"\0")
@@ -282,12 +282,15 @@ def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str,
         if len(words) != 4 or not words[0].isdigit():
             continue  # torn
         at_ns, kind, agent, tool = int(words[0]), *words[1:]
-        if kind in _CALLS:
+        if kind in _ENDS:
+            last_ns = at_ns
+            is_turn = kind == "over" and tool == "-"
+            yield agent, _Event(at_ns, at_ns, TURN if is_turn else ENDED)
+        elif kind in _CALLS:
             last_ns = max(at_ns - journal.SLACK_NS, last_ns)
             if tool in write_tools:
                 yield agent, _Event(last_ns, at_ns, NAMED, rest.partition(b"\0")[0])
+            elif kind == "ran" and looks_only(raw):
+                yield agent, _Event(last_ns, at_ns, LOOKS)
             else:
-                yield agent, _Event(last_ns, at_ns, LOOKS if kind == "ran" and looks_only(raw) else ANY)
-        elif kind in _ENDS:
-            last_ns = at_ns
-            yield agent, _Event(at_ns, at_ns, TURN if kind == "over" and tool == "-" else ENDED)
+                yield agent, _Event(last_ns, at_ns, ANY)

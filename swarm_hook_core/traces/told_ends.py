@@ -36,9 +36,8 @@ def note_client(config: RuntimeConfig, event: SessionEvent) -> None:
     from swarm_hook_core.process import client_process
 
     if event.session_id and not event.agent:
-        pid = client_process(config.client_marks)[0]
-        write_private(_note_of(journal_name(config.runtime_name, event.session_id)),
-                      f"{pid} {config.transcript or '-'} {event.transcript}")  # fmt: skip
+        pid, name = client_process(config.client_marks)[0], journal_name(config.runtime_name, event.session_id)
+        write_private(_note_of(name), f"{pid} {config.transcript or '-'} {event.transcript}")
 
 
 def forget_client(name: str) -> None:
@@ -54,12 +53,22 @@ def _note_of(name: str) -> str:
 
 
 def _client_of(name: str) -> tuple[int, str, str]:
-    """Return ``(process, form of its log, path of its log)`` of the client with the journal `name`; 0, "" if unknown."""
+    """Return ``(process, form of its log, its path)`` of the client with the journal `name`; 0, "" if unknown."""
     try:
         words = read_private(_note_of(name), LONGEST_NOTE).decode("utf-8", "surrogateescape").split(" ", 2)
-        return int(words[0]), words[1].strip("-"), words[2]
+        return int(words[0]), words[1], words[2]
     except (OSError, ValueError, IndexError):
-        return 0, "", ""
+        return 0, "", ""  # its client has told nothing
+
+
+def _marked_ns(client_pid: int) -> int:
+    """Return the end of the client's last call by its mark; 0 if that goes on, or if its end is noted."""
+    if not client_pid:
+        return 0
+    try:
+        return os.stat(ended_mark(client_pid)).st_mtime_ns
+    except OSError:
+        return 0  # there is no mark
 
 
 # ------------------------------------------------------------------------------------------- other sessions' calls
@@ -67,13 +76,9 @@ def _client_of(name: str) -> tuple[int, str, str]:
 
 def with_mark(name: str, data: bytes) -> bytes:
     """Return the entries `data` of the journal `name`, with the end of its last call if only a mark tells it yet."""
-    pid = _client_of(name)[0]
-    if not pid:
+    ended_ns = _marked_ns(_client_of(name)[0])
+    if not ended_ns:
         return data
-    try:
-        ended_ns = os.stat(ended_mark(pid)).st_mtime_ns
-    except OSError:
-        return data  # the last call goes on, or its end is noted
     last = _last_call(data)
     if last is None or last.at_ns >= ended_ns:
         return data
@@ -88,11 +93,10 @@ def end_of(name: str, data: bytes, call: Entry) -> int:
 
         if form in FORMS:
             return Logs(form, path, journal.owner_of(data)[1]).end_of(call.agent, call.at_ns)
-    try:
-        ended_ns = os.stat(ended_mark(pid)).st_mtime_ns if pid else 0
-    except OSError:
-        return 0
-    return ended_ns if ended_ns > call.at_ns else 0
+    ended_ns = _marked_ns(pid)
+    if ended_ns > call.at_ns:
+        return ended_ns
+    return 0
 
 
 def _last_call(data: bytes) -> Entry | None:

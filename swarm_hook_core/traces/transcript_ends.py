@@ -7,6 +7,7 @@ import time
 from bisect import bisect_right
 
 from swarm_hook_core.json_text import loads_object
+from swarm_hook_core.traces import names_in
 from swarm_hook_core.traces.transcript import FORMS as FORMS_OF_LOOKS
 from swarm_hook_core.traces.transcript import TAILS, tail
 
@@ -47,11 +48,12 @@ class Form:
 
 
 def ends_in(form: Form, data: bytes) -> tuple[int, list[int]]:
-    """Return ``(time of the first event, times at which no call was open any more)`` in a part of a log, sorted.
+    """Return ``(time of the first event, times at which no call was open any more)`` in a part of a log.
 
     A call without a result is over when its model makes one in another message: it was killed, or its result is lost.
     """
-    first_ns, ends, begun = 1 << 63, [], []
+    first_ns, begun_ns = 1 << 63, 0
+    ends: list[int] = []
     is_open: dict[str, object] = {}  # call -> its group
     for at_ns, (kind, call, more) in _events(form, data):
         first_ns = min(first_ns, at_ns)
@@ -59,17 +61,17 @@ def ends_in(form: Form, data: bytes) -> tuple[int, list[int]]:
             is_open = {one: group for one, group in is_open.items() if group == more}
             is_open[call] = more
             if kind == BEGINS:
-                begun.append(at_ns)
-        elif kind == RAN:
-            if not begun or begun[-1] <= more:  # no call since but looks at it
-                ends = [one for one in ends if one < more]
-                if not is_open:
-                    ends.append(at_ns)
+                begun_ns = at_ns
+            continue
+        if kind == RAN and begun_ns > more:
+            continue  # another call has begun since: this one went on in the background
+        if kind == RAN:
+            ends = [one for one in ends if one < more]
         else:
             is_open.pop(call, None)
-            if kind == OVER and not is_open:
-                ends.append(at_ns)
-    return first_ns, sorted(ends)
+        if kind != RUNS_ON and not is_open:
+            ends.append(at_ns)
+    return first_ns, ends
 
 
 def _events(form: Form, data: bytes) -> Iterator[tuple[int, Event]]:
@@ -102,7 +104,9 @@ def _nanoseconds(text: str) -> int:
 def _of_blocks(entry: dict[str, Any]) -> Iterator[Event]:
     """Yield the events of one entry of a transcript with content blocks (Anthropic's API)."""
     message = entry["message"]
-    for block in message["content"] if isinstance(message["content"], list) else ():
+    if not isinstance(message["content"], list):
+        return
+    for block in message["content"]:
         if block.get("type") == "tool_use":
             yield BEGINS, block["id"], message.get("id")
         elif block.get("type") == "tool_result":
@@ -114,14 +118,14 @@ def _of_rollout(entry: dict[str, Any]) -> Iterator[Event]:
     told = entry["payload"]
     kind = told["type"]
     if kind in ("function_call", "custom_tool_call", "local_shell_call"):
-        given = f"{told.get('name')} {told.get('arguments')} {told.get('input')}"
         turn = told.get("internal_chat_message_metadata_passthrough") or {}
-        yield LOOKS_ON if "write_stdin" in given or told.get("name") == "wait" else BEGINS, told["call_id"], turn.get(
-            "turn_id"
-        )
+        given = f"{told.get('name')} {told.get('arguments')} {told.get('input')}"
+        looks_on = "write_stdin" in given or told.get("name") == "wait"
+        yield LOOKS_ON if looks_on else BEGINS, told["call_id"], turn.get("turn_id")
     elif kind.endswith("_call_output"):
         first = str(told.get("output"))[:FIRST_WORDS]
-        yield RUNS_ON if any(words in first for words in RUNNING) else OVER, told["call_id"], None
+        runs_on = any(words in first for words in RUNNING)
+        yield RUNS_ON if runs_on else OVER, told["call_id"], None
     elif kind == "item_completed" and told["item"].get("type") == "CommandExecution":
         lasted = told["item"]["duration"]
         lasted_ns = lasted["secs"] * 10**9 + lasted["nanos"] + SHORT_NS
@@ -129,7 +133,9 @@ def _of_rollout(entry: dict[str, Any]) -> Iterator[Event]:
 
 
 def _path_of_blocks(path: str, session_id: str, agent: str) -> str:
-    return FORMS_OF_LOOKS["blocks"].of_agent(path, agent) if agent else path
+    if agent:
+        return FORMS_OF_LOOKS["blocks"].of_agent(path, agent)
+    return path
 
 
 def _path_of_rollout(path: str, session_id: str, agent: str) -> str:
@@ -138,10 +144,7 @@ def _path_of_rollout(path: str, session_id: str, agent: str) -> str:
     end = f"-{agent or session_id}.jsonl"
     if name.endswith(end):
         return path
-    try:
-        return next((os.path.join(folder, one) for one in os.listdir(folder) if one.endswith(end)), "")
-    except OSError:
-        return ""
+    return next((os.path.join(folder, one) for one in names_in(folder) if one.endswith(end)), "")
 
 
 FORMS = {
@@ -179,8 +182,7 @@ class Log:
         for number in range(len(TAILS)):
             first_ns, ends = self._ends_in(number)
             if first_ns <= at_ns:
-                later = bisect_right(ends, at_ns)
-                return ends[later] if later < len(ends) else 0
+                return next(iter(ends[bisect_right(ends, at_ns) :]), 0)
         return 0
 
     def _ends_in(self, number: int) -> tuple[int, list[int]]:
@@ -191,7 +193,7 @@ class Log:
             except (OSError, ValueError):
                 data, is_all = b"", True  # missing, or no file
             first_ns, ends = ends_in(self._form, data)
-            self._read.append((0 if is_all else first_ns, ends))
+            self._read.append((first_ns * (not is_all), ends))
         return self._read[number]
 
 

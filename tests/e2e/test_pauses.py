@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .client import Call, Client
+from .client import Client
 from .ground import has_text, wait_for
 from .models import Player, Step, play
 from .played_peer import PlayedPeer

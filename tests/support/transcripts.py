@@ -83,9 +83,7 @@ class Parts(Blocks):
 class Log:
     """A client's log of a conversation with its times, in the form of the runtime: `path`. `clock`: Unix seconds."""
 
-    def __init__(
-        self, folder: Path, runtime: str, session: str = "s", clock: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, folder: Path, runtime: str, session: str = "s", clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.runtime = runtime
         self.path = folder / (f"{session}.jsonl" if runtime == "claude-code" else f"rollout-0-{session}.jsonl")

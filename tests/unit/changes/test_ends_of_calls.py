@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from support.world import TEXT, Agent, World
 
-from swarm_mcp.changes.tools import commit, undo
-
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 
 # What the agent's command leaves in notes.md, and the file once a person has saved it right after that.

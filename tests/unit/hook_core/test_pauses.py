@@ -147,7 +147,9 @@ class Slow:
         self.lines = ""
 
 
-def test_a_result_that_is_about_to_be_logged_is_waited_for(me: Session, work: Path, limits: Limits, monkeypatch) -> None:
+def test_a_result_that_is_about_to_be_logged_is_waited_for(
+    me: Session, work: Path, limits: Limits, monkeypatch
+) -> None:
     limits(transcript_ends, PATIENCE_NS=60 * 10**9)
     call = me.log.begins()
     assert me.edits("notes.md", "beta", "MINE") == ""
@@ -274,6 +276,15 @@ def test_a_command_that_runs_on_is_over_when_it_has_run(codex: Told) -> None:
     over = codex.at
     codex.log.ends(codex.log.begins(name="write_stdin"), "Process exited with code 0\n")
     assert codex.end_of(begun) == over
+
+
+def test_the_hooks_after_a_command_belong_to_it(codex: Told) -> None:
+    call = codex.log.begins()
+    begun = codex.at + 0.5
+    codex.log.has_run(call, 0.1)
+    assert codex.end_of(begun) == 0
+    codex.log.ends(call)
+    assert codex.end_of(begun) == codex.at
 
 
 def test_a_command_inside_of_a_script_is_over_when_it_has_run(codex: Told) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.altered import Limits
 from support.sessions import captured, run
 from support.traced import Player, git, lost_in
 from support.world import some_time_passes
