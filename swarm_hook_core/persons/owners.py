@@ -1,9 +1,9 @@
 """The author of a file's uncommitted content: a person, or the session that makes the call.
 
 The file's last change (ctime) is compared with the calls in the session's journal. A change during one of them is the
-session's: its own write, a build's, or that of a hook of its client. Any other change is a person's, or of a session that
-has ended: also one in the pause before the next call, and one that an editor has reported as a save. A file that the session has written may hold older lines of a person: those of the
-version before its first write (``versions``).
+session's: its own write, a build's, or that of a hook of its client. Any other change is a person's, or of a session
+that has ended: also one in the pause before the next call, and one that an editor has reported as a save. A file that
+the session has written may hold older lines of a person: those of the version before its first write (``versions``).
 """
 
 from __future__ import annotations
