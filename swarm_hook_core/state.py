@@ -87,9 +87,12 @@ def awaited_dir() -> str:
     return os.path.join(state_dir(), "awaited")
 
 
-def ended_mark() -> str:
-    """Return the file whose mtime is the end of this client's last call, as its hook after a call has left it."""
-    return os.path.join(state_dir(), "ended", str(os.getppid()))
+def ended_mark(client_pid: int = 0) -> str:
+    """Return the file whose mtime is the end of a client's last call, as its hook after a call has left it.
+
+    `client_pid`: the client's process; by default the one that has started this hook.
+    """
+    return os.path.join(state_dir(), "ended", str(client_pid or os.getppid()))
 
 
 def is_awaited() -> bool:

@@ -35,6 +35,7 @@ same place:
       redirections    files that a shell command redirects into
       looks       files that a shell command shows, whole or as a diff
       endings     ends of calls and turns: after them no write is pending
+      told_ends, transcript_ends    ends of calls as the client tells them: by a hook, and by its log
       new_text    the text that a call will write, if it keeps the other's lines
       seen_text   the text of a file that the session last saw
       merged_writes, merging    whole writes that go ahead merged with others' changes

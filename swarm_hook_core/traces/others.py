@@ -241,8 +241,13 @@ class OthersJournal:
         return not is_made and not self.ended_ns(newest)
 
     def ended_ns(self, entry: Entry) -> int:
-        """Return the end of the entry's call; see ``seen.ended_ns``."""
-        return seen.ended_ns(self.data, entry)
+        """Return the end of the entry's call, by the journal or by the client (``told_ends``); 0 if unknown."""
+        found = seen.ended_ns(self.data, entry)
+        if found:
+            return found
+        from swarm_hook_core.traces import told_ends
+
+        return told_ends.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.

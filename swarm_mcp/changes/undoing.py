@@ -13,7 +13,7 @@ from difflib import unified_diff
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of
+from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, told_ends
 from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
 from swarm_hook_core.traces.versions.stored import journals_of
@@ -171,7 +171,9 @@ class Undoing:
                 is_open = entry.kind == "will" or (entry.kind == "wrote" and entry.text == state)
                 is_new = now - entry.at_ns / 1e9 < OVERDUE_SECONDS
                 is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
-                if name != own and is_open and is_new and not seen.ended_ns(data, entry):
+                if not (name != own and is_open and is_new):
+                    continue
+                if not seen.ended_ns(data, entry) and not told_ends.end_of(name, data, entry):
                     return f": {self.name_of(journal.owner_of(data))} is about to write it"
         return ""
 

@@ -22,6 +22,7 @@ from swarm_hook_core.traces import (
     traces_dir,
     version_path,
 )  # fmt: skip
+from swarm_hook_core.traces.told_ends import with_mark
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE
 from swarm_hook_core.traces.versions.locked import facts_in
 from swarm_hook_core.traces.versions.names import is_of, read_name, split_name
@@ -247,7 +248,7 @@ def journals_of(place: str) -> dict[str, bytes]:
         except OSError:
             continue  # removed just now, or not a journal
         found[name] = found.get(name, b"") + data  # a session may go on after its end
-    return found
+    return {name: with_mark(name, data) for name, data in found.items()}
 
 
 def ended_at(place: str) -> dict[str, int]:
