@@ -28,6 +28,7 @@ PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
 # Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
 ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
+MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of lines
 _CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 _ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was denied
 
@@ -67,7 +68,7 @@ class Authors:
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
         if not self._is_by_call(path, changed_ns):
-            return Author(PERSON)
+            return Author(OWN if self._is_laid_out(path, changed_ns) else PERSON)
         if not self.has_written(path):
             return Author(BUILT)
         lines = self._lines_of_person(path)
@@ -86,7 +87,8 @@ class Authors:
     def _lines_of_person(self, path: str) -> list[int]:
         """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
 
-        They may be a person's (``versions.lines``), and are in a version that no call of the session had left.
+        They may be a person's (``versions.lines``), and their words are in a version that no call of the session had
+        left.
         """
         from swarm_hook_core.traces.versions.lines import NoLines, lines_of
 
@@ -104,18 +106,47 @@ class Authors:
         ]
 
     def _texts_of_others(self, path: str) -> set[bytes]:
-        """Return the lines of the file that are in a version that no call of the session had left. Raises OSError."""
+        """Return the lines of the file with the words of a line in a version that no call of the session had left.
+
+        A formatter may have broken that line. Raises OSError.
+        """
+        from swarm_hook_core.traces.versions.layout import words_of
         from swarm_hook_core.traces.versions.stored import versions_of
 
         trail = self._meetings.trail
-        texts: set[bytes] = set()
+        words: set[bytes] = set()
         for version in versions_of(trail.place_of(os.path.dirname(path)), path):
             if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
-                texts.update(_lines_in(version.content()))
-        if not texts - {b""}:
+                words.update(map(words_of, version.content().split(b"\n")))
+        if not any(words):
             return set()
         with open(path, "rb") as file:
-            return texts.intersection(_lines_in(file.read())) - {b""}
+            lines = {line: words_of(line) for line in _lines_in(file.read())}
+        text = b"\n".join(words)
+        if len(text) * len(lines) > MOST_SEARCHED:
+            text = b""  # only whole lines are found
+        return {line for line, own in lines.items() if own and (own in words or own in text)}
+
+    def _is_laid_out(self, path: str, changed_ns: int) -> bool:
+        """Return True if the change at that time came right after a write of the session, and has brought no words.
+
+        Then all changes of the file that are not committed are sessions' (``versions.lines``).
+        """
+        if not self.has_written(path) or changed_ns in self._saves(path):
+            return False
+        from swarm_hook_core.traces.shared_files import SECONDS
+        from swarm_hook_core.traces.versions.acts import Ends
+        from swarm_hook_core.traces.versions.lines import NoLines, changes_of
+
+        own = self._meetings.journals.own(os.path.dirname(path))
+        last = next((one for one in journal.newest_first(own, path, ("wrote",)) if one.at_ns <= changed_ns), None)
+        if last is None or Ends(own).next_of(last) < changed_ns:
+            return False
+        try:
+            changes = changes_of(path, SECONDS)
+        except (NoLines, OSError):
+            return False  # binary, large, or git does not answer
+        return not any(author.is_person for change in changes for author in change.authors)
 
     def _was_own(self, path: str, at_ns: int) -> bool:
         """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""

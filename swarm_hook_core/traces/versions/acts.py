@@ -67,11 +67,13 @@ class Act:
     size  of the file before the call, -1 if unknown
     is_doubtful  True if the call has written a whole text over a content of another size than is known: it may have
              taken over another's lines
+    next_ns  of a call that names the file: time of the same agent's next call, or of the turn's end; else 0
+    is_made  True if its write was made, as far as that is known
     """
 
     __slots__ = (
         "author", "at_ns", "end_ns", "late_ns", "is_once", "is_over", "has_state", "is_ended", "input", "size",
-        "is_doubtful",
+        "is_doubtful", "next_ns", "is_made",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +91,8 @@ class Act:
         self.input: Input | None = None
         self.size = -1
         self.is_doubtful = False
+        self.next_ns: float = 0
+        self.is_made = True
 
     def may_write_at(self, at_ns: float) -> bool:
         """Return True if the call may have written at this time of change."""
@@ -118,7 +122,7 @@ class Acts:
     def _found(self, place: str, versions: list[Version], ended: dict[str, int]) -> list[Act]:
         found, known = [], set()
         for name, data in self._journals.items():
-            owner, ends = journal.owner_of(data), _Ends(data)
+            owner, ends = journal.owner_of(data), Ends(data)
             looks = [one.at_ns for one in versions if one.journal == name and one.is_after]
             states = {entry.at_ns for entry in journal.newest_first(data, self._path, ("before",))}
             inputs = Inputs(place, name)
@@ -129,6 +133,8 @@ class Acts:
                 if entry.kind == "wrote":
                     act.input = inputs.at(entry.at_ns)
                     act.size = _size_in(entry.text)
+                    act.next_ns = ends.next_of(entry)
+                    act.is_made = act.input is None  # else a step tells
                 found.append(act)
                 known.add((name, entry.at_ns))
             self.kept |= {(name, entry.at_ns) for entry in journal.newest_of(data, "kept")}
@@ -143,6 +149,7 @@ class Acts:
             ended_ns = ended.get(journal_name(*act.author.session), 0)
             if ended_ns > act.at_ns:
                 act.end_ns, act.late_ns = min(act.end_ns, ended_ns), min(act.late_ns, ended_ns)
+                act.next_ns = min(act.next_ns, ended_ns)
         return found
 
     def _entries(self, data: bytes) -> list[Entry]:
@@ -162,13 +169,15 @@ class Acts:
         return found
 
 
-class _Ends:
+class Ends:
     """The entries of a journal that tell the ends of earlier calls, parsed once."""
 
     def __init__(self, data: bytes):
         # Sorted: a journal has thousands of calls, and each asks for its end.
         self._all: dict[bytes, list[int]] = {}  # agent -> times of entries of all kinds
         self._over: dict[bytes, list[int]] = {}  # agent -> times of the kind ``over``
+        self._calls: dict[bytes, list[int]] = {}  # agent -> times of calls
+        self._turns: dict[bytes, list[int]] = {}  # agent -> ends of turns
         self._noted: set[int] = set()  # ends that the hook after a call has noted
         for raw in data.split(b"\n"):
             words = raw.partition(b"\0")[0].split(b" ")
@@ -176,10 +185,15 @@ class _Ends:
                 self._all.setdefault(words[2], []).append(int(words[0]))
                 if words[1] == b"over":
                     self._over.setdefault(words[2], []).append(int(words[0]))
-                    if words[3] != b"-":  # else it is the end of a turn
+                    if words[3] != b"-":
                         self._noted.add(int(words[0]))
-        for times in (*self._all.values(), *self._over.values()):
-            times.sort()
+                    else:
+                        self._turns.setdefault(words[2], []).append(int(words[0]))
+                elif words[1] != b"is":
+                    self._calls.setdefault(words[2], []).append(int(words[0]))
+        for by_agent in (self._all, self._over, self._calls, self._turns):
+            for times in by_agent.values():
+                times.sort()
 
     def of(self, entry: Entry) -> float:
         """Return the end of the call of `entry`, infinity if unknown.
@@ -189,6 +203,12 @@ class _Ends:
         agent = (entry.agent or "-").encode()
         later = _first_after(self._all.get(agent, []), entry.at_ns + seen.APART_NS)
         return min(later, _first_after(self._over.get(agent, []), entry.at_ns))
+
+    def next_of(self, entry: Entry) -> float:
+        """Return the time of the next call of the agent of `entry`, or of the turn's end; infinity if it is to come."""
+        agent = (entry.agent or "-").encode()
+        later = _first_after(self._calls.get(agent, []), entry.at_ns + seen.APART_NS)
+        return min(later, _first_after(self._turns.get(agent, []), entry.at_ns))
 
     def is_noted(self, end_ns: float) -> bool:
         """Return True if the hook after a call has noted this end."""
@@ -201,7 +221,7 @@ def _first_after(times: list[int], at_ns: int) -> float:
     return times[index] if index < len(times) else float("inf")
 
 
-def _act(owner: tuple[str, str], entry: Entry, ends: _Ends, looks: Collection[int]) -> Act:
+def _act(owner: tuple[str, str], entry: Entry, ends: Ends, looks: Collection[int]) -> Act:
     """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
     author = Author(*owner, entry.agent, entry.tool, entry.at_ns)
     look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))

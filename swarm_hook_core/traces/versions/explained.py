@@ -8,16 +8,16 @@ A call may have failed, or its user may have refused it: its lines are not there
 that it would remove still is, it counts as never made. If what it would remove is gone but nothing that it would bring
 is there, another one may have removed it: then both are authors.
 
-A client may run a formatter after a call. A change that only lays out anew the lines that a call has just brought (the
-same letters and digits in the same order) is that call's. Another change beside such a one may be the formatter's or a
-person's.
+A client may run a formatter after a call. A change that only lays out anew the lines that a call has just brought is
+that call's (``layout``). Another change beside such a one may be the formatter's or a person's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
+from swarm_hook_core.traces.equal_lines import split_lines
+from swarm_hook_core.traces.versions.layout import is_found, laid_out
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 60  # of one step that are parted; of more, the first ones count as one
 MOST_TESTED = 40  # calls that are left out in turn, to see if they were made
-EXACT_UP_TO = 2000  # lines that are compared exactly
 
 
 class Part:
@@ -39,16 +38,18 @@ class Part:
     call      the caller's own value for the call; of several, the last one
     content   None: no file
     is_sure   False if another author may have removed what the call would have removed
+    is_layout True if it only lays out the lines before it anew
     others    calls that may have left it just as well
     """
 
-    __slots__ = ("call", "content", "is_sure", "others")
+    __slots__ = ("call", "content", "is_sure", "is_layout", "others")
 
-    def __init__(self, call: Any, content: bytes | None, is_sure: bool = True):
+    def __init__(self, call: Any, content: bytes | None, is_layout: bool = False):
         self.others: list[Any] = []
+        self.is_layout = is_layout
         self.call = call
         self.content = content
-        self.is_sure = is_sure
+        self.is_sure = True
 
 
 class Explained:
@@ -88,9 +89,9 @@ def explain(
             if _last(before, _replayed(before, after, calls, None, without=index)) == last:
                 part.others = list(found.unfitting)
     if last != after and made:
-        wanted, base = _counted(after), before
+        base = before
         for part, (index, content) in zip(found.parts, made):
-            part.is_sure = _is_evident(base, content, wanted) or _is_needed(before, after, made, calls, index)
+            part.is_sure = _is_evident(base, content, after) or _is_needed(before, after, made, calls, index)
             base = content
         _add_formatted(found, before, after)
     found.parts = _few(found.parts)
@@ -142,7 +143,8 @@ def _without_unmade(
     for index, content in made:
         old, new = _counted(base), _counted(content)
         brought, removed = new - old, old - new
-        if not any(wanted[line] > old[line] for line in brought) and all(wanted[line] >= old[line] for line in removed):
+        is_there = any(wanted[line] > old[line] for line in brought) or is_found(base or b"", content or b"", after or b"")
+        if not is_there and all(wanted[line] >= old[line] for line in removed):
             unmade.append(index)
         base = content
     for index in unmade[:MOST_TESTED]:
@@ -156,13 +158,13 @@ def _without_unmade(
     return made
 
 
-def _is_evident(base: bytes | None, content: bytes | None, wanted: Lines) -> bool:
+def _is_evident(base: bytes | None, content: bytes | None, after: bytes | None) -> bool:
     """Return True if a line that the call has brought is there; of a call that only removes, if all that is gone."""
-    old, new = _counted(base), _counted(content)
+    old, new, wanted = _counted(base), _counted(content), _counted(after)
     brought, removed = new - old, old - new
-    if brought:
-        return any(wanted[line] > old[line] for line in brought)
-    return all(wanted[line] < old[line] for line in removed)
+    if any(wanted[line] > old[line] for line in brought) or is_found(base or b"", content or b"", after or b""):
+        return True
+    return not brought and all(wanted[line] < old[line] for line in removed)
 
 
 def _is_needed(
@@ -202,41 +204,11 @@ def _add_formatted(found: Explained, before: bytes | None, after: bytes | None) 
     last = found.parts[-1]
     if last.content is None or after is None:
         return
-    old, new = split_lines(last.content), split_lines(after)
     own, base = Counter[bytes](), before
     for part in found.parts:
         own |= _counted(part.content) - _counted(base)
         base = part.content
-    made: list[bytes] = []
-    has_any = False
-    at_old = at_new = 0
-    parts = equal_parts(old, new, exact_up_to=EXACT_UP_TO) or []
-    for old_start, new_start, size in [*parts, (len(old), len(new), 0)]:
-        one, other = old[at_old:old_start], new[at_new:new_start]
-        if (one or other) and _is_layout(one, other, own, old[max(at_old - 1, 0) : old_start + 1]):
-            made += other
-            has_any = True
-        else:
-            made += one
-        made += old[old_start : old_start + size]
-        at_old, at_new = old_start + size, new_start + size
-    if has_any:
+    made = b"".join(laid_out(split_lines(last.content), split_lines(after), own))
+    if made != last.content:
         found.formatted = True
-        found.parts.append(Part(last.call, b"".join(made)))
-
-
-def _is_layout(old: list[bytes], new: list[bytes], own: Lines, around: list[bytes]) -> bool:
-    """Return True if the change keeps all letters and digits of lines that calls have just brought.
-
-    `around`: the lines, and those beside them: a blank line is put in or taken out beside them.
-    """
-    if _letters(old) != _letters(new):
-        return False
-    if any(line.strip() for line in old):
-        return all(own[line] for line in old if line.strip())
-    return any(own[line] for line in around if line.strip())
-
-
-def _letters(lines: list[bytes]) -> str:
-    text = b"".join(lines).decode("utf-8", "surrogateescape")
-    return "".join(letter for letter in text if letter.isalnum())
+        found.parts.append(Part(last.call, made, is_layout=True))

@@ -25,6 +25,7 @@ from swarm_hook_core.traces import UNDO, place_of
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import PERSON, Author
+from swarm_hook_core.traces.versions.layout import Sources, words_of
 from swarm_hook_core.traces.versions.reflog import contents_since
 from swarm_hook_core.traces.versions.steps import History
 
@@ -200,31 +201,66 @@ class Fold:
                 moved = self._moved_from(step, content)
             if moved is not None:
                 self.alive = moved
-            if moved is None or step.source:
-                self._step(content, step.authors, step.is_undo or step.is_left)
+            if step.is_layout:
+                self._lay_out(content, step.authors)
+            elif moved is None or step.source:
+                self._step(content, step.authors, step.is_undo or step.is_left, step.moves)
 
-    def _step(self, content: list[bytes], authors: Authors, is_undo: bool = False) -> None:
+    def _step(self, content: list[bytes], authors: Authors, is_undo: bool = False, moves: bool = False) -> None:
         """Go on to the next `content`. Its new lines may be by any of these authors.
 
-        `is_undo`: a line that was removed before comes back, with its own authors.
+        `is_undo`: a line that was removed before comes back, with its own authors. `moves`: so does one that was moved.
         """
         alive: list[_Element] = []
         parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
+        moved = self._words_without(parts) if moves else {}
         old = new = 0
         for old_start, new_start, size in [*parts, (len(self.alive), len(content), 0)]:
             removed = self.alive[old:old_start]
             for one in removed:
                 one.removed_by = authors
             self.removed += removed
-            alive += [
-                self._returned(text, authors) if is_undo else _Element(text, authors) for text in content[new:new_start]
-            ]
+            for text in content[new:new_start]:
+                if writers := moved.pop(words_of(text), ()):
+                    alive.append(_Element(text, writers))
+                else:
+                    alive.append(self._returned(text, authors) if is_undo else _Element(text, authors))
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
             for one, text in zip(kept, content[new_start:new]):
                 if one.text != text:  # another line end
                     one.text, one.ended_by = text, authors
             alive += kept
+        self.alive = alive
+
+    def _words_without(self, parts: list[tuple[int, int, int]]) -> dict[bytes, Authors]:
+        """Return ``{words: authors}`` of the present lines outside of these equal parts that are not committed."""
+        kept = {index for start, _new, size in parts for index in range(start, start + size)}
+        found = ((words_of(one.text), one.authors) for index, one in enumerate(self.alive) if index not in kept)
+        return {words: authors for words, authors in found if words}
+
+    def _lay_out(self, content: list[bytes], authors: Authors) -> None:
+        """Go on to the next `content`, which has the words of the present lines in another layout.
+
+        A line keeps the authors of its words. Where these are committed, the new layout is by any of the `authors`.
+        """
+        alive: list[_Element] = []
+        sources, kept = Sources([one.text for one in self.alive]), set()
+        for text in content:
+            taken = sources.take(text)
+            found = [self.alive[index] for index in taken]
+            if len(found) == 1 and self._compared([found[0].text]) == self._compared([text]):
+                if found[0].text != text:  # another line end
+                    found[0].text, found[0].ended_by = text, authors
+                kept.add(taken[0])
+                alive.append(found[0])
+                continue
+            writers = dict.fromkeys(author for one in found for author in one.authors)
+            alive.append(_Element(text, tuple(writers) or authors))
+        for index, one in enumerate(self.alive):
+            if index not in kept:
+                one.removed_by = authors
+                self.removed.append(one)
         self.alive = alive
 
     def _returned(self, text: bytes, authors: Authors) -> _Element:

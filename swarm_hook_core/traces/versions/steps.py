@@ -25,9 +25,11 @@ import time
 from bisect import bisect_left, bisect_right
 
 from swarm_hook_core.traces import NO_FILE, UNDO, journal, journal_name, place_of
+from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.versions.acts import PERSON, Act, Acts, Author, authors_of, number_in, owner_by
 from swarm_hook_core.traces.versions.by_persons import PERSONS, SAVED, SAVING
 from swarm_hook_core.traces.versions.explained import Explained, explain
+from swarm_hook_core.traces.versions.layout import brings_words, laid_out
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
 from swarm_hook_core.traces.versions.stored import journals_of, writes_of
 
@@ -71,16 +73,22 @@ class Step:
     """The way from one Moment to the next one. `authors`: all that may have made it, never empty.
 
     is_left  True if it is what inputs have left over: a call before it may have failed in part, so that lines return
+    is_layout  True if it only lays out lines anew (``layout``): words keep their authors
+    moves    True if a formatter may have made it: lines that it moves keep their authors
     source   path of the file that the step has moved here by a patch, or ""
     """
 
-    __slots__ = ("before", "after", "authors", "is_left", "source")
+    __slots__ = ("before", "after", "authors", "is_left", "is_layout", "moves", "source")
 
-    def __init__(self, before: Moment, after: Moment, authors: tuple[Author, ...], is_left: bool = False):
+    def __init__(
+        self, before: Moment, after: Moment, authors: tuple[Author, ...], is_left: bool = False, is_layout: bool = False
+    ):
         self.before = before
         self.after = after
         self.authors = authors
         self.is_left = is_left
+        self.is_layout = is_layout
+        self.moves = False
         self.source = ""
 
     @property
@@ -150,7 +158,7 @@ class History:
         if found is None:
             if len(acts) == 1:
                 acts[0].is_over = acts[0].is_once and (after.changed_ns or 0) >= acts[0].at_ns
-            self._go_to(after, self._authors(before, after, acts))
+            self._go_on(after, self._authors(before, after, acts))
             return
         for act in found.fitting:
             act.is_over = True
@@ -164,11 +172,12 @@ class History:
             authors = authors_of([part.call, *part.others])
             if not part.is_sure or part.call.is_doubtful:
                 authors = (*authors, PERSON)
-            self._go_to(made, authors)
+            part.call.is_made = part.is_sure
+            self._go_to(made, authors, is_layout=part.is_layout)
             if part.call.input and not before.exists:
                 self._steps[-1].source = source_of(part.call.input, self.path)
         if self.moments[-1] is not after:
-            self._go_to(after, self._authors_of_rest(after, acts, found), is_left=bool(found.parts))
+            self._go_on(after, self._authors_of_rest(after, acts, found), bool(found.parts), found.formatted)
 
     @staticmethod
     def _computed(at_ns: int, content: bytes | None, before: Moment, after: Moment) -> Moment:
@@ -179,9 +188,39 @@ class History:
             made.mode = after.mode or before.mode
         return made
 
-    def _go_to(self, moment: Moment, authors: tuple[Author, ...], is_left: bool = False) -> None:
-        self._steps.append(Step(self.moments[-1], moment, authors, is_left))
+    def _go_to(
+        self, moment: Moment, authors: tuple[Author, ...], is_left: bool = False, is_layout: bool = False
+    ) -> None:
+        self._steps.append(Step(self.moments[-1], moment, authors, is_left, is_layout))
         self.moments.append(moment)
+
+    def _go_on(
+        self, after: Moment, authors: tuple[Author, ...], is_left: bool = False, is_formatted: bool = False
+    ) -> None:
+        """Add the last step to `after`, by any of these `authors`, parted by what a formatter may have made of it.
+
+        If a person may have made it, its changes of layout are those of the sessions that had just written the file.
+        Beside them other changes may be the formatter's, too, and so may changes without a new word.
+        """
+        before = self.moments[-1]
+        changed_ns = min(after.changed_ns or after.at_ns, after.at_ns)
+        acts = [act for act in self.acts if act.is_made and act.at_ns < after.at_ns and act.next_ns > before.at_ns]
+        if not (acts and before.exists and after.exists and any(author.is_person for author in authors)):
+            self._go_to(after, authors, is_left)
+            return
+        owners, is_open = authors_of(acts), any(changed_ns <= act.next_ns for act in acts)
+        old, new = split_lines(before.content()), split_lines(after.content())
+        made = laid_out(old, new)
+        if made != old:
+            middle = after
+            if made != new:
+                middle = self._computed(before.at_ns + 1, b"".join(made), before, after)
+            self._go_to(middle, owners if is_open else (*owners, PERSON), is_layout=True)
+        if self.moments[-1] is not after:
+            if is_open and (is_formatted or made != old or not brings_words(old, new)):
+                authors = tuple({(one.session, one.agent): one for one in (*owners, *authors)}.values())
+            self._go_to(after, authors, is_left)
+            self._steps[-1].moves = is_open
 
     def _explained(self, before: Moment, after: Moment, acts: list[Act]) -> Explained | None:
         """Return what the inputs of these calls explain of the step; None if no input is known, or nothing changed."""
