@@ -55,7 +55,7 @@ def along(trail: Trail, meetings: Meetings, authors: Authors, certain: list[Loss
 
     `certain`: the changed files that it takes along.
     """
-    theirs = [(loss, author) for loss in certain if (author := authors.of(loss)).who == PERSON]
+    theirs = [(loss, author) for loss, author in authors.of_each(certain) if author.who == PERSON]
     untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
     if not untold:
         return None
@@ -122,7 +122,7 @@ def _way(trail: Trail, first: Loss, known: list[tuple[Loss, Author]]) -> str:
     shared = None
     if is_here and narrow_forms.can_be_undone(first.words):
         mixed = [loss.path for loss, author in known if author.lines and loss.words == first.words]
-        shared = SharedFiles(mixed, trail.own_name, Patience())
+        shared = SharedFiles(mixed, trail.own_name, Patience(trail))
     return narrow_forms.way(first.words, changed, new, call.folder, shared)
 
 

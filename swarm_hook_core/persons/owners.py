@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import escaped, journal
+from swarm_hook_core.traces import FEW, escaped, journal
 from swarm_hook_core.traces.unread import looks_only
 from swarm_hook_core.traces.versions.by_persons import saves_of
 
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.persons.losses import Loss
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.versions.stored import Version
 
 PERSON, BUILT, OWN = "person", "built", "own"
+SECONDS = 2.0  # for the contents of many files in the last commit
 AFTER_NS = 2 * 10**9  # after a call's end: a formatter that the client runs, or a process that ends late
 _CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 
@@ -45,12 +47,33 @@ class Authors:
 
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
+        self._trail = meetings.trail
         self._calls: dict[str, _Calls] = {}  # by place
         self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
         self._saved: dict[str, set[int]] = {}  # path -> times of change by saves of a person
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
+        # contents in the last commit of a call's many files, None for a file without lines
+        self._committed: dict[str, bytes | None] = {}
 
-    def of(self, loss: Loss) -> Author:
+    def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
+        """Return the losses, each with the Author of its file's content."""
+        self._prepare([loss.path for loss in losses])
+        return [(loss, self._of(loss)) for loss in losses]
+
+    def _prepare(self, paths: list[str]) -> None:
+        """Read once what `_of` needs for each of these files. For a few files it would cost more than it saves."""
+        paths = [path for path in paths if self._has_written(path)]
+        if len(paths) <= FEW:
+            return
+        from swarm_hook_core.git_objects import committed_contents
+        from swarm_hook_core.traces.versions import LIMIT_BYTES
+        from swarm_hook_core.traces.versions.notes import Notes
+
+        self._trail.notes = self._trail.notes or Notes()
+        self._committed.update(dict.fromkeys(paths))
+        self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
+
+    def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
         path = loss.path
         if self._meetings.newest_write(loss.spelled, path) is not None:
@@ -87,7 +110,10 @@ class Authors:
             texts = self._texts_of_others(path)
             if not texts:
                 return []
-            lines = lines_of(path)
+            committed = self._committed.get(path)
+            if committed is None and path in self._committed:
+                return []  # as for NoLines
+            lines = lines_of(path, committed, self._trail.notes)
         except (NoLines, OSError):
             return []  # binary, large, or git does not answer: the last writer counts
         return [
@@ -98,17 +124,22 @@ class Authors:
 
     def _texts_of_others(self, path: str) -> set[bytes]:
         """Return the lines of the file that are in a version that no call of the session had left. Raises OSError."""
-        from swarm_hook_core.traces.versions.stored import versions_of
-
         trail = self._meetings.trail
         texts: set[bytes] = set()
-        for version in versions_of(trail.place_of(os.path.dirname(path)), path):
+        for version in self._versions_of(path):
             if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
                 texts.update(_lines_in(version.content()))
         if not texts - {b""}:
             return set()
         with open(path, "rb") as file:
             return texts.intersection(_lines_in(file.read())) - {b""}
+
+    def _versions_of(self, path: str) -> list[Version]:
+        if self._trail.notes is not None:
+            return [one for one in self._trail.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
+        from swarm_hook_core.traces.versions.stored import versions_of
+
+        return versions_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
 
     def _was_own(self, path: str, at_ns: int) -> bool:
         """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
