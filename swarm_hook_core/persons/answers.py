@@ -57,7 +57,7 @@ def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict 
 
     `certain`: the changed files that it takes along.
     """
-    theirs = [(loss, author) for loss in certain if (author := authors.of(loss)).who == PERSON]
+    theirs = [(loss, author) for loss, author in authors.of_each(certain) if author.who == PERSON]
     untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
     if not untold:
         return None
@@ -130,7 +130,7 @@ def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Lo
     shared = None
     if narrow_forms.can_be_undone(first.words):
         mixed = [loss.path for loss, author in some if author.lines or loss.path in of_peers]
-        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience())
+        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience(trail))
     return narrow_forms.way(first.words, changed, new, call.folder, shared)
 
 

@@ -12,9 +12,9 @@ import os
 from bisect import bisect_right
 
 from swarm_hook_core.state import ended_mark
-from swarm_hook_core.traces import escaped, journal, plain_word, seen
+from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions.by_persons import saves_of
+from swarm_hook_core.traces.versions.by_persons import Saves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from swarm_hook_core.persons.losses import Loss
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.transcript_ends import Logs
+    from swarm_hook_core.traces.versions.stored import Version
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
+SECONDS = 2.0  # for the contents of many files in the last commit
 # Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
 ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
 MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of lines
@@ -52,13 +54,34 @@ class Authors:
 
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
+        self._trail = meetings.trail
         self._calls: dict[str, _Calls] = {}  # by place
         self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
-        self._saved: dict[str, set[int]] = {}  # path -> times of change by saves of a person
+        self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
         self._logs: Logs | None = None  # of the session and its agents
+        # contents in the last commit of a call's many files, None for a file without lines
+        self._committed: dict[str, bytes | None] = {}
 
-    def of(self, loss: Loss) -> Author:
+    def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
+        """Return the losses, each with the Author of its file's content."""
+        self._prepare([loss.path for loss in losses])
+        return [(loss, self._of(loss)) for loss in losses]
+
+    def _prepare(self, paths: list[str]) -> None:
+        """Read once what `_of` needs for each of these files. For a few files it would cost more than it saves."""
+        paths = [path for path in paths if self.has_written(path)]
+        if len(paths) <= FEW:
+            return
+        from swarm_hook_core.git_objects import committed_contents
+        from swarm_hook_core.traces.versions import LIMIT_BYTES
+        from swarm_hook_core.traces.versions.notes import Notes
+
+        self._trail.notes = self._trail.notes or Notes()
+        self._committed.update(dict.fromkeys(paths))
+        self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
+
+    def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
         path = loss.path
         if self._meetings.newest_write(loss.spelled, path) is not None:
@@ -96,7 +119,10 @@ class Authors:
             texts = self._texts_of_others(path)
             if not texts:
                 return []
-            lines = lines_of(path)
+            committed = self._committed.get(path)
+            if committed is None and path in self._committed:
+                return []  # as for NoLines
+            lines = lines_of(path, committed, self._trail.notes)
         except (NoLines, OSError):
             return []  # binary, large, or git does not answer: the last writer counts
         return [
@@ -111,11 +137,10 @@ class Authors:
         A formatter may have broken that line. Raises OSError.
         """
         from swarm_hook_core.traces.versions.layout import words_of
-        from swarm_hook_core.traces.versions.stored import versions_of
 
         trail = self._meetings.trail
         words: set[bytes] = set()
-        for version in versions_of(trail.place_of(os.path.dirname(path)), path):
+        for version in self._versions_of(path):
             if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
                 words.update(map(words_of, version.content().split(b"\n")))
         if not any(words):
@@ -132,21 +157,28 @@ class Authors:
 
         Then all changes of the file that are not committed are sessions' (``versions.lines``).
         """
-        if not self.has_written(path) or changed_ns in self._saves(path):
+        if not self.has_written(path) or self._is_save(path, changed_ns):
             return False
         from swarm_hook_core.traces.shared_files import SECONDS
-        from swarm_hook_core.traces.versions.acts import Ends
         from swarm_hook_core.traces.versions.lines import NoLines, changes_of
+        from swarm_hook_core.traces.versions.notes import Ends
 
         own = self._meetings.journals.own(os.path.dirname(path))
         last = next((one for one in journal.newest_first(own, path, ("wrote",)) if one.at_ns <= changed_ns), None)
-        if last is None or Ends(own).next_of(last) < changed_ns:
+        if last is None or Ends.in_journal(own).next_of(last) < changed_ns:
             return False
         try:
-            changes = changes_of(path, SECONDS)
+            changes = changes_of(path, SECONDS, self._trail.notes)
         except (NoLines, OSError):
             return False  # binary, large, or git does not answer
         return not any(author.is_person for change in changes for author in change.authors)
+
+    def _versions_of(self, path: str) -> list[Version]:
+        if self._trail.notes is not None:
+            return [one for one in self._trail.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
+        from swarm_hook_core.traces.versions.stored import versions_of
+
+        return versions_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
 
     def _was_own(self, path: str, at_ns: int) -> bool:
         """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
@@ -170,12 +202,14 @@ class Authors:
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
-        return self._is_during_call(path, changed_ns) and changed_ns not in self._saves(path)
+        return self._is_during_call(path, changed_ns) and not self._is_save(path, changed_ns)
 
-    def _saves(self, path: str) -> set[int]:
-        if path not in self._saved:
-            self._saved[path] = saves_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
-        return self._saved[path]
+    def _is_save(self, path: str, changed_ns: int) -> bool:
+        """Return True if an editor has reported the change of the file at that time as a save."""
+        place = self._trail.place_of(os.path.dirname(path))
+        if place not in self._saves:
+            self._saves[place] = Saves(place)
+        return changed_ns in self._saves[place].of(path)
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""

@@ -9,11 +9,11 @@ import hashlib
 import os
 import stat
 
+from swarm_hook_core.git_objects import blobs, sizes
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes.objects import blobs, sizes
 from swarm_mcp.changes.present import present
 from swarm_mcp.errors import SwarmError
 

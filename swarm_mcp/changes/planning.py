@@ -11,11 +11,12 @@ import os
 import stat
 
 from swarm_hook_core.no_links import FolderOf, is_beyond_link
-from swarm_hook_core.traces import NO_FILE, journal, place_of, state_of
+from swarm_hook_core.traces import NO_FILE, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
-from swarm_hook_core.traces.versions.stored import files_of, journals_of
+from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.snapshot import read
 from swarm_mcp.changes import whole_files
 from swarm_mcp.changes.last_commit import last_commits
@@ -34,9 +35,13 @@ WRITE_BY_OWNER = 0o200
 
 
 class Plan:
-    """The files to write, and the problems. `undone`: path -> earlier undos of the file, read once."""
+    """The files to write, and the problems. `undone`: path -> earlier undos of the file, read once.
 
-    def __init__(self) -> None:
+    notes  of the files' places
+    """
+
+    def __init__(self, notes: Notes | None = None) -> None:
+        self.notes = notes or Notes()
         self.files: list[FileUndo] = []
         self.problems: list[Problem] = []
         self.undone = undone_files()
@@ -50,7 +55,7 @@ class Plan:
         since_ns: int,
     ) -> None:
         """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError."""
-        woven = _Woven(path, commit, self.undone.get(path, ()))
+        woven = _Woven(path, commit, self.undone.get(path, ()), self.notes)
         if not woven.is_readable:
             self.add_whole(path, session, since_ns, woven.committed_at)
             return
@@ -78,7 +83,7 @@ class Plan:
         """Add the undo of a file without versions, or the reason against it. Return False for a reason."""
         try:
             settled_ns = max([committed_at * 10**9, *(undo.at_ns for undo in self.undone.get(path, ()))])
-            one = whole_files.undo_of(path, session, since_ns, settled_ns)
+            one = whole_files.undo_of(path, session, since_ns, settled_ns, self.notes)
         except whole_files.NoSuchUndo as error:
             self.problems.append(error.problem)
             return False
@@ -106,10 +111,12 @@ class Plan:
             self._append(one)
 
 
-def plan_session(session: tuple[str, str], folder: str, only: list[str], since_ns: int) -> Plan:
+def plan_session(
+    session: tuple[str, str], folder: str, only: list[str], since_ns: int, notes: Notes | None = None
+) -> Plan:
     """Return the plan to take back what `session` has done at and below `folder` since `since_ns`.
 
-    `only`: absolute files or folders, all without any. Raises OSError.
+    `only`: absolute files or folders, all without any. `notes`: of a question about several sessions. Raises OSError.
     """
 
     def is_chosen(step: Step) -> bool:
@@ -117,7 +124,7 @@ def plan_session(session: tuple[str, str], folder: str, only: list[str], since_n
         is_own = not step.is_undo and all(author.session == session for author in step.authors)
         return is_own and (not since_ns or step.before.at_ns >= since_ns)
 
-    plan, paths = Plan(), []
+    plan, paths = Plan(notes), []
     if session[1]:
         paths = [path for path in files_of(*session, folder) if _is_among(path, only)]
     for path, commit in last_commits(paths).items():
@@ -156,7 +163,7 @@ def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
 class _Woven:
     """One file with its steps since the last commit that had all of it."""
 
-    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo]):
+    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo], notes: Notes):
         self.path = path
         self._undone = undone
         self.undo = FileUndo(path)
@@ -165,7 +172,7 @@ class _Woven:
         if not self.is_readable:
             return
         present = self._found
-        history = History(path, self.undo.before or b"", present)
+        history = History(path, self.undo.before or b"", present, notes=notes)
         self.acts = history.acts
         first = self._first(history.moments, self.committed_at)
         self.moments: list[Moment] = history.moments[first:]
@@ -295,11 +302,11 @@ def _unified(content: bytes) -> bytes:
 
 def sessions_at_work(folder: str) -> list[tuple[str, str]]:
     """Return ``[(runtime, session id)]`` of the sessions with work to take back at and below `folder`."""
-    found = []
-    for data in journals_of(place_of(os.path.realpath(folder))).values():
-        owner = journal.owner_of(data)
+    found, notes = [], Notes()
+    for noted in notes.of(os.path.realpath(folder)).journals.values():
+        owner = noted.owner
         if owner[1] and owner not in found:
-            plan = plan_session(owner, folder, [], 0)
+            plan = plan_session(owner, folder, [], 0, notes)
             if plan.files or plan.problems:
                 found.append(owner)
     return found

@@ -165,16 +165,16 @@ class Undoing:
         own = ""
         if self.session is not None:
             own = journal_name(self.session.runtime or "", self.session.session_id or "")
-        for name, data in journals_of(place_of(os.path.dirname(path))).items():
-            entries = [found for key in keys_of(path) if (found := journal.newest(data, key, WRITES))]
+        for name, noted in plan.notes.of(os.path.dirname(path)).journals.items():
+            entries = [found for key in keys_of(path) if (found := next(noted.of_file(key, WRITES), None))]
             for entry in entries:
                 is_open = entry.kind == "will" or (entry.kind == "wrote" and entry.text == state)
                 is_new = now - entry.at_ns / 1e9 < OVERDUE_SECONDS
                 is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
                 if not (name != own and is_open and is_new):
                     continue
-                if not seen.ended_ns(data, entry) and not told_ends.end_of(name, data, entry):
-                    return f": {self.name_of(journal.owner_of(data))} is about to write it"
+                if not seen.ended_ns(noted.data, entry) and not told_ends.end_of(name, noted.data, entry):
+                    return f": {self.name_of(noted.owner)} is about to write it"
         return ""
 
     # ------------------------------------------------------------------------------------------ doing

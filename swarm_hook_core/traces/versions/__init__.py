@@ -27,6 +27,7 @@ equal contents, drops files that git ignores, and holds the bounds.
     names     the file names of versions
     stored    the versions of a file; `before_first_write`
     acts      the calls that may have written a file
+    notes     everything noted in a place, read once
     steps     the steps of a file, and their authors
     lines     the lines of a file, and their authors: `lines_of`, `changes_of`
     by_persons  saves and undos of persons

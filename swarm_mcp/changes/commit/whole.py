@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from swarm_hook_core.traces.versions.acts import Author
+    from swarm_hook_core.traces.versions.notes import Notes
     from swarm_hook_core.traces.versions.steps import Moment
     from swarm_mcp.changes.commit.git import Git
     from swarm_mcp.changes.dirty import DirtyFile
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 IS_PROGRAM = 0o100
 
 
-def mode_writers(file: DirtyFile) -> Sequence[Author]:
+def mode_writers(file: DirtyFile, notes: Notes) -> Sequence[Author]:
     """Return all that may have given the file its present mode."""
-    history = _history(file)
+    history = _history(file, notes)
     if history is None:
         return ()
     for step in reversed(history.steps()):
@@ -39,9 +40,9 @@ def mode_writers(file: DirtyFile) -> Sequence[Author]:
     return history.earlier()
 
 
-def writers_of(file: DirtyFile, git: Git) -> Sequence[Author]:
+def writers_of(file: DirtyFile, git: Git, notes: Notes) -> Sequence[Author]:
     """Return all that may have changed the file since it was as committed."""
-    history = _history(file)
+    history = _history(file, notes)
     if history is None:
         return ()
     if history.acts and LINK in (file.old_mode, file.new_mode):
@@ -53,7 +54,7 @@ def writers_of(file: DirtyFile, git: Git) -> Sequence[Author]:
     return joined([*history.earlier(), *(author for step in steps for author in step.authors)])
 
 
-def _history(file: DirtyFile) -> History | None:
+def _history(file: DirtyFile, notes: Notes) -> History | None:
     """Return the history of the file, a link itself included, or None if it cannot be read."""
     data, present = b"", None
     try:
@@ -65,7 +66,7 @@ def _history(file: DirtyFile) -> History | None:
         pass  # removed
     except OSError:
         return None  # unreadable
-    return History(file.path, data, present)
+    return History(file.path, data, present, notes=notes)
 
 
 def _last_writers(history: History) -> Sequence[Author]:

@@ -258,7 +258,8 @@ def test_a_hook_s_rewritten_file_is_not_written_behind_it(world: World, me: Agen
 
 def test_a_system_without_open_folders_looks_first(world: World, me: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(no_links, "_HAS_HANDLES", False)
-    me.bash("rm -r sub/er")
+    me.bash("rm sub/er/file.md")
+    (world.repo / "sub/er").rmdir()
     me.edit("sub/deep.md", "beta", "MINE")
     undone = world.swarm("undo", "--session", me.session_id).json
     assert len(undone["files"]) == 2 and world.read("sub/er/file.md") == world.read("sub/deep.md") == TEXT
