@@ -363,4 +363,4 @@ def is_at(path: str, handle: int) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:
-        return False
+        return False  # there is none

@@ -68,7 +68,10 @@ def machine_up_for(seconds: int) -> list[str]:
         ahead = seconds - int(float(file.read().split()[0]))
     for user in ([], ["--user", "--map-current-user"]):
         words = ["unshare", *user, "--time", "--fork", f"--monotonic={ahead}", f"--boottime={ahead}"]
-        if shutil.which("unshare") and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        if (
+            shutil.which("unshare")
+            and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode
+        ):
             return words
     return []
 
