@@ -24,7 +24,6 @@ def begins(core: "HookCore", event: "SessionEvent") -> None:
     """Register the session and print its context."""
     trouble, is_fetched = "", False
     _is_same_turn(core, event)
-    _note_client(core, event)
     try:
         words = "\n\n".join(filter(None, (lifecycle.start(core.config, event, core.registrar), _mail(core, event))))
     except NotRegistered as error:
@@ -73,8 +72,6 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
     if _is_same_turn(core, event):
         return
-    if event.name == "UserPromptSubmit":
-        _note_client(core, event)
     _note_prompt(core, event)
     rewound = _rewinds(core, event)
     _calls_are_over(core, event)
@@ -92,16 +89,6 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     words += [news.words if news is not None else "", _head_of(core, event)]
     core.tell("UserPromptSubmit", event, "\n".join(filter(None, words)))
     _was_told(core, news)
-
-
-def _note_client(core: "HookCore", event: "SessionEvent") -> None:
-    """Note the client's process and log: by these others tell the ends of its calls (``traces.told_ends``)."""
-    from swarm_hook_core.traces import told_ends
-
-    try:
-        told_ends.note_client(core.config, event)
-    except OSError as error:  # a full disk: the session's next call ends the one before
-        core.record_fault("traces", error)
 
 
 def _note_prompt(core: "HookCore", event: "SessionEvent") -> None:

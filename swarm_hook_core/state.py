@@ -95,6 +95,11 @@ def ended_mark(client_pid: int = 0) -> str:
     return os.path.join(state_dir(), "ended", str(client_pid or os.getppid()))
 
 
+def client_note(name: str) -> str:
+    """Return the file with the client of the session whose journal has this `name` (``traces.told_ends``)."""
+    return os.path.join(state_dir(), "ended", name)
+
+
 def is_awaited() -> bool:
     """Return True if a session waits for the end of a call. Costs one look at the disk."""
     return os.path.isdir(awaited_dir())

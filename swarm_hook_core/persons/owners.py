@@ -9,7 +9,6 @@ the session has written may hold older lines of a person: those of the version b
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 
 from swarm_hook_core.state import ended_mark
 from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
@@ -298,6 +297,8 @@ class _Calls:
 
     def cover(self, path: str, first_ns: int, last_ns: int = 0) -> bool:
         """Return True if a call may have changed the file at `path` at some time from `first_ns` to `last_ns`."""
+        from bisect import bisect_right
+
         key = escaped(path)
         for agent, events in self._events.items():
             times = self._times[agent]
@@ -308,6 +309,8 @@ class _Calls:
 
     def _is_open(self, agent: str, key: bytes, at_ns: int) -> bool:
         """Return True if a call of the agent was open at that time, and may write the file."""
+        from bisect import bisect_right
+
         events, last = self._events[agent], bisect_right(self._times[agent], at_ns) - 1
         begun = last
         while begun >= 0 and events[begun].kind in (ENDED, TURN):

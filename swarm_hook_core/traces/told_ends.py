@@ -1,7 +1,8 @@
 """Ends of calls as their client tells them: by its hook after a call, and by its log of the conversation.
 
     <state folder>/ended/<pid>                  its mtime is the end of the last call of the client with this process
-    <state folder>/ended/<runtime>.<session>    the session's client process, the form and the path of its log
+    <state folder>/ended/<runtime>.<session>    the session's client process, the form and the path of its log: noted as
+                                                the session starts, and at each prompt (``registration``)
 
 The next check of a session notes the first kind of end in the journal (``Trail.leave``). Until then each reader of the
 journal adds it (`with_mark`). No hook runs after an edit in Claude Code and Codex, or after a call that the client or
@@ -15,47 +16,29 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import ended_mark, read_private, write_private
+from swarm_hook_core.state import client_note, ended_mark, read_private
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal, journal_name, seen
+from swarm_hook_core.traces import journal, seen
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent
     from swarm_hook_core.traces.journal import Entry
 
 LONGEST_NOTE = 8192  # bytes
 
 
-# ------------------------------------------------------------------------------------------- a session's client
-
-
-def note_client(config: RuntimeConfig, event: SessionEvent) -> None:
-    """Note the client process and the log of the session of `event`. Raises OSError."""
-    from swarm_hook_core.process import client_process
-
-    if event.session_id and not event.agent:
-        pid, name = client_process(config.client_marks)[0], journal_name(config.runtime_name, event.session_id)
-        write_private(_note_of(name), f"{pid} {config.transcript or '-'} {event.transcript}")
-
-
 def forget_client(name: str) -> None:
     """Remove the note of a session that has ended, by the `name` of its journal."""
     try:
-        os.remove(_note_of(name))
+        os.remove(client_note(name))
     except OSError:
         return  # it was never noted
-
-
-def _note_of(name: str) -> str:
-    return os.path.join(os.path.dirname(ended_mark()), name)
 
 
 def _client_of(name: str) -> tuple[int, str, str]:
     """Return ``(process, form of its log, its path)`` of the client with the journal `name`; 0, "" if unknown."""
     try:
-        words = read_private(_note_of(name), LONGEST_NOTE).decode("utf-8", "surrogateescape").split(" ", 2)
+        words = read_private(client_note(name), LONGEST_NOTE).decode("utf-8", "surrogateescape").split(" ", 2)
         return int(words[0]), words[1], words[2]
     except (OSError, ValueError, IndexError):
         return 0, "", ""  # its client has told nothing
@@ -69,9 +52,6 @@ def _marked_ns(client_pid: int) -> int:
         return os.stat(ended_mark(client_pid)).st_mtime_ns
     except OSError:
         return 0  # there is no mark
-
-
-# ------------------------------------------------------------------------------------------- other sessions' calls
 
 
 def with_mark(name: str, data: bytes) -> bytes:
