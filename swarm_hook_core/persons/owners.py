@@ -12,7 +12,7 @@ import os
 
 from swarm_hook_core.traces import FEW, escaped, journal
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions.by_persons import saves_of
+from swarm_hook_core.traces.versions.by_persons import Saves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Authors:
         self._trail = meetings.trail
         self._calls: dict[str, _Calls] = {}  # by place
         self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
-        self._saved: dict[str, set[int]] = {}  # path -> times of change by saves of a person
+        self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
         # contents in the last commit of a call's many files, None for a file without lines
         self._committed: dict[str, bytes | None] = {}
@@ -163,12 +163,12 @@ class Authors:
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
-        return self._is_during_call(path, changed_ns) and changed_ns not in self._saves(path)
-
-    def _saves(self, path: str) -> set[int]:
-        if path not in self._saved:
-            self._saved[path] = saves_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
-        return self._saved[path]
+        if not self._is_during_call(path, changed_ns):
+            return False
+        place = self._trail.place_of(os.path.dirname(path))
+        if place not in self._saves:
+            self._saves[place] = Saves(place)
+        return changed_ns not in self._saves[place].of(path)
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""

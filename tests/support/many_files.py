@@ -7,7 +7,6 @@ from pathlib import Path
 from support.world import TEXT, Agent, World, file_times_catch_up
 
 SESSIONS = 4
-SHARED = 10  # each tenth file has lines of two sessions
 
 
 def names_of(count: int) -> list[str]:
@@ -16,16 +15,19 @@ def names_of(count: int) -> list[str]:
 
 
 class ManyFiles:
-    """The checkout `world` with `count` changed files, and its `sessions`."""
+    """The checkout `world` with `count` changed files, and its `sessions`.
 
-    def __init__(self, folder: Path, count: int):
+    `shared`: each file of that number has lines of two sessions.
+    """
+
+    def __init__(self, folder: Path, count: int, shared: int = 10):
         self.names = names_of(count)
         self.world = World(folder, *self.names)
         self.sessions = [self.world.session(("codex", "claude-code")[at % 2]) for at in range(SESSIONS)]
         file_times_catch_up()
         for number, name in enumerate(self.names):
             self._edit(self.sessions[number % SESSIONS], name, "alpha", f"MINE {number}")
-            if number % SHARED == 0:
+            if number % shared == 0:
                 self._edit(self.sessions[(number + 1) % SESSIONS], name, "gamma", f"THEIRS {number}")
         file_times_catch_up()
 
