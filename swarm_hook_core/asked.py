@@ -12,27 +12,16 @@ from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.traces import OFF, level
-from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.asked_trail import asked_trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Session
+    from swarm_hook_core.traces.trail import Trail
 
 KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> people's words for them
 _TOOLS = {EDIT: "Write", REPLACE: "Write", REMOVE: "rm"}  # as the words of a refusal have them
-
-
-class AskedTrail(Trail):
-    """A Trail that is never left."""
-
-    __slots__ = ()
-    is_asked = True
-
-    def leave(self) -> None:
-        """Forget the entries."""
-        self._lines = {}
 
 
 class AskedCall(ToolCall):
@@ -41,13 +30,18 @@ class AskedCall(ToolCall):
     reader_folder  the folder of the reader of the answer; empty if it is not known: paths are whole then
     """
 
-    __slots__ = ("reader_folder",)
+    __slots__ = ("_reader_folder",)
 
     def __init__(self, path: str, how: str, session_id: str, folder: str, agent: str, reader_folder: str):
         ToolCall.__init__(
             self, how, {"path": path, "how": how}, session_id, folder, agent=agent, client_tool=_TOOLS[how]
         )
-        self.reader_folder = reader_folder or path  # nothing lies below a file
+        self._reader_folder = reader_folder or path  # nothing lies below a file
+
+    @property
+    def reader_folder(self) -> str:
+        """The folder that paths in the words are relative to."""
+        return self._reader_folder
 
 
 class Question(Check):
@@ -123,14 +117,6 @@ class AskedCore(HookCore):
             return trail is None or trail.is_alone([os.path.realpath(path)])
         except (OSError, ValueError):  # a path that no file can have: each kind of write is asked about
             return False
-
-
-def asked_trail(config: RuntimeConfig, call: ToolCall) -> "AskedTrail | None":
-    """Return the Trail of a call that is only asked about; None if its checkout wants no traces."""
-    found = level(config.env_prefix, call.folder)
-    if found == OFF:
-        return None
-    return AskedTrail(config, call, found)
 
 
 def _is_for_all(denial: "Denial") -> bool:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.denial import Denial, Loss, Notice
     from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.tenants import Eviction
+    from swarm_hook_core.tenants.eviction import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 MOST_OWNERS = 20  # overwritten files of one call with an owner who is told
@@ -76,9 +76,12 @@ def tell_tenants(
 ) -> None:
     """Have each session told whose work tree the call takes away, or was to (``tenants``). Raises OSError."""
     argv = prefix or coordinator.command()
-    for one in evictions if argv else ():
+    if not argv:
+        return
+    for one in evictions:
         words = _options({"--deed": one.deed, "--command": one.by[:LONGEST_WORDS], "--main": one.main})
-        words += ["--denied"] if one.is_denied else []
+        if one.is_denied:
+            words.append("--denied")
         for name, subject in (one.commits or ())[:MOST_ALSO]:
             words.append(f"--commit={name} {subject}"[:LONGEST_WORDS])
         for held in one.tenants:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
-    from swarm_hook_core.tenants import Eviction
+    from swarm_hook_core.tenants.eviction import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 

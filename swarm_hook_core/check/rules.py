@@ -338,7 +338,9 @@ def _may_evict(effects: "Effects") -> bool:
     if any(tree.how != EDIT for tree in effects.trees) or any(call.words[0] in _TAKES_TREES for call in effects.git):
         return True
     for write in effects.writes:
-        if write.how == REMOVE and (write.path.endswith(".git") or os.path.isdir(os.path.join(write.folder, write.path))):
+        if write.how == REMOVE and (
+            write.path.endswith(".git") or os.path.isdir(os.path.join(write.folder, write.path))
+        ):
             return True
     return False
 

@@ -130,11 +130,14 @@ def _stash(mode: str, target: list[str], given: dict[str, Any]) -> list[list[str
 def _worktree(mode: str, given: dict[str, Any]) -> list[list[str]]:
     if mode == "prune":
         return [["worktree", "prune"]]
-    folders = [*_texts(given, _TREES)[:1], *_texts(given, ("newPath", "new_path", "destination"))[:1]]
+    folders = _texts(given, _TREES)[:1]
     if mode not in ("remove", "move") or not folders:
         return []  # list, add, lock
-    force = ["--force"] if _is_on(given, _FORCES) else []
-    return [["worktree", mode, *force, *(folders if mode == "move" else folders[:1])]]
+    if mode == "move":
+        folders += _texts(given, ("newPath", "new_path", "destination"))[:1]
+    elif _is_on(given, _FORCES):
+        folders.insert(0, "--force")
+    return [["worktree", mode, *folders]]
 
 
 def _texts(given: dict[str, Any], names: Iterable[str]) -> list[str]:

@@ -337,7 +337,13 @@ def evicted(args: Arguments) -> int:
     call = (args.value("--deed"), args.value("--command"), args.given("--denied"))
     with Store(busy_seconds=args.patience) as store:
         told = unlocked_work.tell_of_eviction(
-            store, _session(store, args), args.value("--owner"), folder, call, args.all("--commit"), args.value("--main")
+            store,
+            _session(store, args),
+            args.value("--owner"),
+            folder,
+            call,
+            args.all("--commit"),
+            args.value("--main"),
         )
     return answer(args, {"ok": bool(told), "told": told}, f"told {len(told)}")
 

@@ -124,7 +124,7 @@ def test_commits_on_a_branch_are_not_lost_unless_it_goes_along(tree: Path, me: P
     assert "in which tenant" in said and "no other branch" not in said, said
     commit(tree, "More lines")
     said = me.denied("Bash", {"command": f"git worktree remove --force {TREE} && git branch -D feature"})
-    assert '2 commits there are on no other branch or tag: ' in said and '"More lines"' in said, said
+    assert "2 commits there are on no other branch or tag: " in said and '"More lines"' in said, said
 
 
 def test_uncommitted_work_there_is_named_and_stays_protected(tree: Path, me: Player, tenant: Player) -> None:

@@ -26,14 +26,16 @@ def removed_trees(call: GitCall, are_changed: bool = True) -> list[str]:
     move them as well. A computed name may be that of any of them.
     """
     words = call.words
-    verbs = [["worktree", "remove"], ["submodule", "deinit"], *([] if are_changed else [["worktree", "move"]])]
-    if words[:2] not in verbs and words[:1] != ["rm"]:
+    is_move = not are_changed and words[:2] == ["worktree", "move"]
+    if not is_move and words[:2] not in (["worktree", "remove"], ["submodule", "deinit"]) and words[:1] != ["rm"]:
         return []
     options, top = options_of(words), tree_of(call)
     if top is None or (are_changed and not options.has("-f", "--force")):
         return []
     if words[0] == "worktree":
-        named = options.operands[1:2] if words[1] == "move" else options.operands[1:]
+        named = options.operands[1:]
+        if is_move:
+            del named[1:]  # its new place
         return [tree for word in named for tree in _linked(call, word, top)]
     if words[0] == "submodule":
         return submodules(call.folder, top, options.operands[1:], call.found)
