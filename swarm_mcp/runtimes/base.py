@@ -74,7 +74,7 @@ class Runtime(ABC):
     harness: str
     coverage: Coverage
     shell_tool = "Bash"
-    oldest = ""  # the oldest release that the plugin is known to work in; empty if none was tried
+    oldest = ""  # the oldest release that the plugin is known to work in, or empty
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # True if it tells hooks of the agents that a session starts
     call_mark = ""  # a key of a tool call's metadata that is there if the client names the calling session

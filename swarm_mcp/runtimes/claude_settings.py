@@ -13,8 +13,14 @@ from swarm_hook_core.repository import tree_over
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import PLUGIN_ID, Finding
 from swarm_mcp.runtimes.settings_layers import (
-    Layer, environment, last_of, read, switched_off, unread, variable_that_is_on, variables,
-)  # fmt: skip
+    environment,
+    last_of,
+    read,
+    switched_off,
+    unread,
+    variable_on,
+    variables,
+)
 
 CLIENT = "claude-code"
 # The folder of the machine's policies.
@@ -57,7 +63,7 @@ class ClaudeSettings:
         return ""
 
     def policy_on_marketplaces(self) -> str:
-        """Return the policy that says which marketplaces may be used, or an empty text."""
+        """Return the policy that restricts marketplaces, or an empty text."""
         return next((one.file for one in self._policies if any(key in one.settings for key in _MARKETPLACES)), "")
 
     def _all_off(self) -> Finding | None:
@@ -66,11 +72,11 @@ class ClaudeSettings:
             return None
         layer, mend = found[1], ""
         if layer.file == str(Path(here(), _PROJECT)):  # others may share it
-            mend = f'take {_ALL_OFF} out of {layer.file}, or set it to false in {_LOCAL}'
+            mend = f"take {_ALL_OFF} out of {layer.file}, or set it to false in {_LOCAL}"
         return switched_off(CLIENT, layer, _ALL_OFF, mend)
 
     def _managed_only(self) -> Finding | None:
-        """Return the finding that hooks of plugins run only if a policy enables them, as none does."""
+        """Return the finding that hooks of plugins run only if a policy enables them, and ours is not."""
         found, enabled = last_of(self._policies, _MANAGED_ONLY), last_of(self._policies, "enabledPlugins", PLUGIN_ID)
         if not found or not found[0] or (enabled and enabled[0]):
             return None
@@ -87,7 +93,7 @@ class ClaudeSettings:
     def _bare(self) -> Finding | None:
         process = environment()
         sources = [*variables(reversed(self._policies)), *variables(self._own[:1]), process]
-        found = variable_that_is_on(_BARE, sources) or variable_that_is_on(_RESTRICTED, [process])
+        found = variable_on(_BARE, sources) or variable_on(_RESTRICTED, [process])
         if found:
             return switched_off(CLIENT, found[1], found[0])
         return None

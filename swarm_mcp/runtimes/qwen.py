@@ -18,8 +18,15 @@ from swarm_mcp.runtimes.installed import Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
 from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.settings_layers import (
-    Layer, environment, last_of, read, switched_off, unread, variable_that_is_on, variables,
-)  # fmt: skip
+    Layer,
+    environment,
+    last_of,
+    read,
+    switched_off,
+    unread,
+    variable_on,
+    variables,
+)
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of our extension
@@ -116,7 +123,7 @@ class Qwen(InPlace):
             return []
         layers = _extension().layers("QWEN_CODE", "qwen-code", "QwenCode")
         off, found = last_of(layers, "disableAllHooks"), unread(self.name, layers)
-        bare = variable_that_is_on(_BARE, [environment(), *_variables_in_files(), *variables(reversed(layers))])
+        bare = variable_on(_BARE, [environment(), *_variables_in_files(), *variables(reversed(layers))])
         if off and off[0]:
             found.append(switched_off(self.name, off[1], "disableAllHooks"))
         elif bare:

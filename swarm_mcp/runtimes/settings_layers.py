@@ -31,7 +31,7 @@ def read(file: Path, is_policy: bool = False, parse: Callable[[str], Any] = json
     try:
         settings = object_of(parse(file.read_text(encoding="utf-8-sig", errors="replace")))
         return Layer(str(file), settings, is_policy)
-    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, RecursionError):  # nothing is set in it
         return Layer(str(file), {}, is_policy)
     except OSError as error:
         return Layer(str(file), {}, is_policy, str(error.strerror))
@@ -43,7 +43,7 @@ def with_comments(text: str) -> Any:
 
 
 def last_of(layers: Sequence[Layer], *place: str) -> tuple[bool, Layer] | None:
-    """Return the boolean at `place` that is in force, with its layer; None if no layer has one."""
+    """Return the boolean at `place` that is in force, with its layer, if there is one."""
     for layer in reversed(layers):
         found: Any = layer.settings
         for key in place:
@@ -59,14 +59,14 @@ def variables(layers: Iterable[Layer]) -> list[Layer]:
 
 
 def environment() -> Layer:
-    """Return the variables of this process, which a client started beside it would have."""
+    """Return the variables of this process. A client that is started beside it has them, too."""
     return Layer("", dict(os.environ))
 
 
-def variable_that_is_on(names: Sequence[str], sources: Sequence[Layer]) -> tuple[str, Layer] | None:
-    """Return the first of the variables `names` that is on, with its layer. The first of `sources` that sets it counts.
+def variable_on(names: Sequence[str], sources: Sequence[Layer]) -> tuple[str, Layer] | None:
+    """Return the first of the variables `names` that is on, with its layer, if there is one.
 
-    None if no variable is on.
+    The first of `sources` that sets a variable counts.
     """
     for name in names:
         source = next((source for source in sources if source.settings.get(name) not in (None, "")), None)
@@ -78,7 +78,7 @@ def variable_that_is_on(names: Sequence[str], sources: Sequence[Layer]) -> tuple
 def switched_off(client: str, layer: Layer, key: str, mend: str = "") -> Finding:
     """Return the finding that `key` in `layer` keeps the client from running hooks.
 
-    The default `mend` takes the key away. A policy has none: only an administrator changes it.
+    The default `mend` takes the key away. A policy has no mend: only an administrator changes it.
     """
     name, what = f"{client} hooks", f"all hooks are switched off: {key}"
     if layer.is_policy:
