@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.records import Record
 from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
@@ -14,11 +15,11 @@ from swarm_mcp.cli.output import answer, complain, say, say_text, show
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import PersonOnly, UsageError
 from swarm_mcp.folders import clean, current_scope, file_of
-from swarm_mcp.sessions.acting import session_of_caller
-from swarm_mcp.sessions.agents_shell import agents_around, is_marked
+from swarm_mcp.sessions.acting import is_person, is_persons, require_persons, session_of_caller
 from swarm_mcp.store import Store
 
 _FILES = Word("FILE", "only this file, or the files of this folder", optional=True, repeated=True)
+_PERSON = Option("--person", "a person's lines, which no session has written; refused to agents", required=True)
 _COMMON = (
     Option("--dry-run", "print the changes as a patch, and do nothing"),
     Option("--partial", "if lines of others are in the way, undo the rest"),
@@ -35,17 +36,20 @@ _COMMON = (
         Option("--turn", "only what it did in its last turn"),
         *_COMMON,
     ),
+    Usage(Word("FILE", "the file, or the files of this folder", repeated=True), _PERSON, *_COMMON),
+    Usage(_PERSON, Option("--all", "in all files of the scope", required=True), *_COMMON),
     Usage(_FILES, Option("--undo ID", "take back the undo with this id", required=True, source=()), *_COMMON),
     group=CHANGES,
 )
 def undo(args: Arguments) -> int:
-    """undo: take back one session's uncommitted changes, and no others
+    """undo: take back the uncommitted changes of one session, or of a person, and no others
 
     Its added lines go, its removed lines come back, in all files or in none. Files that it made are removed, files that
     it removed come back. Lines of other sessions and of people stay, byte for byte. Where they stand in the way the
     command says which lines they are and whose, and changes nothing.
 
-    An agent may take back its own session's work, a person that of any session. `undo --undo ID` takes an undo back.
+    An agent may take back its own session's work, a person that of any session; a script of a person says whose. With
+    --person the lines go that no session has written, in the named files. `undo --undo ID` takes an undo back.
 
     With --json: {"ok", "id", "dry_run", "files": [{"path", "removed", "created"}], "left": [{"path", "lines", "why"}],
     "patch"}; "patch" is there with --dry-run.
@@ -78,6 +82,9 @@ def _undo(args: Arguments, folder: str) -> int:
             earlier = undoing.record_called(args.value("--undo"))
             whose = earlier.whose
             plan, record = undoing.run(lambda: undoing.plan_back(earlier, only, is_partial), whose, earlier.id, is_dry)
+        elif args.given("--person"):
+            whose = PERSONS
+            plan, record = undoing.run(lambda: undoing.plan_of_persons(only, is_partial), whose, "", is_dry)
         else:
             whose = _whose(undoing, args)
             since = _since(args, whose, folder)
@@ -86,10 +93,13 @@ def _undo(args: Arguments, folder: str) -> int:
 
 
 def _caller(store: Store, args: Arguments, folder: str) -> Session | None:
-    """Return the agent's session that gives this command; None for a person. Raises UnknownInstance."""
-    if agents_around(store) or is_marked():
-        return session_of_caller(store, folder)
-    return None
+    """Return the agent's session that gives this command; None for a person. Raises UnknownInstance, PersonOnly."""
+    if args.given("--person"):
+        require_persons(store, args)
+        return None
+    if is_persons(store, folder):
+        return None
+    return session_of_caller(store, folder)
 
 
 def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
@@ -98,6 +108,8 @@ def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
     if args.given("--session"):
         named = undoing.session_called(args.value("--session"))
     if session is None:
+        if not named and not is_person(undoing.store):
+            raise UsageError("say whose work a script takes back: --session WHO, or --person with FILE or --all")
         return named or undoing.only_session()
     own = (session.runtime or "", session.session_id or "")
     if named not in (None, own):
