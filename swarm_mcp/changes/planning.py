@@ -47,9 +47,13 @@ class Plan:
         session: tuple[str, str],
         is_chosen: Callable[[Step], bool],
         since_ns: int,
+        undo_ns: int = 0,
     ) -> None:
-        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError."""
-        woven = _Woven(path, commit, self.undone.get(path, ()))
+        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError.
+
+        `undo_ns`: the time of the undo that is taken back; a later content is not the base of it.
+        """
+        woven = _Woven(path, commit, self.undone.get(path, ()), undo_ns)
         if not woven.is_readable:
             self.add_whole(path, session, since_ns, woven.committed_at)
             return
@@ -129,6 +133,7 @@ def plan_undo_of(record: Record, only: list[str]) -> Plan:
             ("", ""),
             lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns,  # type: ignore[misc]
             at_ns,
+            at_ns,
         )
     return plan
 
@@ -145,9 +150,10 @@ def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
 class _Woven:
     """One file with its steps since the last commit that had all of it."""
 
-    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo]):
+    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo], undo_ns: int):
         self.path = path
         self._undone = undone
+        self._undo_ns = undo_ns
         self.undo = FileUndo(path)
         self.head, self.committed_at = commit.content, commit.at
         self.is_readable = self._look() and not commit.is_large
@@ -187,7 +193,7 @@ class _Woven:
                 continue
             if self._is_head(moment):
                 return index
-            if moment.at_ns > (committed_at + 1) * 10**9:
+            if moment.at_ns > (committed_at + 1) * 10**9 or moment.at_ns == self._undo_ns:
                 break
         return 0
 

@@ -13,13 +13,12 @@ from swarm_mcp.cli.arguments import CHANGES, INSTANCES, JSON, SCOPE, Arguments, 
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.cli.output import answer, complain, say, say_text, show
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import PersonOnly, UsageError
+from swarm_mcp.errors import PersonOnly, SwarmError, UsageError
 from swarm_mcp.folders import clean, current_scope, file_of
 from swarm_mcp.sessions.acting import is_person, is_persons, require_persons, session_of_caller
 from swarm_mcp.store import Store
 
 _FILES = Word("FILE", "only this file, or the files of this folder", optional=True, repeated=True)
-_PERSON = Option("--person", "a person's lines, which no session has written; refused to agents", required=True)
 _COMMON = (
     Option("--dry-run", "print the changes as a patch, and do nothing"),
     Option("--partial", "if lines of others are in the way, undo the rest"),
@@ -34,10 +33,10 @@ _COMMON = (
         Option("--session WHO", "the session, by its name or id (default: this one)", source=INSTANCES),
         Option("--since WHEN", "only what it did since then: a time of day (8:00), or an age (10m, 2h, 1d)", source=()),
         Option("--turn", "only what it did in its last turn"),
+        Option("--person", "the lines that no session has written, in each FILE; refused to agents"),
+        Option("--all", "with --person: in all files of the scope"),
         *_COMMON,
     ),
-    Usage(Word("FILE", "the file, or the files of this folder", repeated=True), _PERSON, *_COMMON),
-    Usage(_PERSON, Option("--all", "in all files of the scope", required=True), *_COMMON),
     Usage(_FILES, Option("--undo ID", "take back the undo with this id", required=True, source=()), *_COMMON),
     group=CHANGES,
 )
@@ -59,6 +58,8 @@ def undo(args: Arguments) -> int:
     folder = current_scope(args.value("--scope"))
     if args.given("--turn") and args.given("--since"):
         raise UsageError("--turn and --since exclude each other")
+    if args.given("--person"):
+        _require_files(args)
     try:
         return _undo(args, folder)
     except NotUndone as error:
@@ -68,6 +69,15 @@ def undo(args: Arguments) -> int:
             for line in error.lines:
                 complain(line)
         return 1
+
+
+def _require_files(args: Arguments) -> None:
+    """Raise UsageError for ``--person`` beside the choice of a session's work, and without files."""
+    for other in ("--session", "--since", "--turn"):
+        if args.given(other):
+            raise UsageError(f"--person and {other} exclude each other")
+    if bool(args.words) == args.given("--all"):
+        raise UsageError("--person wants each FILE, or --all for all files of the scope")
 
 
 def _undo(args: Arguments, folder: str) -> int:
@@ -109,7 +119,7 @@ def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
         named = undoing.session_called(args.value("--session"))
     if session is None:
         if not named and not is_person(undoing.store):
-            raise UsageError("say whose work a script takes back: --session WHO, or --person with FILE or --all")
+            raise SwarmError("say whose work a script takes back: --session WHO, or --person with FILE or --all")
         return named or undoing.only_session()
     own = (session.runtime or "", session.session_id or "")
     if named not in (None, own):
