@@ -12,7 +12,7 @@ import stat
 
 from swarm_hook_core.traces import journal, place_of, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
 from swarm_hook_core.traces.versions.stored import files_of, journals_of
 from swarm_hook_core.watching.snapshot import read
@@ -51,7 +51,8 @@ class Plan:
     ) -> None:
         """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError.
 
-        `undo_ns`: the time of the undo that is taken back; a later content is not the base of it.
+        `undo_ns`: the time of the undo of a person's lines that is taken back. A person's lines have no version before
+        them: the last commit is.
         """
         woven = _Woven(path, commit, self.undone.get(path, ()), undo_ns)
         if not woven.is_readable:
@@ -133,7 +134,7 @@ def plan_undo_of(record: Record, only: list[str]) -> Plan:
             ("", ""),
             lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns,  # type: ignore[misc]
             at_ns,
-            at_ns,
+            at_ns if record.whose == ("", "") else 0,
         )
     return plan
 
@@ -167,6 +168,11 @@ class _Woven:
         self.is_whole = first > 0 or self._is_head(self.moments[0])
         contents = [moment.content() for moment in self.moments]
         self.steps = history.steps()[first:]
+        if undo_ns and not self.is_whole:
+            base = self._committed(self.moments[0])
+            contents.insert(0, base.content())
+            self.steps = [Step(base, self.moments[0], (PERSON,)), *self.steps]
+            self.moments = [base, *self.moments]
         self.is_binary = any(b"\0" in content[:BINARY] for content in contents)
         self.weave = self._weave(contents)
 
@@ -196,6 +202,12 @@ class _Woven:
             if moment.at_ns > (committed_at + 1) * 10**9 or moment.at_ns == self._undo_ns:
                 break
         return 0
+
+    def _committed(self, like: Moment) -> Moment:
+        """Return the last commit's content as a Moment before all others, with the permissions of one of them."""
+        base = Moment(0, 0, self.head is not None, None, self.head or b"")
+        base.mode = like.mode
+        return base
 
     def _is_head(self, moment: Moment) -> bool:
         if self.head is None:

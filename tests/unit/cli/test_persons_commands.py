@@ -108,10 +108,15 @@ def test_an_undo_takes_a_persons_lines_back_alone_and_is_undone(world: World, pe
     assert person("undo", "--undo", undo).code == 0
     assert world.read("notes.md") == before["notes.md"].replace("beta", "LATER" if count else "beta")
     assert made.read_text() == "a person's\n"
-    assert person("undo", "--person", "--all").code == 0
+    last = person("undo", "--person", "--all", "--json")
+    assert last.code == 0
     assert "a person's" not in "".join(as_before(world).values())
     assert os.stat(world.repo / "sub" / "deep.md").st_mode & 0o111 == 0
     assert world.git("diff", "HEAD").count("+AGENT") == count
+    assert world.swarm("undo", "--undo", last.out[last.out.index('"id": "') + 7 :][:8]).code == 0
+    now = as_before(world)
+    assert now.pop("notes.md") and all(now[name] == before[name] for name in now)
+    assert made.read_text() == "a person's\n" and bool(os.stat(world.repo / "sub/deep.md").st_mode & 0o111) is (count < 2)
 
 
 def test_kinds_of_a_persons_changes(world: World) -> None:
