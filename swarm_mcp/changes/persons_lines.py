@@ -1,7 +1,8 @@
 """The plan to take back a person's uncommitted lines: those that no session has written.
 
-The lines are the pieces that ``swarm-mcp diff --person`` shows. Lines of sessions beside them stay, byte for byte. A piece
-that a session may have written as well stands in the way, and so does a file without lines (binary, a link, over 1 MiB).
+The lines are the pieces that ``swarm-mcp diff --person`` shows. Lines of sessions beside them stay, byte for byte. A
+piece that a session may have written as well stands in the way, and so does a file without lines (binary, a link, over
+1 MiB).
 """
 
 from __future__ import annotations

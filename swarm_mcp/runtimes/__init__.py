@@ -42,9 +42,9 @@ SESSION_ID_VARIABLES = (
     "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID", "LETTA_PARENT_AGENT_ID", "LETTA_AGENT_ID", "SWARM_ACP_SESSION_ID",
 )  # fmt: skip
 SHELL_VARIABLES = {
-    **dict.fromkeys(SESSION_ID_VARIABLES, ""), "CLAUDECODE": "claude-code", "CODEX_CI": "codex", "COPILOT_CLI": "copilot",
-    "GEMINI_CLI": "gemini", "GROK_AGENT": "grok", "OPENCODE": "opencode", "KILO": "kilo", "CURSOR_AGENT": "cursor",
-    "OMPCODE": "omp", "AUGMENT_AGENT": "auggie",
+    **dict.fromkeys(SESSION_ID_VARIABLES, ""), "CLAUDECODE": "claude-code", "CODEX_CI": "codex",
+    "COPILOT_CLI": "copilot", "GEMINI_CLI": "gemini", "GROK_AGENT": "grok", "OPENCODE": "opencode", "KILO": "kilo",
+    "CURSOR_AGENT": "cursor", "OMPCODE": "omp", "AUGMENT_AGENT": "auggie",
 }  # fmt: skip
 # The clients in which outdated texts can be merged (`RuntimeConfig.merges`), with the prefixes of their variables. Here
 # for the same reason.

@@ -85,7 +85,7 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
 
 
 def _no_session(store: Store, scope: str, rows: list[Session]) -> str:
-    """Return the error of a process that is none of `rows`, the agents' sessions of the scope, for all that is known."""
+    """Return the error of a process that no session of `rows`, the agents' in the scope, certainly runs."""
     if not rows:
         return f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
     names = _names(store, rows)

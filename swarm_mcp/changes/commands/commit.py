@@ -32,9 +32,10 @@ def commit(args: Arguments) -> int:
     """commit: commit your own uncommitted changes, and no others
 
     Each uncommitted line has an author. The commit has this session's lines; of a person, at a terminal or in a script
-    that no agent runs, the lines that no session wrote. Others' lines stay uncommitted, in the same files too, and are named. The work tree stays as
-    it is, but for files that hooks rewrite, and what others have staged stays staged. Beside other changes hooks run in
-    a copy with this commit's content alone. A place that several may have changed is refused.
+    that no agent runs, the lines that no session wrote. Others' lines stay uncommitted, in the same files too, and are
+    named. The work tree stays as it is, but for files that hooks rewrite, and what others have staged stays staged.
+    Beside other changes hooks run in a copy with this commit's content alone. A place that several may have changed is
+    refused.
 
     example: swarm-mcp commit -m "Parse empty lines" src/parse.py
     """

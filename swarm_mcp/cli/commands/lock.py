@@ -8,7 +8,20 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, MORE_LOCKS, PERSON, START, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import (
+    ACTING,
+    AGENT,
+    FENCE,
+    MORE_LOCKS,
+    PERSON,
+    START,
+    TASKS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import answer, complain
@@ -120,7 +133,9 @@ def _is_to_come(lock: Lock) -> bool:
 
 @verb(
     Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, PERSON, *ACTING),
-    Usage(Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, PERSON, *ACTING),
+    Usage(
+        Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, PERSON, *ACTING
+    ),
     Usage(
         Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
         FENCE,

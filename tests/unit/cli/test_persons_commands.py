@@ -116,7 +116,9 @@ def test_an_undo_takes_a_persons_lines_back_alone_and_is_undone(world: World, pe
     assert world.swarm("undo", "--undo", last.out[last.out.index('"id": "') + 7 :][:8]).code == 0
     now = as_before(world)
     assert now.pop("notes.md") and all(now[name] == before[name] for name in now)
-    assert made.read_text() == "a person's\n" and bool(os.stat(world.repo / "sub/deep.md").st_mode & 0o111) is (count < 2)
+    assert made.read_text() == "a person's\n" and bool(os.stat(world.repo / "sub/deep.md").st_mode & 0o111) is (
+        count < 2
+    )
 
 
 def test_kinds_of_a_persons_changes(world: World) -> None:
@@ -297,7 +299,9 @@ def unseen(request: pytest.FixtureRequest, world: World) -> Agent:
 
 
 @pytest.mark.parametrize(
-    "words", [["commit", "-m", "x"], ["undo", "--session", "agent0"], ["lock", "other.md"], *AS_A_PERSON.values()], ids=" ".join
+    "words",
+    [["commit", "-m", "x"], ["undo", "--session", "agent0"], ["lock", "other.md"], *AS_A_PERSON.values()],
+    ids=" ".join,
 )
 def test_where_it_is_uncertain_nothing_is_done(world: World, unseen: Agent, words: list[str]) -> None:
     before, head = as_before(world), world.git("rev-parse", "HEAD")
