@@ -41,7 +41,7 @@ _COMMON = (
     group=CHANGES,
 )
 def undo(args: Arguments) -> int:
-    """undo: take back the uncommitted changes of one session, or of a person, and no others
+    """undo: take back one session's or a person's uncommitted changes alone
 
     Its added lines go, its removed lines come back, in all files or in none. Files that it made are removed, files that
     it removed come back. Lines of other sessions and of people stay, byte for byte. Where they stand in the way the
