@@ -13,7 +13,7 @@ import stat
 from swarm_hook_core.no_links import FolderOf, is_beyond_link
 from swarm_hook_core.traces import NO_FILE, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
 from swarm_hook_core.traces.versions.stored import files_of
@@ -53,9 +53,14 @@ class Plan:
         session: tuple[str, str],
         is_chosen: Callable[[Step], bool],
         since_ns: int,
+        undo_ns: int = 0,
     ) -> None:
-        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError."""
-        woven = _Woven(path, commit, self.undone.get(path, ()), self.notes)
+        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError.
+
+        `undo_ns`: the time of the undo of a person's lines that is taken back. A person's lines have no version before
+        them: the last commit is.
+        """
+        woven = _Woven(path, commit, self.undone.get(path, ()), self.notes, undo_ns)
         if not woven.is_readable:
             self.add_whole(path, session, since_ns, woven.committed_at)
             return
@@ -147,6 +152,7 @@ def plan_undo_of(record: Record, only: list[str]) -> Plan:
             ("", ""),
             lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns,  # type: ignore[misc]
             at_ns,
+            at_ns if record.whose == ("", "") else 0,
         )
     return plan
 
@@ -163,9 +169,10 @@ def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
 class _Woven:
     """One file with its steps since the last commit that had all of it."""
 
-    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo], notes: Notes):
+    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo], notes: Notes, undo_ns: int):
         self.path = path
         self._undone = undone
+        self._undo_ns = undo_ns
         self.undo = FileUndo(path)
         self.head, self.committed_at = commit.content, commit.at
         self.is_readable = self._look() and not commit.is_large
@@ -179,6 +186,11 @@ class _Woven:
         self.is_whole = first > 0 or self._is_head(self.moments[0])
         contents = [moment.content() for moment in self.moments]
         self.steps = history.steps()[first:]
+        if undo_ns and not self.is_whole:
+            base = self._committed(self.moments[0])
+            contents.insert(0, base.content())
+            self.steps = [Step(base, self.moments[0], (PERSON,)), *self.steps]
+            self.moments = [base, *self.moments]
         self.is_binary = any(b"\0" in content[:BINARY] for content in contents)
         self.weave = self._weave(contents)
 
@@ -207,9 +219,15 @@ class _Woven:
                 continue
             if self._is_head(moment):
                 return index
-            if moment.at_ns > (committed_at + 1) * 10**9:
+            if moment.at_ns > (committed_at + 1) * 10**9 or moment.at_ns == self._undo_ns:
                 break
         return 0
+
+    def _committed(self, like: Moment) -> Moment:
+        """Return the last commit's content as a Moment before all others, with the permissions of one of them."""
+        base = Moment(0, 0, self.head is not None, None, self.head or b"")
+        base.mode = like.mode
+        return base
 
     def _is_head(self, moment: Moment) -> bool:
         if self.head is None:

@@ -75,12 +75,12 @@ class OwnedLine(NamedTuple):
     at_head: int | None
 
 
-def uncommitted(top: str, names: Sequence[str] = ()) -> list[ChangedFile]:
+def uncommitted(top: str, names: Sequence[str] = (), notes: Notes | None = None) -> list[ChangedFile]:
     """Return the uncommitted changes in the work tree `top`, by name.
 
-    `names`: only these files and folders, relative to `top`. Raises SwarmError.
+    `names`: only these files and folders, relative to `top`; `notes`: those of a larger question. Raises SwarmError.
     """
-    notes = Notes()
+    notes = notes or Notes()
     return [one for file in dirty_files(top, names) if (one := changed(file, notes)) is not None]
 
 
