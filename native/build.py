@@ -1,6 +1,7 @@
 """Builds swarm_check, the program in front of the check: one static file for each platform.
 
     python native/build.py OUT             for this machine, with `cc` (or `CC`), else with ziglang
+    python native/build.py --system OUT    for this machine, with its C and SQLite libraries and without a network
     python native/build.py OUT TARGET...   with ziglang, from the package index; OUT is a folder with one for each then
 
 SQLite's amalgamation comes from a package on the npm registry, by its checksum. No package of the Python index has a
@@ -105,6 +106,26 @@ def build(out: Path, compiler: list[str], is_static: bool) -> None:
     new.replace(out)
 
 
+def build_with_system(out: str | Path, seconds: float | None = None) -> str:
+    """Write the program for this machine to `out`. Returns the reason why that is not possible, or an empty text."""
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    if not shutil.which(compiler[0]):
+        return f"no C compiler ({compiler[0]}) was found"
+    system = HERE / "system"
+    sources = [*sorted(HERE.glob("*.c")), system / "sqlite3.c"]
+    words = [*compiler, "-O1", "-s", "-std=c11", "-w", "-DSWARM_SYSTEM_SQLITE", f"-I{system}", "-o", str(out)]
+    words += [*map(str, sources), *(["-ldl"] if sys.platform == "linux" else [])]
+    try:
+        subprocess.run(words, check=True, capture_output=True, timeout=seconds)
+        subprocess.run([str(out), "--contract"], check=True, capture_output=True, timeout=seconds)
+    except (OSError, subprocess.SubprocessError) as error:
+        command = getattr(error, "cmd", words)
+        if command is words:
+            return f"the C compiler ({compiler[0]}) could not compile it"
+        return "it finds no SQLite library (libsqlite3) on this machine"
+    return ""
+
+
 def compiler_here() -> list[str]:
     """Return the compiler for this machine."""
     given = shlex.split(os.environ.get("CC", "cc"))
@@ -116,6 +137,8 @@ def compiler_here() -> list[str]:
 def main() -> None:
     """Build for this machine, or for the targets."""
     out, *targets = sys.argv[1:]
+    if out == "--system":
+        raise SystemExit(build_with_system(Path(targets[0])) or 0)
     if not targets:
         is_static = sys.platform == "linux" and "-fsanitize" not in os.environ.get("CFLAGS", "")
         compiler = compiler_here()

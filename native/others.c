@@ -19,7 +19,8 @@ static char journal[JOURNAL_BYTES];
 /* The kinds of entries that concern only the file that they name. */
 static const char *const kinds[] = {"session", "wrote", "saw",   "part",  "met",     "told",  "merged", "is",
                                     "over",    "will",  "wont",  "spares", "back",   "moved", "runs",   "commits",
-                                    "stash",   "far",   "fence", "along", "heard",   "before", "kept", NULL};
+                                    "stash",   "far",   "fence", "along", "heard",   "before", "kept",   "lives",
+                                    NULL};
 /* Those of them that tell of a write, by which the file may hold another's change. */
 static const char *const writes[] = {"wrote", "will", "wont", NULL};
 

@@ -80,7 +80,7 @@ bool take_last_line(struct text *rest, struct text *line) {
 static void hash_file(const char *path, const struct stat *seen, char digest[17]) {
     static unsigned char data[HASHED_BYTES + 1];
     struct stat before, after;
-    int handle = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int handle = open_resolved(path);
     size_t length = 0;
     if (handle < 0 || fstat(handle, &before) != 0)
         hand_over("an unreadable file");

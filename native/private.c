@@ -28,6 +28,32 @@ void make_private(const char *folder) {
         hand_over("an open folder of ours");
 }
 
+#ifndef O_PATH
+#define O_PATH O_RDONLY
+#endif
+
+/* Open the file at absolute `path` for reading, without following a link in any part of it (no_links.py); -1 and errno
+ * as open(2), ENOTDIR or ELOOP for a link. */
+int open_resolved(const char *path) {
+    char rest[PATH_BYTES];
+    join(rest, sizeof rest, path, "", "");
+    int folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    char *name = rest + strspn(rest, "/");
+    for (char *slash; folder >= 0 && (slash = strchr(name, '/')) != NULL; name = slash + 1 + strspn(slash + 1, "/")) {
+        *slash = 0;
+        int below = openat(folder, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fault = errno;
+        close(folder);
+        folder = below;
+        errno = fault;
+    }
+    if (folder < 0)
+        return -1;
+    int handle = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), fault = errno;
+    close(folder);
+    errno = fault;
+    return handle;
+}
+
 /* Read an ordinary file of this user, whole; false if it is missing. */
 bool read_file(const char *path, char *into, size_t room, size_t *length) {
     int handle = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

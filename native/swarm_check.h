@@ -126,6 +126,7 @@ void lower_key(char *into, size_t room, const char *path);
 
 /* private.c */
 void make_private(const char *folder);
+int open_resolved(const char *path);
 bool read_file(const char *path, char *into, size_t room, size_t *length);
 
 /* shell.c */

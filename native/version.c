@@ -103,12 +103,12 @@ static int open_source(const char *path, int *state) {
     if (lstat(path, &found) == 0) {
         if (!S_ISREG(found.st_mode) || found.st_size > VERSION_BYTES)
             return -1;
-        int reading = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        int reading = open_resolved(path);
         if (reading >= 0)
             return reading;
     }
-    if (errno == ENOENT || errno == ENOTDIR)
-        *state = NO_FILE;
+    if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+        *state = NO_FILE; /* ELOOP: a link has taken a folder's place */
     return -1;
 }
 

@@ -12,27 +12,36 @@ from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.traces import OFF, level
-from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.asked_trail import asked_trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Session
+    from swarm_hook_core.traces.trail import Trail
 
 KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> people's words for them
 _TOOLS = {EDIT: "Write", REPLACE: "Write", REMOVE: "rm"}  # as the words of a refusal have them
 
 
-class AskedTrail(Trail):
-    """A Trail that is never left."""
+class AskedCall(ToolCall):
+    """A write that is asked about: `how` it writes absolute `path`, and the `folder` of its session.
 
-    __slots__ = ()
-    is_asked = True
+    reader_folder  the folder of the reader of the answer; empty if it is not known: paths are whole then
+    """
 
-    def leave(self) -> None:
-        """Forget the entries."""
-        self._lines = {}
+    __slots__ = ("_reader_folder",)
+
+    def __init__(self, path: str, how: str, session_id: str, folder: str, agent: str, reader_folder: str):
+        ToolCall.__init__(
+            self, how, {"path": path, "how": how}, session_id, folder, agent=agent, client_tool=_TOOLS[how]
+        )
+        self._reader_folder = reader_folder or path  # nothing lies below a file
+
+    @property
+    def reader_folder(self) -> str:
+        """The folder that paths in the words are relative to."""
+        return self._reader_folder
 
 
 class Question(Check):
@@ -53,11 +62,20 @@ class Question(Check):
 class AskedCore(HookCore):
     """The check of writes by `session`, with its client's name `runtime` and its id there, `session_id`.
 
-    prefix  of the client's environment variables
-    reader  reads the store
+    prefix         of the client's environment variables
+    reader         reads the store
+    reader_folder  as of an AskedCall
     """
 
-    def __init__(self, runtime: str, prefix: str, session_id: str, session: "Session", reader: StoreReader):
+    def __init__(
+        self,
+        runtime: str,
+        prefix: str,
+        session_id: str,
+        session: "Session",
+        reader: StoreReader,
+        reader_folder: str = "",
+    ):
         config = RuntimeConfig(
             runtime, prefix, "swarm", KINDS, extract_changes=lambda given: [(given["path"], given["how"])]
         )
@@ -65,6 +83,7 @@ class AskedCore(HookCore):
         self.session = session
         self.reader = reader
         self._session_id = session_id
+        self._reader_folder = reader_folder
 
     def verdicts(self, path: str, agent: str = "") -> "dict[str, Verdict]":
         """Return the Verdict on each kind of write (`EDIT`, ...) to absolute `path` by the session, or its `agent`."""
@@ -80,8 +99,7 @@ class AskedCore(HookCore):
 
     def _call(self, path: str, how: str, agent: str) -> ToolCall:
         folder = self.session.directory or os.path.dirname(path) or "/"
-        given = {"path": path, "how": how}
-        return ToolCall(how, given, self._session_id, folder, agent=agent, client_tool=_TOOLS[how])
+        return AskedCall(path, how, self._session_id, folder, agent, self._reader_folder)
 
     def _verdict(self, call: ToolCall) -> Verdict:
         try:
@@ -99,14 +117,6 @@ class AskedCore(HookCore):
             return trail is None or trail.is_alone([os.path.realpath(path)])
         except (OSError, ValueError):  # a path that no file can have: each kind of write is asked about
             return False
-
-
-def asked_trail(config: RuntimeConfig, call: ToolCall) -> "AskedTrail | None":
-    """Return the Trail of a call that is only asked about; None if its checkout wants no traces."""
-    found = level(config.env_prefix, call.folder)
-    if found == OFF:
-        return None
-    return AskedTrail(config, call, found)
 
 
 def _is_for_all(denial: "Denial") -> bool:

@@ -236,12 +236,14 @@ class HookCore:
         for notice in verdict.noted:
             if notice.is_news and verdict.denial is None:
                 self._note(call, notice)
-        if not verdict.owners:
+        evictions = [one for one in verdict.evictions if one.is_denied == (verdict.denial is not None)]
+        if not (verdict.owners or evictions):
             return
-        from swarm_hook_core.errands import tell_owners
+        from swarm_hook_core import errands
 
         try:
-            tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
+            errands.tell_owners(self.config.runtime_name, call, verdict.owners, self.coordinator)
+            errands.tell_tenants(self.config.runtime_name, call, evictions, self.coordinator)
         except Exception as error:  # the verdict stands
             self.record_fault("traces", error)
 

@@ -14,11 +14,12 @@ class Loss:
     """The obstacle to a call, if it is no lock that denies it. ``incident_words.REASONS`` has the words of each `why`.
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
-          now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash. Without an owner
-          (`without_owner`): ``person``: it is a person's; ``fence``: it is in another work tree; ``head``: it is the
-          HEAD, index or stash that sessions share; ``team``: locks elsewhere may be unknown; ``unchecked``: the check
-          has failed. ``kernel``: the kernel refused a write under a lock. Of notices alone: ``possible``: a lock that
-          the call may run into; ``merged``, ``merged-person``; ``elsewhere``: written on another machine
+          now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash; ``tenant``: it is a folder in
+          which the owner works. Without an owner (`without_owner`): ``person``: it is a person's; ``fence``: it is in
+          another work tree; ``head``: it is the HEAD, index or stash that sessions share; ``team``: locks elsewhere
+          may be unknown; ``unchecked``: the check has failed. ``kernel``: the kernel refused a write under a lock. Of
+          notices alone: ``possible``: a lock that the call may run into; ``merged``, ``merged-person``; ``elsewhere``:
+          written on another machine
     held  a ``lookup.Held`` with the owner of the work; its `instance_id` is empty if that is no session
     deed  the call's effect on it, as a verb: ``overwrite``
     by    the part of a command that does so, empty for a tool

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.denial import Denial, Loss, Notice
     from swarm_hook_core.hooks import ToolCall
+    from swarm_hook_core.tenants.eviction import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 MOST_OWNERS = 20  # overwritten files of one call with an owner who is told
@@ -68,6 +69,23 @@ def tell_owners(runtime: str, call: "ToolCall", owners: "list[Owner]", prefix: "
         facts["--times"] = str(times) if times else ""
         words = ["--owner", trace.held.instance_id, *_options(facts), "--", trace.path]
         send(["overwritten"], runtime, call.session_id, words, argv)
+
+
+def tell_tenants(
+    runtime: str, call: "ToolCall", evictions: "list[Eviction]", prefix: "Sequence[str] | None" = None
+) -> None:
+    """Have each session told whose work tree the call takes away, or was to (``tenants``). Raises OSError."""
+    argv = prefix or coordinator.command()
+    if not argv:
+        return
+    for one in evictions:
+        words = _options({"--deed": one.deed, "--command": one.by[:LONGEST_WORDS], "--main": one.main})
+        if one.is_denied:
+            words.append("--denied")
+        for name, subject in (one.commits or ())[:MOST_ALSO]:
+            words.append(f"--commit={name} {subject}"[:LONGEST_WORDS])
+        for held in one.tenants:
+            send(["evicted"], runtime, call.session_id, ["--owner", held.instance_id, *words, "--", one.root], argv)
 
 
 def _holder(instance_id: str) -> list[str]:

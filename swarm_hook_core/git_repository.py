@@ -239,7 +239,7 @@ class Repository:
         paths = paths[:MOST_PATHS]
         if not paths:
             return set()
-        plain = self._without_filter(paths)
+        plain = self.without_filter(paths)
         if not plain:
             return set()
         try:
@@ -250,9 +250,10 @@ class Repository:
 
     def has_filter(self, path: str) -> bool:
         """Return True if git has a program change the content of the file at `path` on its way into the index."""
-        return not self._without_filter([path])
+        return not self.without_filter([path])
 
-    def _without_filter(self, paths: list[str]) -> list[str]:
+    def without_filter(self, paths: list[str]) -> list[str]:
+        """Return those of the files that no program of git's changes on their way into the index."""
         output = _split(self.ask("check-attr", "-z", "filter", "--", *paths))
         return [path for path, value in zip(output[::3], output[2::3]) if value in ("unspecified", "unset")]
 

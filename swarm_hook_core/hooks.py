@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
+    from swarm_hook_core.tenants.eviction import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 
@@ -32,13 +33,14 @@ class SessionEvent:
     source      the cause of a session's start: ``startup``, ``resume``, ``compact``; of a notification its type
     turn        the client's id of the turn, if its beginning may be told more than once; else empty
     prompt      the prompt that begins a turn; may be empty
+    transcript  path of the client's log of its model's input; may be empty
     """
 
-    __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn", "prompt")
+    __slots__ = ("name", "session_id", "cwd", "agent", "source", "turn", "prompt", "transcript")
 
     def __init__(
         self, session_id: str = "", cwd: str = "", name: str = "", agent: str = "", source: str = "", turn: str = "",
-        prompt: str = "",
+        prompt: str = "", transcript: str = "",
     ):  # fmt: skip
         self.name = name
         self.session_id = session_id
@@ -47,6 +49,7 @@ class SessionEvent:
         self.source = source
         self.turn = turn
         self.prompt = prompt
+        self.transcript = transcript
 
 
 class ToolCall(SessionEvent):
@@ -57,20 +60,19 @@ class ToolCall(SessionEvent):
     id           the client's own id of the call; may be empty
     goes_on      True if the call goes on in the background although its end is told
     is_cut       True if the client has cut the input short: the given part is true, and there is more
-    transcript   path of the client's log of its model's input; may be empty
     mode         the client's word for its handling of permissions (``default``, ``bypassPermissions``); may be empty
     takes_input  True if the client can be given another input for the call, by its hook or by a plugin of ours
     """
 
-    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "transcript",
-                 "mode", "takes_input")  # fmt: skip
+    __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "mode",
+                 "takes_input")  # fmt: skip
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
         agent: str = "", id: str = "", goes_on: bool = False, is_cut: bool = False, client_tool: str = "",
         response: object = None, transcript: str = "", mode: str = "", takes_input: bool = False,
     ):  # fmt: skip
-        SessionEvent.__init__(self, session_id, cwd, name, agent)
+        SessionEvent.__init__(self, session_id, cwd, name, agent, transcript=transcript)
         self.tool = tool
         self.client_tool = client_tool or tool
         self.input = input
@@ -78,7 +80,6 @@ class ToolCall(SessionEvent):
         self.goes_on = goes_on
         self.is_cut = is_cut
         self.response = response
-        self.transcript = transcript
         self.mode = mode
         self.takes_input = takes_input
 
@@ -86,6 +87,11 @@ class ToolCall(SessionEvent):
     def folder(self) -> str:
         """The folder that relative paths of the call count from."""
         return self.cwd or os.environ.get("PWD", "/")
+
+    @property
+    def reader_folder(self) -> str:
+        """The folder in which the reader of a refusal types the commands that it names: for a model, `folder`."""
+        return self.folder
 
 
 class Verdict:
@@ -98,11 +104,12 @@ class Verdict:
     plan     the kernel's plan while the call runs (``kernel.plans``), or None
     entry    file that the client is to source before the command, for that plan (``kernel.statement``); may be empty
     owners   messages to the owners of overwritten changes (``Trail.owners``)
+    evictions  work trees with live sessions that the call takes away (``tenants``)
     noted    the Notices to record, if the call goes ahead
     input    the input that the client is to take for the call, with others' changes merged into it, or None
     """
 
-    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "noted", "input")
+    __slots__ = ("denial", "notice", "watched", "failed", "plan", "entry", "owners", "noted", "input", "evictions")
 
     def __init__(
         self, denial: "Denial | None" = None, notice: str = "", watched: "Sequence[Held]" = (),
@@ -115,6 +122,7 @@ class Verdict:
         self.plan: Plan | None = None
         self.entry = ""
         self.owners: list[Owner] = []
+        self.evictions: list[Eviction] = []
         self.noted: list[Notice] = []
         self.input: object = None
 
@@ -125,6 +133,7 @@ class Verdict:
         self.watched = found.watched or self.watched
         self.plan = found.plan or self.plan
         self.owners = found.owners or self.owners
+        self.evictions = found.evictions or self.evictions
         self.noted += found.noted
 
 
@@ -139,7 +148,7 @@ def session_event(payload: "dict[str, Any]") -> SessionEvent:
         why = "notification_type"
     else:
         why = "source"
-    keys = ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn", "prompt")
+    keys = ("session_id", "cwd", "hook_event_name", "agent_id", why, "turn", "prompt", "transcript_path")
     return SessionEvent(*[_text(payload.get(key)) for key in keys])
 
 

@@ -6,7 +6,7 @@ A registrar registers the session: ``command_registrar.CommandRegistrar``, or an
 import os
 import time
 
-from swarm_hook_core.registration import NotRegistered, described
+from swarm_hook_core.registration import NotRegistered, described, note_client
 from swarm_hook_core.state import has_claims, local_store
 
 TYPE_CHECKING = False
@@ -35,8 +35,10 @@ def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", stat
     if not event.session_id:
         _record(config, "session_start", "no session id in the payload")
         return ""
+    session = described(config, event, state)
+    _note_client(config, event, session)
     try:
-        row = registrar.register(described(config, event, state), START_SECONDS, START_PATIENCE, tell=True)
+        row = registrar.register(session, START_SECONDS, START_PATIENCE, tell=True)
     except NotRegistered as error:
         _record(config, "session_start", str(error))
         raise NotRegistered(greetings.unregistered(str(error)), str(error)) from None
@@ -56,6 +58,8 @@ def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> st
     working = event.name == "UserPromptSubmit"
     session = described(config, event, "working" if working else "idle")
     session.update(source="", turn_over=time.time_ns())
+    if working:
+        _note_client(config, event, session)
     try:
         return _news(registrar.register(session, TURN_SECONDS, TURN_PATIENCE, tell=working))
     except NotRegistered as error:
@@ -63,6 +67,13 @@ def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> st
         return ""
     finally:
         _end_claims(config, event, "turn", "", session["turn_over"])
+
+
+def _note_client(config: "RuntimeConfig", event: "SessionEvent", session: "dict[str, Any]") -> None:
+    try:
+        note_client(config, event, session["client"][0])
+    except OSError as error:  # a full disk: a call of the session ends with its next one
+        _record(config, "session", str(error))
 
 
 def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver: "Any" = None) -> None:

@@ -26,7 +26,10 @@ def command() -> "list[str]":
     if not os.access(path, os.X_OK):
         return []
     if not is_wanted():
-        os.remove(path)  # the server's launcher cannot read settings
+        try:
+            os.remove(path)  # the server's launcher cannot read settings
+        except FileNotFoundError:
+            pass  # another process was faster
         return []
     return [path]
 

@@ -4,6 +4,7 @@ import os
 
 from swarm_hook_core import environment, labels
 from swarm_hook_core.process import client_process
+from swarm_hook_core.state import client_note, name_of, write_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,3 +56,12 @@ def described(config: "RuntimeConfig", event: "SessionEvent", state: str) -> "di
         "pane": environment.pane(),
         "turn_over": 0,
     }
+
+
+def note_client(config: "RuntimeConfig", event: "SessionEvent", pid: int) -> None:
+    """Note the client process `pid` and the log of the session: they tell the ends of its calls (``traces.told_ends``).
+
+    Raises OSError.
+    """
+    name = f"{name_of(config.runtime_name)}.{name_of(event.session_id)}"
+    write_private(client_note(name), f"{pid} {config.transcript or '-'} {event.transcript}")

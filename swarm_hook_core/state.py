@@ -87,9 +87,17 @@ def awaited_dir() -> str:
     return os.path.join(state_dir(), "awaited")
 
 
-def ended_mark() -> str:
-    """Return the file whose mtime is the end of this client's last call, as its hook after a call has left it."""
-    return os.path.join(state_dir(), "ended", str(os.getppid()))
+def ended_mark(client_pid: int = 0) -> str:
+    """Return the file whose mtime is the end of a client's last call, as its hook after a call has left it.
+
+    `client_pid`: the client's process; by default the one that has started this hook.
+    """
+    return os.path.join(state_dir(), "ended", str(client_pid or os.getppid()))
+
+
+def client_note(name: str) -> str:
+    """Return the file with the client of the session whose journal has this `name` (``traces.told_ends``)."""
+    return os.path.join(state_dir(), "ended", name)
 
 
 def is_awaited() -> bool:
@@ -201,10 +209,13 @@ def make_private(folder: str) -> None:
 
 def write_private(path: str, text: str) -> None:
     """Replace `path` by `text` in one step, readable by this user alone."""
-    make_private(os.path.dirname(path))
+    try:
+        make_private(os.path.dirname(path))  # an existing folder is closed to others, too
+    except FileNotFoundError:
+        pass  # another process has just removed it: it is made again below
     scratch = f"{path}.{os.getpid()}.tmp"
     try:
-        handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        handle = open_in_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             write_all(handle, text.encode("utf-8", "surrogateescape"))
         finally:
@@ -224,17 +235,18 @@ _UNBLOCKED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 _LINK, _NO_READER = 40 if sys.platform == "linux" else 62, 6  # ELOOP; ENXIO, of a pipe or a socket
 
 
-def open_private(path: str, flags: int, follows: bool = False) -> int:
+def open_private(path: str, flags: int, follows: bool = False, folder: "int | None" = None) -> int:
     """Open an ordinary file of ours, made for this user alone. Never waits, not even for a pipe's other end.
 
-    `follows`: a person may have put a symbolic link there. Raises NotOrdinary for anything but a plain file.
+    `follows`: a person may have put a symbolic link there; `folder`: as ``dir_fd`` of ``os.open``. Raises NotOrdinary
+    for anything but a plain file.
     """
     if follows:
         unblocked = _UNBLOCKED & ~getattr(os, "O_NOFOLLOW", 0)
     else:
         unblocked = _UNBLOCKED
     try:
-        handle = os.open(path, flags | unblocked, 0o600)
+        handle = os.open(path, flags | unblocked, 0o600, dir_fd=folder)
     except IsADirectoryError as error:
         raise _not_ordinary(path) from error
     except OSError as error:
@@ -286,13 +298,20 @@ def clear_place(path: str) -> None:
         os.remove(path)
 
 
+MOST_ATTEMPTS = 100  # to make a file in a folder that other processes remove whenever it is empty
+
+
 def open_in_private(path: str, flags: int) -> int:
-    """`open_private`; the folder of `path` is made, where it is not there. Mostly that costs nothing."""
-    try:
-        return open_private(path, flags)
-    except FileNotFoundError:
-        make_private(os.path.dirname(path))
-        return open_private(path, flags)
+    """`open_private`; the folder of `path` is made if it is missing. Mostly that costs nothing."""
+    for _ in range(MOST_ATTEMPTS):
+        try:
+            return open_private(path, flags)
+        except FileNotFoundError:
+            try:
+                make_private(os.path.dirname(path))
+            except FileNotFoundError:
+                continue  # another process has just removed it, or the folder above it
+    return open_private(path, flags)
 
 
 def write_all(handle: int, data: bytes) -> None:
@@ -324,12 +343,29 @@ def lock_alone(handle: int, seconds: float = 0.5) -> None:
 def append_line(path: str, line: str, limit: int) -> None:
     """Add `line` to a private file; one that is longer than `limit` bytes then gets ``.1`` appended. Raises OSError."""
     make_private(os.path.dirname(path))
-    handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         # One write call: lines of hooks that write at the same moment do not mix.
         os.write(handle, line.encode("utf-8", "backslashreplace") + b"\n")
-        size = os.fstat(handle).st_size
+        if os.fstat(handle).st_size > limit:
+            rotate(path, handle)
     finally:
         os.close(handle)
-    if size > limit:
+
+
+def rotate(path: str, handle: int) -> None:
+    """Rename the file at `path`, open as `handle`, to ``.1``, unless another process did so just now."""
+    try:
+        lock_alone(handle)  # Windows has none: two processes at once may rename it twice
+    except OSError:
+        return  # another process is at it, or was stopped there: a later one comes by again
+    if is_at(path, handle):
         os.replace(path, path + ".1")
+
+
+def is_at(path: str, handle: int) -> bool:
+    """Return True if the file open as `handle` is still at `path`: it may have been renamed, or removed."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False  # there is none

@@ -154,5 +154,8 @@ def _forget_old(folder: str) -> None:
         return
     for name in names:
         path = os.path.join(folder, name)
-        if os.path.getmtime(path) < time() - KEPT_SECONDS:
-            os.remove(path)
+        try:
+            if os.path.getmtime(path) < time() - KEPT_SECONDS:
+                os.remove(path)
+        except FileNotFoundError:  # another process was faster
+            continue

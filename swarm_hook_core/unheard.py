@@ -8,7 +8,17 @@ The folder exists only while there are such words. A hook that finds no folder h
 import os
 import time
 
-from swarm_hook_core.state import make_private, name_of, open_private, read_private, state_dir, write_all
+from swarm_hook_core.state import (
+    MOST_ATTEMPTS,
+    is_at,
+    lock_alone,
+    name_of,
+    open_in_private,
+    open_private,
+    read_all,
+    state_dir,
+    write_all,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,14 +32,18 @@ DROPPED_SECONDS = 86400  # a session silent for so long will not ask
 
 def keep(config: "RuntimeConfig", event: "SessionEvent", words: str) -> None:
     """Keep `words` for the session, or the subagent, of an event, behind earlier words. Raises OSError."""
-    folder = _folder()
-    make_private(folder)
-    _prune(folder, time.time() - DROPPED_SECONDS)
-    handle = open_private(_path(config, event), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    try:
-        write_all(handle, f"{words}\n".encode("utf-8", "surrogateescape"))
-    finally:
-        os.close(handle)
+    _prune(_folder(), time.time() - DROPPED_SECONDS)
+    path = _path(config, event)
+    for _ in range(MOST_ATTEMPTS):
+        handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            lock_alone(handle)
+            if is_at(path, handle):
+                write_all(handle, f"{words}\n".encode("utf-8", "surrogateescape"))
+                return
+        finally:
+            os.close(handle)
+    raise OSError(f"{path} was taken all the time")
 
 
 def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
@@ -40,12 +54,25 @@ def take(config: "RuntimeConfig", event: "SessionEvent") -> str:
     taken = f"{path}.{os.getpid()}"
     try:
         os.rename(path, taken)  # of two hooks at once one has it
-        words = read_private(taken, LARGEST).decode("utf-8", "surrogateescape").strip()
+        words = _read(taken)
         os.remove(taken)
         os.rmdir(_folder())
     except OSError:
         pass  # there is nothing, or others have something there
     return words[-LONGEST:]
+
+
+def _read(taken: str) -> str:
+    """Return the words in a taken file, once no hook that has opened it before adds to it any more."""
+    handle = open_private(taken, os.O_RDONLY)
+    try:
+        try:
+            lock_alone(handle)
+        except OSError:
+            pass  # the other hook was stopped: the words before are read all the same
+        return read_all(handle, LARGEST).decode("utf-8", "surrogateescape").strip()
+    finally:
+        os.close(handle)
 
 
 def _folder() -> str:
@@ -59,7 +86,11 @@ def _path(config: "RuntimeConfig", event: "SessionEvent") -> str:
 
 def _prune(folder: str, before: float) -> None:
     """Remove words that were not fetched since `before`."""
-    for name in os.listdir(folder):
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:  # no words are kept
+        return
+    for name in names:
         path = os.path.join(folder, name)
         try:
             if os.stat(path).st_mtime < before:

@@ -51,6 +51,7 @@ VERBS = {
     "agent-ended": "swarm_mcp.cli.commands.reports",
     "altered": "swarm_mcp.cli.commands.reports",
     "overwritten": "swarm_mcp.cli.commands.reports",
+    "evicted": "swarm_mcp.cli.commands.reports",
     "bundle": "swarm_mcp.cli.commands.files",
     "fetched": "swarm_mcp.cli.commands.files",
     "completion": "swarm_mcp.cli.commands.completion",

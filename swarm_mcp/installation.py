@@ -11,6 +11,7 @@ from swarm_hook_core.state import data_dir, read_private, state_dir, write_priva
 from swarm_mcp.folders import plugin_folder
 
 FIRST_LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "swarm_check")
+NOT_COMPILED = os.path.join(os.path.dirname(FIRST_LOOK), "not-compiled")  # why a wheel that was built here lacks it
 FIRST_LOOK_NOTE = "first-look"  # in the state folder
 NOTE_BYTES = 8192
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "jsonschema")
@@ -24,7 +25,8 @@ def interpreter() -> str:
 def first_look() -> str:
     """Return the program in front of the check (``swarm_hook_core.first_look``); empty where it cannot serve.
 
-    A platform's wheel has it. It is not used if it cannot be run here, or is of another contract.
+    A platform's wheel has it, and a wheel that was built beside a C compiler. It is not used if it cannot be run here,
+    or is of another contract.
     """
     program = FIRST_LOOK
     if not os.access(program, os.X_OK) or first_look_contract(program) != str(CONTRACT):

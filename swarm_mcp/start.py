@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHORT = {
     "hook", "lock", "unlock", "locks", "ls", "status", "renew", "why", "register", "deregister", "denied", "attempted",
-    "alive", "agent-ended", "altered", "overwritten",
+    "alive", "agent-ended", "altered", "overwritten", "evicted",
 }  # fmt: skip
 WITHOUT_SITE = ("lock", "unlock", "locks", "ls", "status", "renew", "why", "--version", "-v", "-V", "version")
 # What installers put beside packages: nothing that a command needs.

@@ -26,6 +26,7 @@ RUNTIME = RuntimeConfig(
     scratch_dir_name="swarm-codex",
     write_tools={"apply_patch"},
     extract_changes=changes_in_patch,
+    transcript="rollout",
     dialect=Dialect(amend=_without_statement),
     kernel="statement",
     kernel_versions=("0.169.0", "0.171.0"),

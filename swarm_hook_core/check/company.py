@@ -116,7 +116,7 @@ def _is_git_verb(words: "list[str]", place: int) -> bool:
         return False
     if verb in ADDS:  # files that are named are meant
         return not set(SWEEPING).isdisjoint(words[place:])
-    return verb != "worktree" or after not in ("list", "add", "prune")
+    return verb != "worktree" or after not in ("list", "add")
 
 
 def _replaces_a_file(text: str, folder: str) -> bool:

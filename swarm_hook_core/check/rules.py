@@ -16,7 +16,7 @@ to None if it has nothing to say. ``afterwards`` follow once the verdict stands.
 import os
 import time
 
-from swarm_hook_core import EDIT
+from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.state import absolute_setting, has_claims, has_settings, is_watching, shares_locks
@@ -226,6 +226,16 @@ def team(check: Check) -> "Verdict | None":
     return judge(check)
 
 
+def tenants(check: Check) -> "Verdict | None":
+    """Stop a call once before it removes or moves a folder in which another live session works."""
+    effects = check.effects_if_read
+    if effects is None or not _may_evict(effects):
+        return None
+    from swarm_hook_core import tenants as rule
+
+    return rule.judge(check, effects)
+
+
 def fence(check: Check) -> "Verdict | None":
     """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
     if not check.is_in_linked_tree():
@@ -294,6 +304,7 @@ RULES = (
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
+    Rule(tenants, part="traces"),
     Rule(fence, part="traces"),
     Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
@@ -320,6 +331,18 @@ def _beside_locks(check: Check, with_kernel: bool) -> "Verdict | None":
     if effects is None or not (effects.size or effects.runs):
         return None
     return opaque_calls.judge(check.config, session, call, effects, peers, check.now, with_kernel)
+
+
+def _may_evict(effects: "Effects") -> bool:
+    """Return True if a call with these Effects may take a folder away. Costs a look at each path that it removes."""
+    if any(tree.how != EDIT for tree in effects.trees) or any(call.words[0] in _TAKES_TREES for call in effects.git):
+        return True
+    for write in effects.writes:
+        if write.how == REMOVE and (
+            write.path.endswith(".git") or os.path.isdir(os.path.join(write.folder, write.path))
+        ):
+            return True
+    return False
 
 
 def _is_left_unread(check: Check, trail: "Trail | None") -> bool:
@@ -365,6 +388,7 @@ def _leave(check: Check, trail: "Trail") -> None:
         check.core.record_fault("traces", error)
 
 
+_TAKES_TREES = ("worktree", "submodule", "rm", "clean")  # git commands that may remove or move a work tree
 # Names and words of a call that may concern a protection. Few calls have one, and only they load ``protected``.
 _SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.json", "_marketplaces.json",
              "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip

@@ -101,9 +101,10 @@ class LockReader:
         return None
 
     def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
-        """Return rows with ``id``, ``label``, ``root`` and evidence (``liveness``) of the sessions seen after `since`.
+        """Return a row for each session seen after `since`: ``id``, ``label``, ``root``, ``registered_at``, evidence.
 
-        Without the session of this client's id, and those that only an MCP server has registered.
+        The evidence is that of ``liveness``. Without the session of this client's id, and those that only an MCP server
+        has registered.
         """
         return []
 

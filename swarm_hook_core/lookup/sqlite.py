@@ -67,7 +67,7 @@ class StoreReader(StoreGlance, LockReader):
     def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
         for evidence in (EVIDENCE, EARLIER_EVIDENCE):
             found = self._rows_if_known(
-                f"SELECT i.id, i.label, i.root, {evidence} FROM swarm_sessions s JOIN instances i"
+                f"SELECT i.id, i.label, i.root, i.registered_at, {evidence} FROM swarm_sessions s JOIN instances i"
                 " ON i.id = s.instance_id WHERE s.last_seen > ? AND s.runtime <> 'mcp'"
                 f" AND NOT (s.runtime = ? AND s.session_id = ?) LIMIT {MOST_ROOTS}",
                 (since, runtime, session_id),

@@ -17,6 +17,7 @@ _TARGETS = (
     "target", "branch_name", "branchName", "branchOrPath", "branch", "ref", "commits", "commit", "commitRef",
     "commitHash", "revision", "upstream", "source_branch", "stashRef",
 )  # fmt: skip
+_TREES = ("worktreePath", "worktree_path", "worktree", "target_path", "targetPath")
 _MODES = ("mode", "action", "operation", "subcommand")
 _CREATES = ("create", "createBranch", "create_branch", "newBranch")
 _FORCES = ("force", "discard_changes", "discardChanges")
@@ -29,6 +30,7 @@ VERBS = {
     "stash_apply": "stash", "stash_drop": "stash", "stash_clear": "stash", "clean": "clean", "merge": "merge",
     "rebase": "rebase", "cherry_pick": "cherry-pick",
     "revert": "revert", "pull": "pull", "push": "push", "rm": "rm", "remove": "rm", "mv": "mv", "move": "mv",
+    "worktree": "worktree", "worktree_remove": "worktree", "worktree_move": "worktree", "worktree_prune": "worktree",
     "apply": "apply", "am": "am", "command": "", "run": "", "execute": "",
 }  # fmt: skip
 
@@ -56,6 +58,8 @@ def commands(name: str, given: dict[str, Any]) -> list[list[str]]:
         return [["add", *(_operands(files) or ["-A"])]]
     if verb == "commit":
         return _commit(name, given, files)
+    if verb == "worktree":
+        return _worktree(name[len("worktree_") :] or mode, given)
     if verb == "stash":
         return _stash(name[len("stash_") :] or mode or "push", target, given)
     if verb in ("merge", "rebase", "cherry-pick", "revert") and mode in ("abort", "continue", "skip", "quit"):
@@ -121,6 +125,19 @@ def _stash(mode: str, target: list[str], given: dict[str, Any]) -> list[list[str
     if _is_on(given, ("includeUntracked", "include_untracked", "u")):
         return [["stash", mode, "-u"]]
     return [["stash", mode]]
+
+
+def _worktree(mode: str, given: dict[str, Any]) -> list[list[str]]:
+    if mode == "prune":
+        return [["worktree", "prune"]]
+    folders = _texts(given, _TREES)[:1]
+    if mode not in ("remove", "move") or not folders:
+        return []  # list, add, lock
+    if mode == "move":
+        folders += _texts(given, ("newPath", "new_path", "destination"))[:1]
+    elif _is_on(given, _FORCES):
+        folders.insert(0, "--force")
+    return [["worktree", mode, *folders]]
 
 
 def _texts(given: dict[str, Any], names: Iterable[str]) -> list[str]:

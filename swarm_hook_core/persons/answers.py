@@ -41,14 +41,14 @@ def denial(
     parts, first = _parts(theirs), theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    text = wording.denial(call, parts, deed, _way(meetings, authors, first, known), call.folder)
+    text = wording.denial(call, parts, deed, _way(meetings, authors, first, known), call.reader_folder)
     if trail.unmerged:
         from swarm_hook_core.traces import merged_writes
 
         text += merged_writes.way(trail.unmerged)
     denial = Denial(first.path, None, text, loss=lost)
-    denial.short = wording.shortly(parts, deed, call.folder)
-    denial.question = wording.question(parts, _short_deed(first), first.by, call.folder)
+    denial.short = wording.shortly(parts, deed, call.reader_folder)
+    denial.question = wording.question(parts, _short_deed(first), first.by, call.reader_folder)
     return denial
 
 
@@ -57,7 +57,7 @@ def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict 
 
     `certain`: the changed files that it takes along.
     """
-    theirs = [(loss, author) for loss in certain if (author := authors.of(loss)).who == PERSON]
+    theirs = [(loss, author) for loss, author in authors.of_each(certain) if author.who == PERSON]
     untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
     if not untold:
         return None
@@ -67,7 +67,7 @@ def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict 
     parts, first, call = _parts(theirs), theirs[0][0], trail.call
     deed = _deed_of_git(first.words)
     if trail.level == NOTICE:
-        return _told(theirs, deed, wording.along_notice(parts, deed, call.folder))
+        return _told(theirs, deed, wording.along_notice(parts, deed, call.reader_folder))
     if not trail.is_asked:
         try:
             trail.leave()
@@ -76,7 +76,7 @@ def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict 
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
     way = _way(meetings, authors, first, own)
-    return Verdict(Denial(first.path, None, wording.along(call, parts, deed, way, call.folder), loss=lost))
+    return Verdict(Denial(first.path, None, wording.along(call, parts, deed, way, call.reader_folder), loss=lost))
 
 
 def _was_told(meetings: Meetings, path: str) -> bool:
@@ -87,7 +87,7 @@ def _was_told(meetings: Meetings, path: str) -> bool:
 def notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> Verdict:
     """Return the Verdict that lets the call go ahead, and tells its model of these files."""
     deed = _deed(theirs[0][0])
-    return _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.folder))
+    return _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.reader_folder))
 
 
 def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
@@ -130,7 +130,7 @@ def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Lo
     shared = None
     if narrow_forms.can_be_undone(first.words):
         mixed = [loss.path for loss, author in some if author.lines or loss.path in of_peers]
-        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience())
+        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience(trail))
     return narrow_forms.way(first.words, changed, new, call.folder, shared)
 
 

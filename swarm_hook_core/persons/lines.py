@@ -85,10 +85,10 @@ def _whole(path: str) -> Extent:
 
 def _lines_of(path: str) -> list[bytes] | None:
     """Return the lines of a plain text file, without their ends; None for any other file."""
-    from swarm_hook_core.watching.snapshot import read
+    from swarm_hook_core.watching.snapshot import read_resolved
 
     try:
-        data = read(path, LARGEST)[1]
+        data = read_resolved(path, LARGEST)[1]
     except (OSError, ValueError):
         return None  # gone, too large, or not a plain file
     if b"\0" in data:

@@ -1,30 +1,37 @@
 """The author of a file's uncommitted content: a person, or the session that makes the call.
 
 The file's last change (ctime) is compared with the calls in the session's journal. A change during one of them is the
-session's: its own write, or a build's. Any other change is a person's, or of a session that has ended; also one that an
-editor has reported as a save. A file that the session has written may hold older lines of a person: those of the
-version before its first write (``versions``).
+session's: its own write, a build's, or that of a hook of its client. Any other change is a person's, or of a session
+that has ended: also one in the pause before the next call, and one that an editor has reported as a save. A file that
+the session has written may hold older lines of a person: those of the version before its first write (``versions``).
 """
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import escaped, journal
+from swarm_hook_core.state import ended_mark
+from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions.by_persons import saves_of
+from swarm_hook_core.traces.versions.by_persons import Saves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from swarm_hook_core.persons.losses import Loss
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.transcript_ends import Logs
+    from swarm_hook_core.traces.versions.stored import Version
 
 PERSON, BUILT, OWN = "person", "built", "own"
-AFTER_NS = 2 * 10**9  # after a call's end: a formatter that the client runs, or a process that ends late
+SECOND_NS = 10**9
+SECONDS = 2.0  # for the contents of many files in the last commit
+# Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
+ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
 MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of lines
 _CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
+_ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was denied
 
 
 class Author:
@@ -46,12 +53,34 @@ class Authors:
 
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
+        self._trail = meetings.trail
         self._calls: dict[str, _Calls] = {}  # by place
         self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
-        self._saved: dict[str, set[int]] = {}  # path -> times of change by saves of a person
+        self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
+        self._logs: Logs | None = None  # of the session and its agents
+        # contents in the last commit of a call's many files, None for a file without lines
+        self._committed: dict[str, bytes | None] = {}
 
-    def of(self, loss: Loss) -> Author:
+    def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
+        """Return the losses, each with the Author of its file's content."""
+        self._prepare([loss.path for loss in losses])
+        return [(loss, self._of(loss)) for loss in losses]
+
+    def _prepare(self, paths: list[str]) -> None:
+        """Read once what `_of` needs for each of these files. For a few files it would cost more than it saves."""
+        paths = [path for path in paths if self.has_written(path)]
+        if len(paths) <= FEW:
+            return
+        from swarm_hook_core.git_objects import committed_contents
+        from swarm_hook_core.traces.versions import LIMIT_BYTES
+        from swarm_hook_core.traces.versions.notes import Notes
+
+        self._trail.notes = self._trail.notes or Notes()
+        self._committed.update(dict.fromkeys(paths))
+        self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
+
+    def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
         path = loss.path
         if self._meetings.newest_write(loss.spelled, path) is not None:
@@ -91,7 +120,10 @@ class Authors:
             texts = self._texts_of_others(path)
             if not texts:
                 return []
-            lines = lines_of(path)
+            committed = self._committed.get(path)
+            if committed is None and path in self._committed:
+                return []  # as for NoLines
+            lines = lines_of(path, committed, self._trail.notes)
         except (NoLines, OSError):
             return []  # binary, large, or git does not answer: the last writer counts
         return [
@@ -106,11 +138,10 @@ class Authors:
         A formatter may have broken that line. Raises OSError.
         """
         from swarm_hook_core.traces.versions.layout import words_of
-        from swarm_hook_core.traces.versions.stored import versions_of
 
         trail = self._meetings.trail
         words: set[bytes] = set()
-        for version in versions_of(trail.place_of(os.path.dirname(path)), path):
+        for version in self._versions_of(path):
             if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
                 words.update(map(words_of, version.content().split(b"\n")))
         if not any(words):
@@ -127,21 +158,28 @@ class Authors:
 
         Then all changes of the file that are not committed are sessions' (``versions.lines``).
         """
-        if not self.has_written(path) or changed_ns in self._saves(path):
+        if not self.has_written(path) or self._is_save(path, changed_ns):
             return False
         from swarm_hook_core.traces.shared_files import SECONDS
-        from swarm_hook_core.traces.versions.acts import Ends
         from swarm_hook_core.traces.versions.lines import NoLines, changes_of
+        from swarm_hook_core.traces.versions.notes import Ends
 
         own = self._meetings.journals.own(os.path.dirname(path))
         last = next((one for one in journal.newest_first(own, path, ("wrote",)) if one.at_ns <= changed_ns), None)
-        if last is None or Ends(own).next_of(last) < changed_ns:
+        if last is None or Ends.in_journal(own).next_of(last) < changed_ns:
             return False
         try:
-            changes = changes_of(path, SECONDS)
+            changes = changes_of(path, SECONDS, self._trail.notes)
         except (NoLines, OSError):
             return False  # binary, large, or git does not answer
         return not any(author.is_person for change in changes for author in change.authors)
+
+    def _versions_of(self, path: str) -> list[Version]:
+        if self._trail.notes is not None:
+            return [one for one in self._trail.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
+        from swarm_hook_core.traces.versions.stored import versions_of
+
+        return versions_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
 
     def _was_own(self, path: str, at_ns: int) -> bool:
         """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
@@ -165,24 +203,45 @@ class Authors:
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
-        return self._is_during_call(path, changed_ns) and changed_ns not in self._saves(path)
+        return self._is_during_call(path, changed_ns) and not self._is_save(path, changed_ns)
 
-    def _saves(self, path: str) -> set[int]:
-        if path not in self._saved:
-            self._saved[path] = saves_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
-        return self._saved[path]
+    def _is_save(self, path: str, changed_ns: int) -> bool:
+        """Return True if an editor has reported the change of the file at that time as a save."""
+        place = self._trail.place_of(os.path.dirname(path))
+        if place not in self._saves:
+            self._saves[place] = Saves(place)
+        return changed_ns in self._saves[place].of(path)
 
     def _is_during_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change of the file at `changed_ns`."""
         places = dict.fromkeys((os.path.dirname(path), self._meetings.trail.call.folder))
-        return any(self.is_during_call(folder, changed_ns) for folder in places)
+        return any(self._calls_in(folder).cover(path, changed_ns) for folder in places)
 
-    def is_during_call(self, folder: str, changed_ns: int) -> bool:
-        """Return True if a call of the session that its journal for absolute `folder` has may have made the change."""
-        place = self._meetings.trail.place_of(folder)
+    def ran_in_second(self, folder: str, second: int) -> bool:
+        """Return True if a call of the session that its journal for absolute `folder` has ran in that Unix second."""
+        return self._calls_in(folder).cover("", second * SECOND_NS, (second + 1) * SECOND_NS - 1)
+
+    def _calls_in(self, folder: str) -> _Calls:
+        trail = self._meetings.trail
+        place = trail.place_of(folder)
         if place not in self._calls:
-            self._calls[place] = _Calls(self._meetings.journals.of_session(place))
-        return self._calls[place].cover(changed_ns)
+            data, agent = self._meetings.journals.of_session(place), plain_word(trail.call.agent)
+            self._calls[place] = _Calls(data, trail.config.write_tools, self._end_of, agent, _marked_ns())
+        return self._calls[place]
+
+    def _end_of(self, agent: str, at_ns: int, changed_ns: int) -> int:
+        """Return the end of the agent's call that was let pass at `at_ns`, by the client's log; 0 if unknown.
+
+        `changed_ns`: the time in question.
+        """
+        config, call = self._meetings.trail.config, self._meetings.trail.call
+        if not call.transcript or not config.transcript:
+            return 0
+        if self._logs is None:
+            from swarm_hook_core.traces.transcript_ends import Logs
+
+            self._logs = Logs(config.transcript, call.transcript, call.session_id)
+        return self._logs.end_of(agent.strip("-"), at_ns, changed_ns)
 
     def has_written(self, path: str) -> bool:
         """Return True if the session's journal notes a write of the file."""
@@ -193,49 +252,115 @@ class Authors:
         return escaped(path) in self._written[place]
 
 
+class _Event:
+    """A call of an agent that begins, or the end of its calls.
+
+    from_ns  time from which on files may show it: their times lag behind our clock, but not behind an end
+    at_ns    time of its entry
+    kind     ANY, NAMED, LOOKS, ENDED or TURN
+    key      the file that a NAMED call writes, as the journal spells it
+    """
+
+    __slots__ = ("from_ns", "at_ns", "kind", "key")
+
+    def __init__(self, from_ns: int, at_ns: int, kind: str, key: bytes = b""):
+        self.from_ns = from_ns
+        self.at_ns = at_ns
+        self.kind = kind
+        self.key = key
+
+    def may_write(self, key: bytes) -> bool:
+        return self.kind == ANY or (self.kind == NAMED and self.key == key)
+
+
 class _Calls:
-    """The calls of a session in one place, by its journal. Read once; each question is a search by time."""
+    """The calls of a session in one place, by its journal. Read once; each question is a search by time.
 
-    def __init__(self, data: bytes):
-        self._times: list[int] = []
-        self._until: list[float] = []  # a change from the time at the same index on is a call's until then
-        last: dict[str, tuple[int, bool]] = {}  # agent -> its last entry
-        before: dict[str, bool] = {}  # agent -> its entry before that
-        for at_ns, agent, may_write in _calls_in(data):
-            if agent in last:
-                before[agent] = last[agent][1]
-            last[agent] = (at_ns, may_write)
-            ends = [begun + AFTER_NS for one, (begun, _may) in last.items() if before.get(one)]
-            self._times.append(at_ns)
-            self._until.append(float("inf") if any(may for _at, may in last.values()) else max(ends, default=0))
+    A call ends as its client tells: in its log (`ends_of`), or by the hook after it (``over``); else with the same
+    agent's next call. A write tool without a known end counts for the files that it names, any other call for all.
 
-    def cover(self, changed_ns: int) -> bool:
-        """Return True if a call may have made a change at that time."""
+    agent, ended_ns  the agent that calls, and the end of its last call if only the mark of a hook tells it yet, else 0
+    """
+
+    def __init__(
+        self, data: bytes, write_tools: Collection[str], ends_of: Callable[[str, int, int], int], agent: str,
+        ended_ns: int,
+    ):  # fmt: skip
+        self._ends_of = ends_of
+        self._events: dict[str, list[_Event]] = {}  # agent -> its events, in order of time
+        self._times: dict[str, list[int]] = {}  # the times of these
+        for who, event in _events_in(data, write_tools):
+            self._events.setdefault(who, []).append(event)
+        if ended_ns and agent in self._events:
+            self._events[agent].append(_Event(ended_ns, ended_ns, ENDED))
+        for who, events in self._events.items():
+            events.sort(key=lambda one: one.from_ns)
+            self._times[who] = [one.from_ns for one in events]
+
+    def cover(self, path: str, first_ns: int, last_ns: int = 0) -> bool:
+        """Return True if a call may have changed the file at `path` at some time from `first_ns` to `last_ns`."""
         from bisect import bisect_right
 
-        index = bisect_right(self._times, changed_ns) - 1
-        return index >= 0 and changed_ns <= self._until[index]
+        key = escaped(path)
+        for agent, events in self._events.items():
+            times = self._times[agent]
+            begun = events[bisect_right(times, first_ns) : bisect_right(times, last_ns)]
+            if any(one.may_write(key) for one in begun) or self._is_open(agent, key, first_ns):
+                return True
+        return False
+
+    def _is_open(self, agent: str, key: bytes, at_ns: int) -> bool:
+        """Return True if a call of the agent was open at that time, and may write the file."""
+        from bisect import bisect_right
+
+        events, last = self._events[agent], bisect_right(self._times[agent], at_ns) - 1
+        begun = last
+        while begun >= 0 and events[begun].kind in (ENDED, TURN):
+            begun -= 1
+        if begun < 0 or events[begun].kind == LOOKS:
+            return False
+        call, had_ended = events[begun], begun < last
+        ends_later = not had_ended and any(one.kind == ENDED for one in events[last + 1 : last + 2])
+        if ends_later and call.kind == ANY:
+            return True  # the client's log is not asked
+        ended_ns = self._ends_of(agent, call.at_ns, at_ns)
+        if ended_ns:
+            return at_ns <= ended_ns
+        if had_ended or ends_later:
+            return ends_later
+        return any(one.may_write(key) for one in events[: begun + 1] if call.at_ns - one.at_ns < seen.APART_NS)
+
+
+def _marked_ns() -> int:
+    """Return the end of the client's last call by the mark of the hook after it; 0 if there is none."""
+    try:
+        return os.stat(ended_mark()).st_mtime_ns
+    except OSError:
+        return 0  # no such hook, or the end is noted
 
 
 def _lines_in(data: bytes) -> Iterator[bytes]:
     return (line.rstrip() for line in data.split(b"\n"))
 
 
-def _calls_in(data: bytes) -> list[tuple[int, str, bool]]:
-    """Return ``(time, agent, may write from then on)`` of the calls in a journal and of their ends, in order of time.
-
-    A call that only looks ends the one before it.
-    """
-    found: list[tuple[int, str, bool]] = []
+def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:
+    """Yield ``(agent, event)`` of the calls in a journal, and of their ends."""
+    last_ns = 0
     for raw in data.split(b"\n"):
-        words = raw.partition(b"\0")[0].split(b" ")
+        head, _, rest = raw.partition(b"\0")
+        words = head.decode("ascii", "replace").split(" ")
         if len(words) != 4 or not words[0].isdigit():
             continue  # torn
-        kind = words[1].decode("ascii", "replace")
-        if kind in _CALLS:
-            # The kernel's file times lag behind our clock, but not behind an end: that is the time of a file.
-            begun = max([int(words[0]) - journal.SLACK_NS, *(one[0] for one in found[-1:])])
-            found.append((begun, words[2].decode("ascii", "replace"), kind != "ran" or not looks_only(raw)))
-        elif kind == "over":
-            found.append((int(words[0]), words[2].decode("ascii", "replace"), False))
-    return sorted(found, key=lambda one: one[0])
+        at_ns, kind, agent, tool = int(words[0]), *words[1:]
+        if kind in _ENDS:
+            last_ns = at_ns
+            is_turn = kind == "over" and tool == "-"
+            yield agent, _Event(at_ns, at_ns, TURN if is_turn else ENDED)
+        elif kind in _CALLS:
+            last_ns = max(at_ns - journal.SLACK_NS, last_ns)
+            if tool in write_tools:
+                yield agent, _Event(last_ns, at_ns, NAMED, rest.partition(b"\0")[0])
+            elif kind == "ran" and looks_only(raw):
+                yield agent, _Event(last_ns, at_ns, LOOKS)
+            else:
+                yield agent, _Event(last_ns, at_ns, ANY)

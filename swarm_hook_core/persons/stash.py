@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 SECONDS = 1.0  # for all of git's answers about the stash
 MOST_FILES = 100  # files of one call with their contents kept
-SECOND_NS = 10**9
 
 
 def judge(meetings: Meetings, authors: Authors, effects: Effects | None, now: float) -> tuple[Denial | None, str]:
@@ -99,8 +98,7 @@ def _foreign(
         for one in some
         if stash_entries.maker(one.at, times, notes) is None
         and not any(int(note.at) <= one.at < note.at + stash_entries.TOGETHER_SECONDS for note in notes)
-        and not authors.is_during_call(git_call.folder, one.at * SECOND_NS)
-        and not authors.is_during_call(git_call.folder, (one.at + 1) * SECOND_NS - 1)
+        and not authors.ran_in_second(git_call.folder, one.at)
     ]
 
 

@@ -43,7 +43,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         return stash
     from swarm_hook_core.persons import answers
 
-    known = [(loss, authors.of(loss)) for loss in list(losses.found.values())[:MOST_FILES]]
+    known = authors.of_each(list(losses.found.values())[:MOST_FILES])
     known = [(loss, author) for loss, author in known if not _is_kept_by(meetings, effects, loss)]
     theirs = [(loss, author) for loss, author in known if author.who == PERSON]
     denied = [one for one in theirs if one[0].is_certain and not looks.cover(one[0])]

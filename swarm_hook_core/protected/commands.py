@@ -6,6 +6,7 @@ from swarm_hook_core.protected import guard
 from swarm_hook_core.protected.files import STORE_WAY, Matter, of_swarm
 
 COMMANDS = ("swarm-mcp", "swarm-locks")
+AS_A_PERSON = ("commit", "undo", "lock", "unlock")  # verbs with `--person`
 LEVELS = ("off", "notice", "keep", "turn")
 
 
@@ -47,6 +48,8 @@ def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | No
         return Matter(by, "it answers what a person was asked", way)
     if verb == "steal" and "--force" in rest:
         return Matter(by, "it takes a lock from a live session", way)
+    if verb in AS_A_PERSON and "--person" in rest:
+        return Matter(by, "it acts as a person", way)
     return None
 
 

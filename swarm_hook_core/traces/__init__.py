@@ -35,6 +35,7 @@ same place:
       redirections    files that a shell command redirects into
       looks       files that a shell command shows, whole or as a diff
       endings     ends of calls and turns: after them no write is pending
+      told_ends, transcript_ends    ends of calls as the client tells them: by a hook, and by its log
       new_text    the text that a call will write, if it keeps the other's lines
       seen_text   the text of a file that the session last saw
       merged_writes, merging    whole writes that go ahead merged with others' changes
@@ -65,6 +66,7 @@ from swarm_hook_core.state import (
     local_store,
     name_of,
     open_in_private,
+    rotate,
     state_dir,
     write_all,
 )
@@ -255,9 +257,7 @@ def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
             lines = [first(), *lines]
         write_all(handle, b"\n" + b"".join(lines))  # begin a new line: a full disk may have torn the last one
         if size > JOURNAL_BYTES:
-            from swarm_hook_core.traces import journal
-
-            journal.rotate(path, handle)
+            rotate(path, handle)
     finally:
         os.close(handle)
 
@@ -284,13 +284,13 @@ def escaped(text: str) -> bytes:
     return data
 
 
-def state_of(path: str) -> str:
+def state_of(path: str, folder: int | None = None) -> str:
     """Return a string that changes whenever the file at `path` is modified or replaced; ``-`` for a missing file.
 
-    States are only compared for equality: the file system's clock may differ from ours.
+    States are only compared for equality: the file system's clock may differ from ours. `folder`: as in ``os.lstat``.
     """
     try:
-        there = os.lstat(path)
+        there = os.lstat(path, dir_fd=folder)
     except (OSError, ValueError):
         return NO_FILE  # missing, or a path that cannot exist
     return f"{there.st_ctime_ns} {there.st_ino} {there.st_size}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.state import awaited_dir, make_private, open_private
+from swarm_hook_core.state import awaited_dir, open_in_private, open_private
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces import journal, journal_name, names_in, seen, traces_dir, version_path
 from swarm_hook_core.traces.journal import Entry
@@ -27,8 +27,7 @@ AGE_SECONDS = 3600  # age at which an awaited end is given up
 
 def await_end(name: str) -> None:
     """Have the ends of calls noted for the session with the journal `name`. Raises OSError."""
-    make_private(awaited_dir())
-    os.close(open_private(os.path.join(awaited_dir(), name), os.O_WRONLY | os.O_CREAT))
+    os.close(open_in_private(os.path.join(awaited_dir(), name), os.O_WRONLY | os.O_CREAT))
 
 
 def call_is_over(core: HookCore, call: ToolCall) -> None:

@@ -38,6 +38,8 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
              no other kinds
     fence    the session, or its agent, was told that a call writes into another work tree; `key` is the top of that,
              `text` the call's id. See ``fence``
+    lives    the session, or its agent, was told that a call takes away a work tree with live sessions; `key` is its
+             folder, `text` the commit there and the call's id. See ``tenants``
     along    the session was told that its git command stages or commits another's change of the file
     heard    the session was told of a ``far`` write; `text`: the id of the session that made it
 
@@ -48,7 +50,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import NotOrdinary, lock_alone, open_private, read_all
+from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import escaped
 
 TYPE_CHECKING = False
@@ -113,20 +115,6 @@ def _without_withdrawn(data: bytes) -> bytes:
         if is_withdrawn and (is_begun or (rest + b"\n").endswith(WITHDRAWN)):
             lines[number] = b" " * len(line)
     return b"\n".join(lines)
-
-
-def rotate(path: str, handle: int) -> None:
-    """Rename the journal at `path`, open as `handle`, to ``.1``, unless another call of the session did so just now."""
-    try:
-        lock_alone(handle)  # Windows has none: two calls at once may rename it twice
-    except OSError:
-        return  # another call of the session is at it, or was stopped there: a later one comes by again
-    try:
-        is_there = os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return  # renamed just now, or removed
-    if is_there:
-        os.replace(path, path + ".1")
 
 
 def owner_of(data: bytes) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.state import write_all
+from swarm_hook_core.state import rotate, write_all
 from swarm_hook_core.traces import (
     AFTER,
     FEW,
@@ -127,10 +127,10 @@ def write_input(trail: Trail, written: dict[str, int], given: str) -> None:
             try:
                 is_full = os.fstat(handle).st_size > LIMIT_INPUTS
                 write_all(handle, data)
+                if is_full:
+                    rotate(path, handle)
             finally:
                 os.close(handle)
-            if is_full:
-                os.replace(path, path + ".1")
         except OSError as error:  # a full disk: the write itself is noted
             _record(trail, error)
 

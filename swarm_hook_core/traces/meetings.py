@@ -372,8 +372,10 @@ class Meetings:
         if not call.transcript or not config.transcript:
             return False
         if self._transcript is None:
-            from swarm_hook_core.traces.transcript import Transcript
+            from swarm_hook_core.traces.transcript import FORMS, Transcript
 
+            if config.transcript not in FORMS:
+                return False  # it tells the ends of calls alone
             self._transcript = Transcript(config, call)
         return self._transcript.has_shown(path, resolved)
 

@@ -168,14 +168,13 @@ def note(trail: Trail) -> None:
     """Note that the session has not seen its merged texts, and keep the texts that it has sent."""
     if trail.is_asked:
         return
-    from swarm_hook_core.state import make_private, open_private, write_all
+    from swarm_hook_core.state import open_in_private, write_all
 
     for resolved, merge in trail.merges.items():
         at_ns = time.time_ns()
         path = version_path(trail.place_of(os.path.dirname(resolved)), trail.own_name, resolved)
         path += f"{MERGED}{at_ns}"
-        make_private(os.path.dirname(path))
-        handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         try:
             write_all(handle, merge.sent.encode("utf-8", "surrogateescape"))
             os.utime(path, ns=(at_ns, at_ns))

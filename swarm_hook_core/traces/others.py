@@ -62,8 +62,8 @@ class OthersJournal:
     `kin`: words for the owner if it is the main thread, or an agent, of the session that makes the call.
     """
 
-    __slots__ = ("data", "name", "_reading", "_commands", "_reader", "_now", "_asked", "_lines", "_writer", "_purpose",
-                 "_clearings", "kin")  # fmt: skip
+    __slots__ = ("data", "name", "_reading", "_commands", "_may_have_commands", "_reader", "_now", "_asked", "_lines",
+                 "_writer", "_purpose", "_clearings", "kin")  # fmt: skip
 
     def __init__(self, data: bytes, reading: Callable[[], Reading], reader: LockReader, now: float, name: str = "",
                  kin: str = ""):  # fmt: skip
@@ -72,6 +72,7 @@ class OthersJournal:
         self.name = name
         self._reading = reading
         self._commands: UnreadCommands | None = None
+        self._may_have_commands = True  # until they are searched for, once
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
@@ -241,8 +242,13 @@ class OthersJournal:
         return not is_made and not self.ended_ns(newest)
 
     def ended_ns(self, entry: Entry) -> int:
-        """Return the end of the entry's call; see ``seen.ended_ns``."""
-        return seen.ended_ns(self.data, entry)
+        """Return the end of the entry's call, by the journal or by the client (``told_ends``); 0 if unknown."""
+        found = seen.ended_ns(self.data, entry)
+        if found:
+            return found
+        from swarm_hook_core.traces import told_ends
+
+        return told_ends.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
         """Return the Trace of `entry`, a write of the file at `path`.
@@ -286,10 +292,12 @@ class OthersJournal:
 
     def _unread(self) -> UnreadCommands | None:
         """Return the UnreadCommands of the journal, or None."""
-        if self._commands is None and b" ran " in self.data:
-            from swarm_hook_core.traces.unread import UnreadCommands
+        if self._commands is None and self._may_have_commands:
+            self._may_have_commands = b" ran " in self.data
+            if self._may_have_commands:
+                from swarm_hook_core.traces.unread import UnreadCommands
 
-            self._commands = UnreadCommands(self.data, self._reading())
+                self._commands = UnreadCommands(self.data, self._reading())
         return self._commands
 
 

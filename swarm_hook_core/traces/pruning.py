@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import AGENTS, journal, journal_name, names_in, others_in, traces_dir
+from swarm_hook_core.traces import AGENTS, journal, journal_name, names_in, others_in, told_ends, traces_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def forget(runtime: str, session_id: str) -> None:
 
     head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
+    told_ends.forget_client(name)
     for place in _places():
         _remove(os.path.join(place, name))
         _close(place)

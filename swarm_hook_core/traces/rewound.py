@@ -51,10 +51,10 @@ class Rewinds:
         """Return True if the file has an earlier content; note it if lines of others are lost."""
         from swarm_hook_core.traces.versions import LIMIT_BYTES
         from swarm_hook_core.traces.versions.stored import contents_of, versions_of
-        from swarm_hook_core.watching.snapshot import read
+        from swarm_hook_core.watching.snapshot import read_resolved
 
         try:
-            present = read(path, LIMIT_BYTES)[1]
+            present = read_resolved(path, LIMIT_BYTES)[1]
         except (FileNotFoundError, NotADirectoryError):
             present = None  # removed
         except OSError:
@@ -89,7 +89,7 @@ class Rewinds:
     def _note(self, path: str, last: Version, content: bytes, present: bytes | None) -> None:
         """Note the rewind as an undo of the session's own lines, and one of others' lines after it."""
         from swarm_hook_core.traces.versions.lines import Fold, NoLines
-        from swarm_hook_core.watching.snapshot import Snapshot, digest_of, full
+        from swarm_hook_core.watching.snapshot import Snapshot, digest_of, full_resolved
 
         at_ns, size = time.time_ns(), len(content)
         state = Snapshot(0o100000 | last.mode, size, last.at_ns, last.at_ns, 0, digest_of(content))
@@ -107,7 +107,7 @@ class Rewinds:
             self._keep(path, rest, f"{LOOK}{at_ns + 2}", at_ns + 2, last.mode, str(state))
             at_ns += 2
         self._trail.note("wrote", path, "0 0 0", at_ns)
-        self._keep(path, present, f"{AFTER}{at_ns + 1}", at_ns + 1, 0, str(full(path)))
+        self._keep(path, present, f"{AFTER}{at_ns + 1}", at_ns + 1, 0, str(full_resolved(path)))
         self._trail.leave()
         self._lost[path] = lost
         self._files.append(

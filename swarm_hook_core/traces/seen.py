@@ -152,9 +152,9 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
             continue
         is_over = entry.agent == trail.call.agent and entry.at_ns <= last_ns
         if is_over or entry.text != state_of(entry.key):
-            from swarm_hook_core.watching.snapshot import full
+            from swarm_hook_core.watching.snapshot import full_resolved
 
-            trail.look(entry.key, str(full(entry.key)), at_end=only is not None)
+            trail.look(entry.key, str(full_resolved(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 

@@ -45,10 +45,10 @@ def known(meetings: Meetings | None, path: str) -> Known:
 
 def present(path: str) -> str | None:
     """Return the present text of the file at resolved `path`; None if it is gone, too large, or no plain file."""
-    from swarm_hook_core.watching.snapshot import read
+    from swarm_hook_core.watching.snapshot import read_resolved
 
     try:
-        return _decoded(read(path, LONGEST)[1])
+        return _decoded(read_resolved(path, LONGEST)[1])
     except (OSError, ValueError):
         return None  # gone, too large, or not a plain file
 

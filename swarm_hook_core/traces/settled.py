@@ -49,12 +49,17 @@ def prune(now: float) -> None:
     base = os.path.join(state_dir(), "settled")
     for place in names_in(base):
         folder = os.path.join(base, place)
-        for name in os.listdir(folder):
+        for name in names_in(folder):
             file = os.path.join(folder, name)
-            if os.lstat(file).st_mtime < now - journal.DAY_SECONDS:
-                os.remove(file)
-        if not os.listdir(folder):
+            try:
+                if os.lstat(file).st_mtime < now - journal.DAY_SECONDS:
+                    os.remove(file)
+            except FileNotFoundError:
+                continue  # removed by another process
+        try:
             os.rmdir(folder)
+        except OSError:
+            continue  # it has other files, or is gone
 
 
 def _name(data: bytes) -> str:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.versions.lines import Line
 
 MOST = 20  # files with their lines looked up
@@ -21,9 +22,10 @@ SECONDS = 0.5  # for the lines of all files of a call; the first file has them i
 
 
 class Patience:
-    """The time for the lines of all files of one call. It begins with the first file."""
+    """The time for the lines of all files of the call of `trail`. It begins with the first file."""
 
-    def __init__(self) -> None:
+    def __init__(self, trail: Trail) -> None:
+        self.trail = trail
         self._end = 0.0
 
     def left(self) -> float:
@@ -51,7 +53,7 @@ class SharedFiles:
                 self.files.append(path)
                 self.is_unsure = True
                 continue
-            lines = _uncommitted_lines(path, seconds)
+            lines = _uncommitted_lines(path, seconds, patience)
             if lines is None or any(_is_by(line, name) for line in lines):
                 self.files.append(path)
                 self.is_unsure = self.is_unsure or any(_may_be_by(line, name) for line in lines or ())
@@ -63,15 +65,19 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     True also without time to look them up.
     """
     seconds = patience.left()
-    return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds) or ())
+    return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds, patience) or ())
 
 
-def _uncommitted_lines(path: str, seconds: float) -> list[Line] | None:
+def _uncommitted_lines(path: str, seconds: float, patience: Patience) -> list[Line] | None:
     """Return the added and removed lines; None for a file without lines, or if git does not answer."""
     from swarm_hook_core.traces.versions.lines import NoLines, changes_of
+    from swarm_hook_core.traces.versions.notes import Notes
 
+    trail = patience.trail
+    trail.notes = trail.notes or Notes()
     try:
-        return [line for change in changes_of(path, seconds) for line in (*change.removed, *change.added)]
+        changes = changes_of(path, seconds, trail.notes)
+        return [line for change in changes for line in (*change.removed, *change.added)]
     except (NoLines, OSError):
         return None  # nothing tells whose they are
 

@@ -17,7 +17,7 @@ import os
 import time
 
 from swarm_hook_core.lookup import SOME_AGENT
-from swarm_hook_core.state import lock_alone, open_in_private, open_private, read_all, write_all
+from swarm_hook_core.state import is_at, lock_alone, open_in_private, open_private, read_all, write_all
 from swarm_hook_core.traces import AGENTS, first_line, line
 from swarm_hook_core.traces import entry as new_entry
 
@@ -167,7 +167,7 @@ def _append(path: str, data: bytes, first: bytes) -> None:
         handle = open_in_private(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         try:
             lock_alone(handle)
-            if not _is_there(path, handle):
+            if not is_at(path, handle):
                 continue  # removed meanwhile
             if not os.fstat(handle).st_size:
                 data = first + data
@@ -179,10 +179,3 @@ def _append(path: str, data: bytes, first: bytes) -> None:
         finally:
             os.close(handle)
     raise OSError(f"{path} was removed all the time")
-
-
-def _is_there(path: str, handle: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False  # removed

@@ -164,7 +164,7 @@ class Sweeps:
         if self._patience is None:
             from swarm_hook_core.traces.shared_files import Patience
 
-            self._patience = Patience()
+            self._patience = Patience(self._trail)
         return self._patience
 
     def left(self) -> float:

@@ -87,7 +87,7 @@ class Transcript:
         """Return ``(file was shown, a read of it has no result yet)``. Raises OSError, ValueError."""
         is_awaited = False
         for size in TAILS:
-            data, is_all = _tail(self._path, size)
+            data, is_all = tail(self._path, size)
             left, awaited = set(range(len(lines))), set()
             for call, text, first in self._looks(data, names, resolved):
                 if text is None:
@@ -242,13 +242,13 @@ def _without_returns(text: str) -> str:
 
 def _regular(path: str, most: int) -> bytes:
     """Return the bytes of the ordinary file at `path`. Raises OSError; ValueError if it is longer than `most` bytes."""
-    data, is_all = _tail(path, most)
+    data, is_all = tail(path, most)
     if not is_all:
         raise ValueError("too long")
     return data
 
 
-def _tail(path: str, size: int) -> tuple[bytes, bool]:
+def tail(path: str, size: int) -> tuple[bytes, bool]:
     """Return ``(last size bytes of the ordinary file at path, True if that is all)``. Raises OSError."""
     handle = open_private(path, os.O_RDONLY, follows=True)
     try:

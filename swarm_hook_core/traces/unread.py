@@ -61,6 +61,10 @@ class Reading:
         self._in_time: set[tuple[str, str]] = set()  # those that were parsed to their end
         self.real = real
 
+    def begin_anew(self) -> None:
+        """Give the next commands the time of a call of its own."""
+        self._budget = self._until = None
+
     def has_time_after(self, entry: Entry) -> bool:
         """Return True if there was time left after the Entry's command was parsed: nothing of it was left out."""
         return (entry.text, entry.key) in self._in_time
@@ -102,22 +106,22 @@ class Reading:
 
 
 class UnreadCommands:
-    """The unparsed commands in the journal with the entries `data`."""
+    """The unparsed commands in the journal with the entries `data`. `most_files`: that are asked about; None: any."""
 
-    __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_read")
+    __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_most", "_read")
 
-    def __init__(self, data: bytes, reading: Reading):
+    def __init__(self, data: bytes, reading: Reading, most_files: int | None = MOST_FILES):
         self._reading = reading
         self._data = data
         self._lines: list[bytes] | None = None  # raw entries of commands that do more than look, the newest first
         self._wide: list[bytes] = []  # those with patterns or programs that may write files not named
-        self._asked = 0  # files so far
+        self._asked, self._most = 0, most_files  # files so far, and at most
         self._read: dict[bytes, Written] = {}  # raw entry -> its command's writes
 
     def that_wrote(self, keys: Collection[str]) -> list[Entry]:
         """Return the entries of the newest commands that wrote the file with one of these keys."""
         self._asked += 1
-        if self._asked > MOST_FILES:
+        if self._most is not None and self._asked > self._most:
             return []
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]

@@ -169,7 +169,7 @@ def _look(paths: list[str], call: ToolCall) -> str:
     """Return the command that shows these files; after it the session may write them."""
     from swarm_hook_core.watching.report import quoted
 
-    start = call.folder.rstrip("/") + "/"
+    start = call.reader_folder.rstrip("/") + "/"
     names = [path.removeprefix(start) for path in paths]
     return f"run `cat {' '.join(quoted(name) for name in names)}`"
 

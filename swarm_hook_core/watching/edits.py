@@ -131,7 +131,10 @@ def _taken(session_id: str) -> dict[str, Any] | None:
             facts = loads(file.read())
     except (OSError, ValueError, RecursionError):
         facts = None
-    os.remove(mine)
+    try:
+        os.remove(mine)
+    except FileNotFoundError:
+        pass  # it was a day old, and another session's hook has removed it
     if not isinstance(facts, dict):
         _close()
         return None

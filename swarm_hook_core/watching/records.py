@@ -9,20 +9,20 @@
 some clients do not give.
 
 The folder `watched` exists only while a call is watched; without it a hook has nothing to do. A hook takes a record by
-renaming it, so two hooks never take the same one.
+renaming it to ``<name>.<when taken>.taken``, so two hooks never take the same one.
 """
 
 from __future__ import annotations
 
 import os
+import time
 
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.state import (
     acting_dir,
     edited_dir,
-    make_private,
     name_of,
-    open_private,
+    open_in_private,
     read_private,
     watched_dir,
     write_private,
@@ -78,14 +78,7 @@ class Record:
 def write(session_id: str, key: str, call_id: str, facts: dict[str, Any], now_ns: int) -> None:
     """Add a record. Raises OSError."""
     path = os.path.join(folder_of(session_id), f"{key}.{now_ns:x}-{_id_of(call_id)}-{os.urandom(3).hex()}")
-    text = _text(facts)
-    for attempt in range(3):
-        try:
-            write_private(path, text)
-            return
-        except FileNotFoundError:  # the folder was removed with another call's record
-            if attempt == 2:
-                raise
+    write_private(path, _text(facts))
 
 
 def names_of(session_id: str) -> list[str]:
@@ -111,13 +104,12 @@ def is_taken(name: str) -> bool:
 
 def take(session_id: str, name: str) -> Record | None:
     """Take the record of that name. None if another hook has it, or it is unreadable."""
-    path = os.path.join(folder_of(session_id), name)
-    if not is_taken(name):
-        try:
-            os.rename(path, path + _TAKEN)
-        except OSError:
-            return None  # another hook was faster
-        path += _TAKEN
+    folder = folder_of(session_id)
+    path = os.path.join(folder, f"{_name_in(name)}.{time.time_ns():x}{_TAKEN}")
+    try:
+        os.rename(os.path.join(folder, name), path)
+    except OSError:
+        return None  # another hook was faster
     try:
         facts = loads(read_private(path, LARGEST_RECORD).decode("utf-8", "surrogateescape"))
     except (OSError, ValueError, RecursionError):
@@ -134,14 +126,30 @@ def age_of(name: str, now: float) -> float:
 
 
 def is_stale(name: str, now: float) -> bool:
-    """Return True if a taken record was left by a killed hook."""
-    return age_of(name, now) > 60
+    """Return True if a taken record was left by a killed hook: it was taken more than a minute ago."""
+    parts = name.split(".")
+    if len(parts) != 4:
+        return True  # of an earlier release, whose names do not tell
+    try:
+        return abs(now - int(parts[2], 16) / 1e9) > 60  # the clock may have been set back
+    except ValueError:
+        return True  # not a record's name
 
 
 def put_back(record: Record) -> None:
-    """Let the record, with its present facts, wait for the call's end again. Raises OSError."""
-    write_private(record.path, _text(record.facts))
-    os.rename(record.path, record.path.removesuffix(_TAKEN))
+    """Let the record, with its present facts, wait for the call's end again.
+
+    It is gone if another hook has dropped it meanwhile, or has taken it for left behind. Raises OSError.
+    """
+    folder, name = os.path.split(record.path)
+    ready = f"{record.path}.tmp"
+    write_private(ready, _text(record.facts))
+    try:
+        os.remove(record.path)
+    except FileNotFoundError:
+        drop(ready)
+        return
+    os.rename(ready, os.path.join(folder, _name_in(name)))
 
 
 def drop(path: str) -> None:
@@ -226,8 +234,7 @@ def acted(
 
 def _append(name: str, lines: list[str]) -> None:
     path = os.path.join(acting_dir(), name)
-    make_private(os.path.dirname(path))
-    handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    handle = open_in_private(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     try:
         os.write(handle, "".join(lines).encode())  # one write call, so that lines of two hooks do not mix
         size = os.fstat(handle).st_size
@@ -270,6 +277,11 @@ def close() -> None:
         os.rmdir(acting_dir())
     except OSError:
         return  # another hook was faster, or marks came meanwhile
+
+
+def _name_in(name: str) -> str:
+    """Return the name of a record without the words that tell who has taken it."""
+    return ".".join(name.split(".")[:2])
 
 
 def _id_of(call_id: str) -> str:

@@ -1,6 +1,7 @@
 """The state of a file at one moment, to tell later if it has changed, without keeping it open.
 
-Links at the end of a path are not followed; pipes and devices are not opened.
+Links at the end of a path are not followed; pipes and devices are not opened. `folder`: the open folder of the file, as
+in ``os.lstat``. `read_resolved` and `full_resolved` follow no link at all.
 """
 
 from __future__ import annotations
@@ -70,20 +71,20 @@ def parse(text: str) -> Snapshot:
     return Snapshot(mode, size, mtime_ns, ctime_ns, inode, digest)
 
 
-def glance(path: str) -> Snapshot:
+def glance(path: str, folder: int | None = None) -> Snapshot:
     """Return the state without digest. A missing or unreachable file gives mode 0."""
     try:
-        return _of(os.lstat(path))
+        return _of(os.lstat(path, dir_fd=folder))
     except (OSError, ValueError):
         return Snapshot()  # missing, or a path that cannot exist
 
 
-def read(path: str, limit: int = HASHED_BYTES) -> tuple[Snapshot, bytes]:
+def read(path: str, limit: int = HASHED_BYTES, folder: int | None = None) -> tuple[Snapshot, bytes]:
     """Return ``(Snapshot, content)`` of a plain file of at most `limit` bytes.
 
     Raises OSError for any other file, and for one that is being written.
     """
-    handle = os.open(path, _READ)
+    handle = os.open(path, _READ, dir_fd=folder)
     try:
         for _ in range(2):
             before = _of(os.fstat(handle))
@@ -100,17 +101,36 @@ def read(path: str, limit: int = HASHED_BYTES) -> tuple[Snapshot, bytes]:
         os.close(handle)
 
 
-def full(path: str) -> Snapshot:
+def read_resolved(path: str, limit: int = HASHED_BYTES) -> tuple[Snapshot, bytes]:
+    """As `read`, of a path without links. Raises BeyondLink if a link has taken the place of a folder."""
+    from swarm_hook_core.no_links import FolderOf
+
+    with FolderOf(path) as (name, folder):
+        return read(name, limit, folder)
+
+
+def full(path: str, folder: int | None = None) -> Snapshot:
     """Return the state with the digest, if the file is small and readable."""
-    seen = glance(path)
+    seen = glance(path, folder)
     try:
         if seen.is_plain and seen.size <= HASHED_BYTES:
-            return read(path)[0]
+            return read(path, folder=folder)[0]
         if seen.is_link:
-            seen.digest = digest_of(os.fsencode(os.readlink(path)))
+            seen.digest = digest_of(os.fsencode(os.readlink(path, dir_fd=folder)))
     except OSError:
         pass  # unreadable, or being written: without digest
     return seen
+
+
+def full_resolved(path: str) -> Snapshot:
+    """As `full`, of a path without links. A file behind a link that took a folder's place gives mode 0."""
+    from swarm_hook_core.no_links import FolderOf
+
+    try:
+        with FolderOf(path) as (name, folder):
+            return full(name, folder)
+    except OSError:
+        return Snapshot()  # missing, or beyond a link
 
 
 def difference(before: Snapshot, path: str) -> tuple[str, Snapshot]:

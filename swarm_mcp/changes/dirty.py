@@ -9,10 +9,12 @@ import hashlib
 import os
 import stat
 
+from swarm_hook_core.git_objects import blobs, sizes
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes.objects import blobs, sizes
+from swarm_mcp.changes.present import present
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
@@ -126,17 +128,30 @@ def _listed(repository: Repository, names: list[str]) -> list[DirtyFile]:
                 found[name] = DirtyFile(name, path, old_mode, new_mode, old_id * bool(old_mode))
     for name in untracked:
         path = os.path.join(repository.top, name)
-        if name not in found and os.path.lexists(path):
-            found[name] = DirtyFile(name, path, NONE, _mode_of(path, NONE), "")
+        mode = _mode_of(path, NONE) if name not in found else NONE
+        if mode:
+            found[name] = DirtyFile(name, path, NONE, mode, "")
     return [found[name] for name in sorted(found)]
 
 
 def _mode_of(path: str, old_mode: str) -> str:
     """Return the mode that git would give to the file at `path`; `NONE` if it is missing."""
-    try:
-        found = os.lstat(path).st_mode
-    except OSError:
+    found = _facts(path)
+    if found is None:
         return NONE  # missing
+    return _git_mode(found.st_mode, old_mode)
+
+
+def _facts(path: str) -> os.stat_result | None:
+    """Return the facts of a file, None for a missing one. One behind a link counts as missing, as for git."""
+    try:
+        with FolderOf(path.rstrip("/")) as (name, folder):
+            return os.lstat(name, dir_fd=folder)
+    except OSError:
+        return None  # gone
+
+
+def _git_mode(found: int, old_mode: str) -> str:
     if stat.S_ISLNK(found):
         return LINK
     if stat.S_ISDIR(found):
@@ -178,10 +193,8 @@ def _reason(one: DirtyFile) -> str:
 
 
 def _size(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0  # gone just now
+    found = _facts(path)
+    return found.st_size if found is not None else 0
 
 
 def filters_of(repository: Repository, files: list[DirtyFile]) -> dict[str, str]:
@@ -245,8 +258,7 @@ _ENDS = ("lf", "crlf")
 
 def _content(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
-            return file.read(LIMIT_BYTES + 1)
+        return present(path)[1] or b""
     except OSError:
         return b""  # gone just now, or unreadable: the comparison says so
 

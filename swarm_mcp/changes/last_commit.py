@@ -6,10 +6,10 @@ import os
 import time
 from typing import NamedTuple
 
+from swarm_hook_core.git_objects import blobs, sizes
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes.objects import blobs, sizes
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False

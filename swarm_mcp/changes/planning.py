@@ -10,15 +10,17 @@ from __future__ import annotations
 import os
 import stat
 
-from swarm_hook_core.traces import journal, place_of, state_of
+from swarm_hook_core.no_links import FolderOf, is_beyond_link
+from swarm_hook_core.traces import NO_FILE, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.acts import PERSON, Author
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History, Moment, Step
-from swarm_hook_core.traces.versions.stored import files_of, journals_of
+from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.snapshot import read
 from swarm_mcp.changes import whole_files
 from swarm_mcp.changes.last_commit import last_commits
-from swarm_mcp.changes.problems import DELETED_TOO, NOT_KEPT, TOO_EARLY, Problem
+from swarm_mcp.changes.problems import BEYOND, DELETED_TOO, NOT_KEPT, TOO_EARLY, Problem
 from swarm_mcp.changes.records import FileUndo, Record, mode_of, undone_files
 from swarm_mcp.changes.weave import Element, Weave
 
@@ -33,9 +35,13 @@ WRITE_BY_OWNER = 0o200
 
 
 class Plan:
-    """The files to write, and the problems. `undone`: path -> earlier undos of the file, read once."""
+    """The files to write, and the problems. `undone`: path -> earlier undos of the file, read once.
 
-    def __init__(self) -> None:
+    notes  of the files' places
+    """
+
+    def __init__(self, notes: Notes | None = None) -> None:
+        self.notes = notes or Notes()
         self.files: list[FileUndo] = []
         self.problems: list[Problem] = []
         self.undone = undone_files()
@@ -47,9 +53,14 @@ class Plan:
         session: tuple[str, str],
         is_chosen: Callable[[Step], bool],
         since_ns: int,
+        undo_ns: int = 0,
     ) -> None:
-        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError."""
-        woven = _Woven(path, commit, self.undone.get(path, ()))
+        """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError.
+
+        `undo_ns`: the time of the undo of a person's lines that is taken back. A person's lines have no version before
+        them: the last commit is.
+        """
+        woven = _Woven(path, commit, self.undone.get(path, ()), self.notes, undo_ns)
         if not woven.is_readable:
             self.add_whole(path, session, since_ns, woven.committed_at)
             return
@@ -65,21 +76,31 @@ class Plan:
             elif not step.is_undo and any(_is_late(author, session, since_ns) for author in step.authors):
                 unsure.add(number)
         one, problems = woven.without(steps, unsure)
+        is_change = (one.after, one.mode_after) != (one.before, one.mode_before)
+        if (problems or is_change) and is_beyond_link(path):
+            self.problems.append(Problem(path, [], (), BEYOND))
+            return
         self.problems += problems
-        if (one.after, one.mode_after) != (one.before, one.mode_before):
+        if is_change:
             self.files.append(one)
 
     def add_whole(self, path: str, session: tuple[str, str], since_ns: int, committed_at: int) -> bool:
         """Add the undo of a file without versions, or the reason against it. Return False for a reason."""
         try:
             settled_ns = max([committed_at * 10**9, *(undo.at_ns for undo in self.undone.get(path, ()))])
-            one = whole_files.undo_of(path, session, since_ns, settled_ns)
+            one = whole_files.undo_of(path, session, since_ns, settled_ns, self.notes)
         except whole_files.NoSuchUndo as error:
             self.problems.append(error.problem)
             return False
         if one is not None:
-            self.files.append(one)
+            self._append(one)
         return True
+
+    def _append(self, one: FileUndo) -> None:
+        if is_beyond_link(one.path):
+            self.problems.append(Problem(one.path, [], (), BEYOND))
+        else:
+            self.files.append(one)
 
     def add_back(self, record: Record, file: FileUndo) -> None:
         """Add the undo of an undo of a file without versions, or the reason against it. Raises OSError."""
@@ -92,13 +113,15 @@ class Plan:
             self.problems.append(error.problem)
             return
         if one is not None:
-            self.files.append(one)
+            self._append(one)
 
 
-def plan_session(session: tuple[str, str], folder: str, only: list[str], since_ns: int) -> Plan:
+def plan_session(
+    session: tuple[str, str], folder: str, only: list[str], since_ns: int, notes: Notes | None = None
+) -> Plan:
     """Return the plan to take back what `session` has done at and below `folder` since `since_ns`.
 
-    `only`: absolute files or folders, all without any. Raises OSError.
+    `only`: absolute files or folders, all without any. `notes`: of a question about several sessions. Raises OSError.
     """
 
     def is_chosen(step: Step) -> bool:
@@ -106,7 +129,7 @@ def plan_session(session: tuple[str, str], folder: str, only: list[str], since_n
         is_own = not step.is_undo and all(author.session == session for author in step.authors)
         return is_own and (not since_ns or step.before.at_ns >= since_ns)
 
-    plan, paths = Plan(), []
+    plan, paths = Plan(notes), []
     if session[1]:
         paths = [path for path in files_of(*session, folder) if _is_among(path, only)]
     for path, commit in last_commits(paths).items():
@@ -129,6 +152,7 @@ def plan_undo_of(record: Record, only: list[str]) -> Plan:
             ("", ""),
             lambda step, at_ns=at_ns: step.is_undo and step.before.at_ns == at_ns,  # type: ignore[misc]
             at_ns,
+            at_ns if record.whose == ("", "") else 0,
         )
     return plan
 
@@ -145,38 +169,46 @@ def _is_late(author: Author, session: tuple[str, str], since_ns: int) -> bool:
 class _Woven:
     """One file with its steps since the last commit that had all of it."""
 
-    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo]):
+    def __init__(self, path: str, commit: LastCommit, undone: Iterable[FileUndo], notes: Notes, undo_ns: int):
         self.path = path
         self._undone = undone
+        self._undo_ns = undo_ns
         self.undo = FileUndo(path)
         self.head, self.committed_at = commit.content, commit.at
         self.is_readable = self._look() and not commit.is_large
         if not self.is_readable:
             return
         present = self._found
-        history = History(path, self.undo.before or b"", present)
+        history = History(path, self.undo.before or b"", present, notes=notes)
         self.acts = history.acts
         first = self._first(history.moments, self.committed_at)
         self.moments: list[Moment] = history.moments[first:]
         self.is_whole = first > 0 or self._is_head(self.moments[0])
         contents = [moment.content() for moment in self.moments]
         self.steps = history.steps()[first:]
+        if undo_ns and not self.is_whole:
+            base = self._committed(self.moments[0])
+            contents.insert(0, base.content())
+            self.steps = [Step(base, self.moments[0], (PERSON,)), *self.steps]
+            self.moments = [base, *self.moments]
         self.is_binary = any(b"\0" in content[:BINARY] for content in contents)
         self.weave = self._weave(contents)
 
     def _look(self) -> bool:
         """Read the present file. Return False if it has no versions: a link, a folder, a pipe, or too large."""
         one = self.undo
-        one.state = state_of(self.path)
+        one.state = NO_FILE
         self._found = None
         try:
-            self._found = found = os.lstat(self.path)
+            with FolderOf(self.path) as (name, folder):
+                one.state = state_of(name, folder)
+                self._found = found = os.lstat(name, dir_fd=folder)
+                if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
+                    return False
+                one.mode_before = one.mode_after = mode_of(found)
+                one.before = read(name, LIMIT_BYTES, folder)[1]
         except (FileNotFoundError, NotADirectoryError):
-            return True  # a missing file: an undo may bring it back
-        if not stat.S_ISREG(found.st_mode) or found.st_size > LIMIT_BYTES:
-            return False
-        one.mode_before = one.mode_after = mode_of(found)
-        one.before = read(self.path, LIMIT_BYTES)[1]
+            pass  # a missing file: an undo may bring it back
         return True
 
     def _first(self, moments: list[Moment], committed_at: int) -> int:
@@ -187,9 +219,15 @@ class _Woven:
                 continue
             if self._is_head(moment):
                 return index
-            if moment.at_ns > (committed_at + 1) * 10**9:
+            if moment.at_ns > (committed_at + 1) * 10**9 or moment.at_ns == self._undo_ns:
                 break
         return 0
+
+    def _committed(self, like: Moment) -> Moment:
+        """Return the last commit's content as a Moment before all others, with the permissions of one of them."""
+        base = Moment(0, 0, self.head is not None, None, self.head or b"")
+        base.mode = like.mode
+        return base
 
     def _is_head(self, moment: Moment) -> bool:
         if self.head is None:
@@ -282,11 +320,11 @@ def _unified(content: bytes) -> bytes:
 
 def sessions_at_work(folder: str) -> list[tuple[str, str]]:
     """Return ``[(runtime, session id)]`` of the sessions with work to take back at and below `folder`."""
-    found = []
-    for data in journals_of(place_of(os.path.realpath(folder))).values():
-        owner = journal.owner_of(data)
+    found, notes = [], Notes()
+    for noted in notes.of(os.path.realpath(folder)).journals.values():
+        owner = noted.owner
         if owner[1] and owner not in found:
-            plan = plan_session(owner, folder, [], 0)
+            plan = plan_session(owner, folder, [], 0, notes)
             if plan.files or plan.problems:
                 found.append(owner)
     return found

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.versions.acts import Author
 
 NOT_KEPT = "what was there before is neither kept nor in the last commit (over 1 MiB, a link, or older than 7 days)"
+BEYOND = "it is beyond a symbolic link now"
 TOO_EARLY = "no content is kept from the time that you name, only from before"
 DELETED_TOO = "the file itself was made by the session"
 

@@ -17,6 +17,7 @@ import time
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private, write_private
 from swarm_hook_core.traces.undo_records import FILE, RECORD, checked, file_of, record_of, undos_dir
+from swarm_mcp.changes.present import present
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,16 +71,10 @@ class FileUndo:
 
     def is_now(self, content: bytes | None, mode: int) -> bool:
         """Return True if the file has this content and these permissions now. Raises OSError."""
-        try:
-            found = os.lstat(self.path)
-            if content is None or mode_of(found) != mode or found.st_size != len(content):
-                return False
-            if mode == LINK:
-                return os.fsencode(os.readlink(self.path)) == content
-            with open(self.path, "rb") as file:
-                return file.read() == content
-        except (FileNotFoundError, NotADirectoryError):
-            return content is None  # a missing file
+        found, data = present(self.path)
+        if found is None or content is None:
+            return found is None and content is None
+        return mode_of(found) == mode and data == content
 
     def described(self) -> dict[str, Any]:
         """Return all but the contents."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from swarm_hook_core.paths import own_path
 from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.changes.dirty import NONE, DirtyFile, dirty_files
 from swarm_mcp.changes.pieces import Piece, as_stored, joined, pieces_of, with_end
@@ -74,22 +75,23 @@ class OwnedLine(NamedTuple):
     at_head: int | None
 
 
-def uncommitted(top: str, names: Sequence[str] = ()) -> list[ChangedFile]:
+def uncommitted(top: str, names: Sequence[str] = (), notes: Notes | None = None) -> list[ChangedFile]:
     """Return the uncommitted changes in the work tree `top`, by name.
 
-    `names`: only these files and folders, relative to `top`. Raises SwarmError.
+    `names`: only these files and folders, relative to `top`; `notes`: those of a larger question. Raises SwarmError.
     """
-    return [one for file in dirty_files(top, names) if (one := changed(file)) is not None]
+    notes = notes or Notes()
+    return [one for file in dirty_files(top, names) if (one := changed(file, notes)) is not None]
 
 
-def changed(file: DirtyFile) -> ChangedFile | None:
-    """Return the change of one file, or None if it is as in the last commit."""
+def changed(file: DirtyFile, notes: Notes | None = None) -> ChangedFile | None:
+    """Return the change of one file, or None if it is as in the last commit. `notes`: of a question about many."""
     if file.reason:
-        return ChangedFile(file, [], file.reason, _writers(file.path))
+        return ChangedFile(file, [], file.reason, _writers(file.path, notes))
     try:
-        fold = Fold(file.path, file.head)
+        fold = Fold(file.path, file.head, notes=notes)
     except NoLines as error:
-        return ChangedFile(file, [], str(error), _writers(file.path))
+        return ChangedFile(file, [], str(error), _writers(file.path, notes))
     except OSError as error:
         return ChangedFile(file, [], f"unreadable: {error.strerror or error}", ())
     one = ChangedFile(file, pieces_of(fold, file.converts), "", fold.writers)
@@ -115,9 +117,9 @@ def owned_lines(file: DirtyFile) -> list[OwnedLine]:
     return found
 
 
-def _writers(path: str) -> tuple[Author, ...]:
+def _writers(path: str, notes: Notes | None) -> tuple[Author, ...]:
     """Return all sessions that may have written the file at `path`, a link itself included."""
     try:
-        return History(own_path(path.rstrip("/")), b"", None).writers()
+        return History(own_path(path.rstrip("/")), b"", None, notes=notes).writers()
     except OSError:
         return ()  # its folder cannot be read

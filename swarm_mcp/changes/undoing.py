@@ -13,13 +13,14 @@ from difflib import unified_diff
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of
+from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, told_ends
 from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes import records
-from swarm_mcp.changes.owners import A_PERSON, session_called, session_in_words
+from swarm_mcp.changes.owners import A_PERSON, PERSONS, session_called, session_in_words
+from swarm_mcp.changes.persons_lines import plan_persons
 from swarm_mcp.changes.planning import Plan, plan_session, plan_undo_of, sessions_at_work
 from swarm_mcp.changes.problems import Problem
 from swarm_mcp.changes.records import LINK, FileUndo, Record
@@ -28,6 +29,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.acquisition import take
+from swarm_mcp.sessions.acting import terminal_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
@@ -77,7 +79,9 @@ class Undoing:
         if not found:
             return ("", "")
         names = ", ".join(self.name_of(one) for one in found)
-        raise SwarmError(f"{len(found)} sessions have uncommitted work here; say with --session which one: {names}")
+        raise SwarmError(
+            f"{len(found)} sessions have uncommitted work here; say with --session which one, or --person: {names}"
+        )
 
     def session_called(self, word: str) -> tuple[str, str]:
         """Return the session that `word` names, also one that has ended with work here. Raises UnknownInstance."""
@@ -104,6 +108,10 @@ class Undoing:
     def plan(self, whose: tuple[str, str], only: list[str], since_ns: int, is_partial: bool) -> Plan:
         """Return the plan to take back this session's work. Raises NotUndone for a problem, unless `is_partial`."""
         return self._checked(plan_session(whose, self.folder, only, since_ns), whose, is_partial)
+
+    def plan_of_persons(self, only: list[str], is_partial: bool) -> Plan:
+        """Return the plan to take back the lines that no session has written. Raises NotUndone as `plan`."""
+        return self._checked(plan_persons(self.folder, only), PERSONS, is_partial)
 
     def plan_back(self, record: Record, only: list[str], is_partial: bool) -> Plan:
         """Return the plan to take back an undo. Raises NotUndone as `plan`."""
@@ -165,14 +173,16 @@ class Undoing:
         own = ""
         if self.session is not None:
             own = journal_name(self.session.runtime or "", self.session.session_id or "")
-        for name, data in journals_of(place_of(os.path.dirname(path))).items():
-            entries = [found for key in keys_of(path) if (found := journal.newest(data, key, WRITES))]
+        for name, noted in plan.notes.of(os.path.dirname(path)).journals.items():
+            entries = [found for key in keys_of(path) if (found := next(noted.of_file(key, WRITES), None))]
             for entry in entries:
                 is_open = entry.kind == "will" or (entry.kind == "wrote" and entry.text == state)
                 is_new = now - entry.at_ns / 1e9 < OVERDUE_SECONDS
                 is_new = is_new and entry.at_ns > undone_ns  # a file that was undone had been written
-                if name != own and is_open and is_new and not seen.ended_ns(data, entry):
-                    return f": {self.name_of(journal.owner_of(data))} is about to write it"
+                if not (name != own and is_open and is_new):
+                    continue
+                if not seen.ended_ns(noted.data, entry) and not told_ends.end_of(name, noted.data, entry):
+                    return f": {self.name_of(noted.owner)} is about to write it"
         return ""
 
     # ------------------------------------------------------------------------------------------ doing
@@ -241,6 +251,8 @@ class Undoing:
 
     def _take(self, holder: Session, agent: str, files: list[str], whose: tuple[str, str]) -> None:
         left, owner = list(files), self._row(whose)
+        if whose == PERSONS:
+            owner = terminal_session(self.store)
         for start in range(0, len(left), 100):
             some = left[start : start + 100]
             while some:
@@ -252,7 +264,7 @@ class Undoing:
                     if owner is None or active.get("instance_id") != owner.id or self.session is not None:
                         is_undo = NOTE in (active.get("content"), active.get("note"))
                         raise NotUndone(f"nothing was undone: {_locked(active)}", is_passing=is_undo) from None
-                    # The session whose work is taken back holds the file itself.
+                    # The session whose work is taken back, or the person's shell, holds the file itself.
                     some = [file for file in some if file != active.get("file")]
 
     def _tell(self, record: Record) -> None:

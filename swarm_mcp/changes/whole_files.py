@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_objects import blob, sizes
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.traces import NO_FILE, journal, journal_name, place_of, state_of
+from swarm_hook_core.traces import NO_FILE, journal_name
 from swarm_hook_core.traces.versions.acts import PERSON, Act
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
-from swarm_hook_core.traces.versions.stored import journals_of, writes_of
-from swarm_mcp.changes.objects import blob, sizes
-from swarm_mcp.changes.present import LARGEST, present
+from swarm_mcp.changes.present import LARGEST, present, state_now
 from swarm_mcp.changes.problems import NOT_KEPT, TOO_EARLY, Problem
 from swarm_mcp.changes.records import LINK, FileUndo, mode_of, with_run_right
 
@@ -33,7 +33,7 @@ class NoSuchUndo(Exception):
         self.problem = problem
 
 
-def undo_of(path: str, session: tuple[str, str], since_ns: int, settled_ns: int) -> FileUndo | None:
+def undo_of(path: str, session: tuple[str, str], since_ns: int, settled_ns: int, notes: Notes) -> FileUndo | None:
     """Return the undo of the file at `path`; None if the session has not changed it since it was `settled_ns`.
 
     `settled_ns`: time of the last commit with the file, or of the last undo of it. Raises NoSuchUndo, OSError.
@@ -41,7 +41,7 @@ def undo_of(path: str, session: tuple[str, str], since_ns: int, settled_ns: int)
     one, found = _present(path)
     if one.mode_before < 0:
         return None  # a folder; its files come by themselves
-    acts = [act for act in History(path, b"", found).acts if act.at_ns > settled_ns]
+    acts = [act for act in History(path, b"", found, notes=notes).acts if act.at_ns > settled_ns]
     own = [act for act in acts if act.author.session == session]
     if not own or own[-1].at_ns < since_ns:
         return None
@@ -54,14 +54,13 @@ def undo_of(path: str, session: tuple[str, str], since_ns: int, settled_ns: int)
         raise NoSuchUndo(Problem(path, [], others))
     if one.before is None and found is not None:
         raise NoSuchUndo(Problem(path, [], (), TOO_LARGE))
-    first = next(
-        (version for version in writes_of(place_of(os.path.dirname(path)), path) if version.at_ns > settled_ns), None
-    )
+    versions = notes.of(os.path.dirname(path)).versions(path)
+    first = next((version for version in versions if version.at_ns > settled_ns), None)
     if first is not None and first.is_whole:
         one.after = first.content() if first.exists else None
         one.mode_after = first.mode | 0o200 if first.exists else 0
     else:
-        state = _state_before(path, session, own[0])
+        state = _state_before(path, session, own[0], notes)
         if state != NO_FILE:
             _take_committed(one, state)
     return one if (one.before, one.mode_before) != (one.after, one.mode_after) else None
@@ -74,7 +73,7 @@ def back_of(file: FileUndo) -> FileUndo | None:
     if not file.is_now(file.after, file.mode_after):
         raise NoSuchUndo(Problem(file.path, [], (), CHANGED))
     one = FileUndo(file.path)
-    one.is_whole, one.state = True, state_of(file.path)
+    one.is_whole, one.state = True, state_now(file.path)
     one.before, one.mode_before = file.after, file.mode_after
     one.after, one.mode_after = file.before, file.mode_before
     return one
@@ -83,17 +82,17 @@ def back_of(file: FileUndo) -> FileUndo | None:
 def _present(path: str) -> tuple[FileUndo, os.stat_result | None]:
     """Return the undo of the file with its state now, and its facts, None if it is missing."""
     one = FileUndo(path)
-    one.is_whole, one.state = True, state_of(path)
+    one.is_whole, one.state = True, state_now(path)
     found, one.before = present(path)
     if found is not None:
         one.mode_before = mode_of(found)
     return one, found
 
 
-def _state_before(path: str, session: tuple[str, str], act: Act) -> str:
+def _state_before(path: str, session: tuple[str, str], act: Act, notes: Notes) -> str:
     """Return the file's state (``state_of``) before this call, as the journal noted it, or ""."""
-    data = journals_of(place_of(os.path.dirname(path))).get(journal_name(*session), b"")
-    entries = journal.newest_first(data, path, ("wrote",))
+    noted = notes.of(os.path.dirname(path)).journals.get(journal_name(*session))
+    entries = noted.of_file(path, ("wrote",)) if noted is not None else ()
     return next((entry.text for entry in entries if entry.at_ns == act.at_ns), "")
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import zlib
 from base64 import b85encode
 
+from swarm_hook_core.git_objects import blob, sizes
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_mcp.changes.dirty import LINK, NONE, SECONDS, filters_of, object_id
-from swarm_mcp.changes.objects import blob, sizes
 from swarm_mcp.changes.patch import header, hunks_of_link
 from swarm_mcp.changes.present import LARGEST, present
 

@@ -15,6 +15,7 @@ import contextlib
 import os
 import time
 
+from swarm_hook_core.no_links import BeyondLink, FolderOf
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.traces import (
     AFTER,
@@ -30,7 +31,8 @@ from swarm_hook_core.traces import (
     version_path,
 )
 from swarm_hook_core.traces.versions import by_persons, keep
-from swarm_hook_core.watching.snapshot import full
+from swarm_hook_core.watching.snapshot import full_resolved
+from swarm_mcp.changes.present import state_now
 from swarm_mcp.changes.records import LINK, FileUndo, Record, any_unfinished, one_at_a_time, unfinished
 from swarm_mcp.errors import SwarmError
 
@@ -108,14 +110,14 @@ def _put_back(files: list[FileUndo]) -> list[str]:
     """Give the files their contents from before, the last one first. Return those that were changed by others since."""
     left = []
     for one in reversed(files):
-        state = state_of(one.path)
+        state = state_now(one.path)
         if one.is_now(one.before, one.mode_before):
             continue
         try:
             if not one.is_now(one.after, one.mode_after):
                 raise ChangedMeanwhile(one.path)
             _put(one, one.before, one.mode_before, state, str)
-        except ChangedMeanwhile:
+        except (ChangedMeanwhile, BeyondLink):
             left.append(one.path)
     return left
 
@@ -125,27 +127,29 @@ def _put(one: FileUndo, content: bytes | None, mode: int, state: str, reached: C
 
     Raises ChangedMeanwhile, and leaves the file alone, if it is in another `state` right before that step.
     """
-    try:
-        if content is not None:
-            os.makedirs(os.path.dirname(one.path), exist_ok=True)
-            if mode == LINK:
-                os.symlink(os.fsdecode(content), _scratch(one))
+    with FolderOf(one.path, makes=content is not None) as (name, folder):
+        scratch = _scratch(name, one.at_ns)
+        try:
+            if content is not None:
+                if mode == LINK:
+                    os.symlink(os.fsdecode(content), scratch, dir_fd=folder)
+                else:
+                    _write_file(scratch, folder, content, mode)
+            reached("replace")
+            if state_of(name, folder) != state:
+                raise ChangedMeanwhile(f"{one.path} has changed meanwhile: nothing was undone; type it again")
+            if content is None:
+                os.unlink(name, dir_fd=folder)
             else:
-                _write_file(_scratch(one), content, mode)
-        reached("replace")
-        if state_of(one.path) != state:
-            raise ChangedMeanwhile(f"{one.path} has changed meanwhile: nothing was undone; type it again")
-        if content is None:
-            os.unlink(one.path)
-        else:
-            os.replace(_scratch(one), one.path)
-    except (OSError, ChangedMeanwhile):
-        _remove_scratch(one)
-        raise
+                os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except (OSError, ChangedMeanwhile):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(scratch, dir_fd=folder)
+            raise
 
 
-def _write_file(path: str, content: bytes, mode: int) -> None:
-    handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+def _write_file(name: str, folder: int | None, content: bytes, mode: int) -> None:
+    handle = open_private(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=folder)
     try:
         write_all(handle, content)
         os.fchmod(handle, mode)
@@ -154,15 +158,15 @@ def _write_file(path: str, content: bytes, mode: int) -> None:
         os.close(handle)
 
 
-def _scratch(one: FileUndo) -> str:
-    """Return the path of the file's new content while it is being written. One undo of a file runs at a time."""
-    folder, name = os.path.split(one.path)
-    return os.path.join(folder, f".{name[:100]}.{one.at_ns:x}.swarm")
+def _scratch(name: str, at_ns: int) -> str:
+    """Return the name of the file's new content while it is being written. One undo of a file runs at a time."""
+    folder, last = os.path.split(name)
+    return os.path.join(folder, f".{last[:100]}.{at_ns:x}.swarm")
 
 
 def _remove_scratch(one: FileUndo) -> None:
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.remove(_scratch(one))
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), FolderOf(one.path) as (name, folder):
+        os.unlink(_scratch(name, one.at_ns), dir_fd=folder)
 
 
 def _note(record: Record, one: FileUndo, mark: str, at_ns: int) -> None:
@@ -175,6 +179,6 @@ def _note(record: Record, one: FileUndo, mark: str, at_ns: int) -> None:
     keep(one.path, f"{version_path(place, name, one.path)}{mark}{at_ns}", at_ns)
     lines = []
     if record.by[1] and mark == LOOK:  # others learn of the session's write by this entry
-        lines += [entry(at_ns, "wrote", "", UNDO, key, state_of(one.path)) for key in keys_of(one.path)]
-    lines += [entry(at_ns, "is", "", UNDO, key, str(full(one.path))) for key in keys_of(one.path)]
+        lines += [entry(at_ns, "wrote", "", UNDO, key, state_now(one.path)) for key in keys_of(one.path)]
+    lines += [entry(at_ns, "is", "", UNDO, key, str(full_resolved(one.path))) for key in keys_of(one.path)]
     append(path, lines, lambda: first_line(*owner, os.path.dirname(one.path)))

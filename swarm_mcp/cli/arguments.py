@@ -153,6 +153,7 @@ AS = Option(
 SCOPE = Option(
     "--scope DIR", "the scope: the folder whose sessions see each other (default: the git root here)", source=FOLDERS
 )
+PERSON = Option("--person", "act as a person, also in a script; refused to agents")
 ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show its view
 ABSOLUTE = Option("--absolute", "whole paths, and dates (UTC) instead of ages")
 PLACE = (  # of verbs that register

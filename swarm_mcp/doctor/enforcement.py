@@ -149,7 +149,9 @@ def coverage(runtime: Runtime) -> Finding:
         text += f"; what was new then: {tested.changed or 'nothing for swarm'}"
     else:
         text = f"the release in use is unknown; with {tested.version}, tested on {tested.date}, {gaps}"
-    return Finding(name, "info", text, details=details)
+        return Finding(name, "warn", text, details=details)
+    mend = runtime.too_old(release)
+    return Finding(name, "warn" if mend else "info", text, mend, details)
 
 
 def earlier_checks(runtime: Runtime, installed: Installed) -> list[Finding]:

@@ -29,10 +29,10 @@ _PASSED_ON = f"import sys; sys.stdout.buffer.write(sys.stdin.buffer.read()); sys
 
 
 def findings(_asked: Asked) -> list[Finding]:
-    """Return the finding about the program; none for a wheel without one."""
+    """Return the finding about the program, or the reason why the check goes without it."""
     program = installation.FIRST_LOOK
     if not os.path.lexists(program):
-        return []
+        return [_without()]
     again = f"install it again: pipx install --force {DISTRIBUTION}"
     contract = installation.first_look_contract(program)
     if contract != str(CONTRACT):
@@ -47,8 +47,21 @@ def findings(_asked: Asked) -> list[Finding]:
                 fault = f"cannot be run: {error}"
         if fault:
             return [Finding(NAME, "fail", f"{program} {fault}", again, details)]
-    text = f"contract {CONTRACT}: a free write passes, a locked one goes to the check, which denies it"
+    text = (
+        f"the program in C looks first, contract {CONTRACT}: a free write passes, a locked one goes to the check, which"
+        " denies it"
+    )
     return [Finding(NAME, "ok", text, details=details)]
+
+
+def _without() -> Finding:
+    try:
+        with open(installation.NOT_COMPILED, encoding="utf-8") as file:
+            why = file.read().strip()
+    except OSError:  # a wheel for all platforms
+        return Finding(NAME, "info", "the check runs in Python alone: this package was built without the program in C")
+    text = f"the check runs in Python alone: when this was installed, {why}"
+    return Finding(NAME, "info", text, f"mend that, and install it again: pipx install --force {DISTRIBUTION}")
 
 
 class Canary:

@@ -26,7 +26,14 @@ MOST_NAMED = 200  # locks, and waiters, of one explanation
 
 
 def explanation(
-    store: Store, place: Session, word: str, session: Session | None, agent: str, viewer: str, meets: bool = True
+    store: Store,
+    place: Session,
+    word: str,
+    session: Session | None,
+    agent: str,
+    viewer: str,
+    meets: bool = True,
+    reader_folder: str = "",
 ) -> dict[str, Any]:
     """Return ``{file, pattern, held, waiting, write}`` for `word` in `place`, as identity `viewer` may see it.
 
@@ -35,7 +42,7 @@ def explanation(
     `waiting` is the queue, first come first. `write` is the answer to a write by `session` (None: a session without
     locks) or its subagent `agent` now; None for a pattern. `held` and `waiting` have at most 200 rows; ``not_shown``
     counts the others. For a pattern, all locks would have to be compared: without `meets`, only those on that very
-    pattern are found. Raises SwarmError. Changes nothing.
+    pattern are found. `reader_folder`: as of `verdict`. Raises SwarmError. Changes nothing.
     """
     reach = with_names(reach_of(place, word), False)
     if not reach.pattern:
@@ -52,12 +59,21 @@ def explanation(
         "pattern": reach.pattern or None,
         "held": [_held(store, row, reach, session, viewer) for row in found[:MOST_NAMED]],
         "waiting": _waiting(store, line[:MOST_NAMED], reach, session, viewer),
-        "write": None if reach.pattern or reach.key is None else verdict(store, session, reach.file, agent, viewer),
+        "write": None
+        if reach.pattern or reach.key is None
+        else verdict(store, session, reach.file, agent, viewer, reader_folder),
         **({"not_shown": left} if left else {}),
     }
 
 
-def verdict(store: Store, session: Session | None, path: str, agent: str = "", viewer: str = "") -> dict[str, Any]:
+def verdict(
+    store: Store,
+    session: Session | None,
+    path: str,
+    agent: str = "",
+    viewer: str = "",
+    reader_folder: str = "",
+) -> dict[str, Any]:
     """Return the answer to a write of absolute `path`: ``{instance_id, label, agent, allowed, guarded, reason, ...}``.
 
     The hooks' own check decides (``asked``), for each of the `kinds` of writes, ``edit``, ``overwrite`` and ``remove``:
@@ -65,6 +81,7 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     all kinds go ahead; `reason` is that of the first refused one. `guarded`: hooks of ours see the write at all.
     ``holder_id`` names the owner of the lock or of the uncommitted work in the way; for a lock, ``lock_file`` and
     ``fence`` name it. Without a session, the words are those for a session of identity `viewer`.
+    Commands in the words are typed in `reader_folder`; without it they have whole paths.
     """
     told: dict[str, Any] = {"instance_id": session and session.id, "label": session and session.label}
     told["agent"] = agent or None
@@ -76,7 +93,7 @@ def verdict(store: Store, session: Session | None, path: str, agent: str = "", v
     label = (session or onlooker(viewer)).label or ""
     who = Asker(row.id, label, row.directory, row.root, row.file_root)
     with closing(store.as_hooks_read_it()) as reader:
-        found = AskedCore(*_client_of(store, session), who, reader).verdicts(path, agent)
+        found = AskedCore(*_client_of(store, session), who, reader, reader_folder).verdicts(path, agent)
     denials = [verdict.denial for verdict in found.values() if verdict.denial is not None]
     told["kinds"] = {
         KINDS[how]: {**free, "told": verdict.notice or None}

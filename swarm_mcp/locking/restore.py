@@ -10,10 +10,11 @@ import os
 import stat
 
 from swarm_hook_core.naming import holder_name
+from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.paths import key_of, keys_for, own_path
 from swarm_hook_core.state import open_private, write_all
 from swarm_hook_core.traces.versions.locked import Kept, NotKept
-from swarm_hook_core.watching.snapshot import full, glance
+from swarm_hook_core.watching.snapshot import full_resolved, glance
 from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain.lock import Breach
 from swarm_mcp.domain.session import Session
@@ -65,6 +66,7 @@ class Restoring:
             self.file = file_of(session, word)
         else:
             self.file = clean(word)
+        self._resolved = own_path(self.file)  # links are followed once; one that comes later is not
         self.kept_now = ""  # where the content is that has been replaced
         self.left_out = ""  # permissions that were not restored
 
@@ -85,7 +87,7 @@ class Restoring:
             if not found:
                 raise SwarmError(f"no earlier content of {self.file} is called {name[:40]!r}: --list shows what is")
             return found[0]
-        present = full(self.file)
+        present = full_resolved(self._resolved)
         for choice in choices:
             if self._is_elsewhere(choice):
                 return choice
@@ -105,10 +107,10 @@ class Restoring:
 
     def restore(self, choice: Choice, force: bool, dry_run: bool) -> None:
         """Bring the file back to this state; its present content is kept first. Raises SwarmError."""
-        present = glance(self.file)
+        present = full_resolved(self._resolved)
         if (present.is_plain or not present.exists) and self._is_elsewhere(choice):
             raise SwarmError(
-                f"a link over {self.file} leads to {os.path.realpath(self.file)} by now, which is another file:"
+                f"a link over {self.file} leads to {self._resolved} by now, which is another file:"
                 " it is left alone; --to PATH writes elsewhere"
             )
         if choice.removes and not force:
@@ -124,12 +126,11 @@ class Restoring:
         if dry_run:
             return
         try:
-            if choice.content is None:
-                os.remove(self.file)
-            else:
-                # the folder may have gone together with the file
-                os.makedirs(os.path.dirname(self.file), exist_ok=True)
-                self.left_out = _replace(self.file, data, choice.content.mode)
+            with FolderOf(self._resolved, makes=choice.content is not None) as (name, folder):
+                if choice.content is None:
+                    os.unlink(name, dir_fd=folder)
+                else:
+                    self.left_out = _replace(name, folder, data, choice.content.mode)
         except OSError as error:
             raise SwarmError(f"{self.file} cannot be restored: {error.strerror or error}") from None
         if choice.content:
@@ -151,18 +152,19 @@ class Restoring:
         data = _read(choice.content)
         if not dry_run:
             try:
-                self.left_out = _replace(path, data, choice.content.mode)
+                with FolderOf(own_path(path)) as (name, folder):
+                    self.left_out = _replace(name, folder, data, choice.content.mode)
             except OSError as error:
                 raise SwarmError(f"{path} cannot be written: {error.strerror or error}") from None
         return path
 
     def _is_elsewhere(self, choice: Choice) -> bool:
         """Return True if the file's name leads to another file than it did then: links have come or gone."""
-        return choice.key not in {file_digest(key) for key in keys_for(os.path.realpath(self.file), os.sep)}
+        return choice.key not in {file_digest(key) for key in keys_for(self._resolved, os.sep)}
 
     def _keep_present(self, force: bool) -> str:
         try:
-            return Kept().keep(self.file, LARGEST_KEPT)[1].path
+            return Kept(is_resolved=True).keep(self._resolved, LARGEST_KEPT)[1].path
         except (NotKept, OSError) as error:
             if force:
                 return ""
@@ -240,30 +242,31 @@ def _read(content: Content) -> bytes:
         raise SwarmError(f"the kept content cannot be read: {error}") from None
 
 
-def _replace(path: str, data: bytes, mode: int) -> str:
-    """Replace `path` with this content and these permissions in one step. Returns the omitted permissions in words.
-    Raises OSError.
+def _replace(name: str, folder: int | None, data: bytes, mode: int) -> str:
+    """Replace the file `name` of an open folder with this content and these permissions in one step. Raises OSError.
+
+    Returns the omitted permissions in words.
 
     A program that runs as its owner must not start to run as another user: such a bit comes back only if the replaced
     file belongs to us as well.
     """
     special, earlier = mode & (stat.S_ISUID | stat.S_ISGID), None
-    scratch = f"{path}.{os.urandom(4).hex()}.swarm"
-    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    scratch = f"{name}.{os.urandom(4).hex()}.swarm"
+    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=folder)
     try:
         try:
             write_all(handle, data)
             made = os.fstat(handle)
             with contextlib.suppress(OSError):
-                earlier = os.lstat(path)
+                earlier = os.lstat(name, dir_fd=folder)
             is_same = earlier and (earlier.st_uid, earlier.st_gid) == (made.st_uid, made.st_gid)
             os.fchmod(handle, mode & 0o7777 if is_same else mode & 0o7777 & ~special)
             os.fsync(handle)
         finally:
             os.close(handle)
-        os.replace(scratch, path)
+        os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
     except OSError:
-        os.remove(scratch)
+        os.unlink(scratch, dir_fd=folder)
         raise
     if not special or is_same:
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.labels import token
 from swarm_hook_core.storms import PERSON, SECONDS
-from swarm_hook_core.untrusted_text import command, named
+from swarm_hook_core.untrusted_text import command, named, quoted
 from swarm_hook_core.watching.report import quoted as as_word
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.views import known_as, may_meet
@@ -80,6 +80,37 @@ def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: s
         )
         told += [lead.id] if store.notices.tell(lead, text) else []
     return told
+
+
+def tell_of_eviction(
+    store: Store, writer: Session | None, owner_id: str, folder: str, call: tuple[str, str, bool], commits: list[str],
+    main: str,
+) -> list[str]:  # fmt: skip
+    """Tell the session that works in `folder` of a call by `writer` that takes it away; the ids of those told.
+
+    `call`: its deed as a verb, its command, True if it was denied; `commits`: name and subject of those that no other
+    ref has; `main`: a folder of the same repository that stays, or empty.
+    """
+    owner = store.instances.live(owner_id)
+    if owner is None:
+        return []
+    deed, line, is_denied = call
+    by, kept = "", ""
+    if line and (writer is None or may_meet(writer.label, owner.label)):
+        by = f" ({command(line)})"
+    if commits:
+        names = [one.partition(" ") for one in commits]
+        listed = ", ".join(f"{named(name)} {quoted(subject)}" for name, _blank, subject in names)
+        where = f" -C {as_word(main)}" if main else ""
+        kept = f" On no other branch or tag: {listed}; `git{where} branch NAME {named(names[0][0])}` keeps them."
+    if is_denied:
+        what = f"was stopped once from a call that would {deed} {named(folder)}{by}, in which you work"
+        rest = " It may make the call again: commit, and tell that session if you still need the folder."
+    else:
+        what = f"makes a call to {deed} {named(folder)}{by}, in which you work"
+        rest = " Look if the folder is still there before you go on."
+    text = f"[auto] {_name(writer, owner)} {what}.{kept}{rest}"
+    return [owner.id] if store.notices.tell(owner, text) else []
 
 
 def _name(session: Session | None, reader: Session) -> str:

@@ -34,17 +34,18 @@ _CLASSES = {
     "hs": ("hs", "Hs"),
 }
 NAMES = tuple(_CLASSES)
-# Variables that clients set in their agents' shells: the session's whole id, and a sign of an agent's shell. They stand
-# here because commands read them without loading a runtime.
+# Variables that clients set in their agents' shells: the session's whole id, and a sign of an agent's shell, with its
+# runtime. They stand here because commands read them without loading a runtime.
 SESSION_ID_VARIABLES = (
     "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "CODEX_SESSION_ID", "COPILOT_AGENT_SESSION_ID",
     "QWEN_CODE_SESSION_ID", "GROK_SESSION_ID", "OPENCODE_SESSION_ID", "KILO_SESSION_ID",
     "HERMES_SESSION_ID", "CURSOR_CONVERSATION_ID", "LETTA_PARENT_AGENT_ID", "LETTA_AGENT_ID", "SWARM_ACP_SESSION_ID",
 )  # fmt: skip
-SHELL_VARIABLES = (
-    *SESSION_ID_VARIABLES, "CLAUDECODE", "CODEX_CI", "COPILOT_CLI", "GEMINI_CLI", "GROK_AGENT", "OPENCODE", "KILO",
-    "CURSOR_AGENT", "OMPCODE", "AUGMENT_AGENT",
-)  # fmt: skip
+SHELL_VARIABLES = {
+    **dict.fromkeys(SESSION_ID_VARIABLES, ""), "CLAUDECODE": "claude-code", "CODEX_CI": "codex",
+    "COPILOT_CLI": "copilot", "GEMINI_CLI": "gemini", "GROK_AGENT": "grok", "OPENCODE": "opencode", "KILO": "kilo",
+    "CURSOR_AGENT": "cursor", "OMPCODE": "omp", "AUGMENT_AGENT": "auggie",
+}  # fmt: skip
 # The clients in which outdated texts can be merged (`RuntimeConfig.merges`), with the prefixes of their variables. Here
 # for the same reason.
 MERGING = {

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import hook_config
+from swarm_mcp.runtimes.changelog import newer
 from swarm_mcp.runtimes.coverage import Coverage
 from swarm_mcp.runtimes.installed import HookCommand, Installed
 from swarm_mcp.runtimes.json_editor import object_of
@@ -73,6 +74,7 @@ class Runtime(ABC):
     harness: str
     coverage: Coverage
     shell_tool = "Bash"
+    oldest = ""  # the oldest release that the plugin is known to work in, or empty
     manifests: tuple[str, ...] = ()  # folders of the bundle's root that are the client's own
     has_subagents = False  # True if it tells hooks of the agents that a session starts
     call_mark = ""  # a key of a tool call's metadata that is there if the client names the calling session
@@ -130,6 +132,12 @@ class Runtime(ABC):
             return found[0].rstrip(".")
         return ""
 
+    def too_old(self, release: str) -> str:
+        """Return what to do about a `release` of the client before the `oldest`; an empty text for any other."""
+        if release and self.oldest and newer(self.oldest, release):
+            return f"update {self.title}: {self.oldest} is the oldest release that the plugin is known to work in"
+        return ""
+
     def users_servers(self) -> dict[str, Path]:
         """Return the MCP servers of the user's own that would take a name from ours, each with the file that has it.
 
@@ -167,9 +175,9 @@ class Runtime(ABC):
                 f"removing the marketplace of the same name at {source}",
                 f"removed the marketplace of the same name at {source}",
             ):
-                self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json")
+                self._call("plugin", "marketplace", "remove", MARKETPLACE)
         with steps.step(f"adding the marketplace {marketplace}", f"added the marketplace {marketplace}"):
-            self._call("plugin", "marketplace", "add", str(marketplace), "--json")
+            self._call("plugin", "marketplace", "add", str(marketplace))
 
     def _call(self, *words: str, accept: tuple[int, ...] = (0,)) -> tuple[int, dict[str, Any] | list[Any] | None, str]:
         """Run the client's command; exit code, parsed standard output, and its complaint if any."""

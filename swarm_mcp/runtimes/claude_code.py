@@ -1,4 +1,7 @@
-"""Claude Code: a directory marketplace runs in place, so upgrading the folder upgrades the plugin."""
+"""Claude Code: a directory marketplace runs in place, so upgrading the folder upgrades the plugin.
+
+Releases such as 2.1.197, which npm picks for Node.js 20, run a copy. They know ``--json`` for lists alone.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, object_in, says
+from swarm_mcp.runtimes.claude_settings import ClaudeSettings
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import list_of
-from swarm_mcp.runtimes.owned_folder import read_record
+from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import write_whole
 
@@ -27,6 +31,7 @@ class ClaudeCode(Runtime):
     name = "claude-code"
     title = "Claude Code"
     executable = harness = "claude"
+    oldest = "2.1.100"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.332", "2026-11-27"),
@@ -58,17 +63,22 @@ class ClaudeCode(Runtime):
         current = plugin
         if plugin is None:
             with steps.step(f"installing {PLUGIN_ID}", f"installed {PLUGIN_ID}"):
-                self._call("plugin", "install", PLUGIN_ID, "--json")
+                self._call("plugin", "install", PLUGIN_ID)
             current = self._plugin(steps)
         elif plugin.get("version") != read_record(marketplace).get("version"):
             with steps.step(f"updating {PLUGIN_ID}", f"updated {PLUGIN_ID}"):
-                self._call("plugin", "update", PLUGIN_ID, "--json")
+                self._call("plugin", "update", PLUGIN_ID)
+            current = self._plugin(steps)
+        elif self._is_outdated_copy(plugin, marketplace):
+            with steps.step(f"installing {PLUGIN_ID} anew", f"installed {PLUGIN_ID} anew"):
+                self._call("plugin", "uninstall", PLUGIN_ID)
+                self._call("plugin", "install", PLUGIN_ID)
             current = self._plugin(steps)
         if current is None:
             raise ClientFailed("Claude Code does not list the plugin after installing it")
         if not current.get("enabled"):
             with steps.step(f"enabling {PLUGIN_ID}", f"enabled {PLUGIN_ID}"):
-                self._call("plugin", "enable", PLUGIN_ID, "--json", accept=(0, 1))
+                self._call("plugin", "enable", PLUGIN_ID, accept=(0, 1))
         if forget_failed_server():
             steps.add("cleared the client's memory of a server that could not be started")
         return self.installed_at(self._root(current))
@@ -76,10 +86,10 @@ class ClaudeCode(Runtime):
     def uninstall(self, steps: Steps) -> None:
         had = self.traces()
         steps.begin(f"removing the marketplace, and {PLUGIN_ID} with it")
-        removed, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, "--json", accept=(0, 1))
+        removed, _, _ = self._call("plugin", "marketplace", "remove", MARKETPLACE, accept=(0, 1))
         if self.traces():  # its marketplace was not there, or the client has let it stay
             steps.begin(f"uninstalling {PLUGIN_ID}")
-            code, _, _ = self._call("plugin", "uninstall", PLUGIN_ID, "--json", accept=(0, 1))
+            code, _, _ = self._call("plugin", "uninstall", PLUGIN_ID, accept=(0, 1))
             had = code == 0
         if had:
             steps.add(f"uninstalled {PLUGIN_ID}")
@@ -104,18 +114,24 @@ class ClaudeCode(Runtime):
         mend = "swarm-mcp install --client claude-code"
         if plugin is None:
             return Look([Finding("claude-code plugin", "warn", "not installed", mend)], None)
-        root, found = self._root(plugin), []
+        root, found, settings = self._root(plugin), [], ClaudeSettings(home())
         if plugin.get("errors"):
-            found.append(Finding("claude-code plugin", "fail", f"cannot be loaded: {plugin['errors'][0]}", mend))
+            text, policy = f"cannot be loaded: {plugin['errors'][0]}", settings.policy_on_marketplaces()
+            if policy:
+                text, mend = f"{text} ({policy}, a policy that only an administrator can change)", ""
+            found.append(Finding("claude-code plugin", "fail", text, mend))
         elif not plugin.get("enabled"):
-            enable = f"claude plugin enable {PLUGIN_ID}"
-            found.append(Finding("claude-code plugin", "fail", "installed but disabled", enable))
+            enable, file = f"claude plugin enable {PLUGIN_ID}", settings.disabled_in()
+            text = "installed but disabled"
+            if file:
+                text += f" in {file}"
+            found.append(Finding("claude-code plugin", "fail", text, enable))
         else:
             found.append(Finding("claude-code plugin", "ok", f"version {plugin.get('version')}, enabled, at {root}"))
-        if self._hooks_are_off():
-            text = f"all hooks are switched off ({home() / 'settings.json'})"
-            found.append(Finding("claude-code hooks", "fail", text, "unset disableAllHooks"))
-        return Look(found, self.installed_at(root))
+            if self._is_outdated_copy(plugin, marketplace):
+                text = f"{root} differs from the files of this swarm-mcp"
+                found = [Finding("claude-code plugin", "warn", text, mend)]
+        return Look([*found, *settings.findings()], self.installed_at(root))
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -133,7 +149,7 @@ class ClaudeCode(Runtime):
         """
         steps.begin(f"adding the marketplace {marketplace} and installing {PLUGIN_ID}")
         place = ("--marketplace", str(marketplace))
-        code, _, _ = self._call("plugin", "install", PLUGIN, *place, "--json", accept=(0, 1))
+        code, _, _ = self._call("plugin", "install", PLUGIN, *place, accept=(0, 1))
         if code:
             return None
         steps.add(f"added the marketplace {marketplace}")
@@ -158,11 +174,14 @@ class ClaudeCode(Runtime):
                 return entry
         return None
 
+    def _is_outdated_copy(self, plugin: dict[str, Any], marketplace: Path) -> bool:
+        """Return True if the client runs a copy of the local bundle that differs from the marketplace by now."""
+        root = self._root(plugin)
+        is_copy = root != marketplace and "coordinator" in read_record(root)
+        return is_copy and bool(differing(root, read_files(marketplace)))
+
     def _root(self, plugin: dict[str, Any]) -> Path:
         return Path(plugin.get("readFromFolder") or plugin.get("installPath") or "")
-
-    def _hooks_are_off(self) -> bool:
-        return object_in(home() / "settings.json").get("disableAllHooks") is True
 
 
 def forget_failed_server() -> bool:

@@ -62,6 +62,26 @@ class AppServer(RpcChild):
         config = self.call("config/read", {}).get("config") or {}
         return list((config.get("hooks") or {}).get("state") or {})
 
+    def off(self) -> tuple[str, str]:
+        """Return the setting that keeps the plugin's hooks from running in this folder, and its file.
+
+        Both are empty without one; the file is also empty if the client does not name it.
+        """
+        requirements = object_of(self.call("configRequirements/read", {}).get("requirements"))
+        if requirements.get("allowManagedHooksOnly") is True:
+            return "allow_managed_hooks_only", POLICY
+        required = object_of(requirements.get("featureRequirements"))
+        read = self.call("config/read", {"cwd": here()})
+        config, origins = object_of(read.get("config")), object_of(read.get("origins"))
+        for feature in ("hooks", "plugins"):
+            if required.get(feature) is False:
+                return f"features.{feature} = false", POLICY
+            if object_of(config.get("features")).get(feature) is False:
+                return f"features.{feature} = false", _file(origins.get(f"features.{feature}"))
+        if object_of(object_of(config.get("plugins")).get(PLUGIN_ID)).get("enabled") is False:
+            return f"enabled = false for {PLUGIN_ID}", _file(origins.get(f"plugins.{PLUGIN_ID}.enabled"))
+        return "", ""
+
     def edit(self, *edits: tuple[str, object, str]) -> None:
         """Change the user's configuration: ``(key path, value, upsert or replace)`` each."""
         changes = [{"keyPath": path, "value": value, "mergeStrategy": how} for path, value, how in edits]
@@ -77,6 +97,10 @@ EVENTS = {
     "subagentStart": "SubagentStart",
     "subagentStop": "SubagentStop",
 }
+
+
+POLICY = "a policy of this machine or its organization"
+MANAGED = ("/etc/codex/config.toml", "/etc/codex/managed_config.toml")
 
 
 class Codex(Runtime):
@@ -161,12 +185,23 @@ class Codex(Runtime):
         steps.begin("asking which of its hooks it trusts")
         with AppServer(self.program()) as server:
             hooks, complaints = server.hooks(PLUGIN_ID)
-        found = [Finding("codex plugin", "ok", f"at {copy}")]
+            key, file, unknown = "", "", []
+            try:
+                key, file = server.off()
+            except ClientFailed as error:  # an earlier release
+                unknown = [Finding("codex settings", "warn", f"hooks may be switched off in them: {error}")]
+        found = [Finding("codex plugin", "ok", f"at {copy}"), *unknown]
         if read_record(marketplace) and not self._is_current(marketplace):
-            found = [Finding("codex plugin", "warn", f"{copy} differs from the files of this swarm-mcp", mend)]
+            found[0] = Finding("codex plugin", "warn", f"{copy} differs from the files of this swarm-mcp", mend)
         off = [hook["key"] for hook in hooks if hook.get("enabled") is False]
         untrusted = [hook for hook in hooks if hook.get("trustStatus") != "trusted"]
-        if not hooks:
+        if key and (file == POLICY or file in MANAGED):
+            text = f"switched off: {key}, by {file}, which only an administrator can change"
+            found.append(Finding("codex hooks", "fail", text))
+        elif key:
+            place = file or "Codex's configuration"
+            found.append(Finding("codex hooks", "fail", f"switched off: {key} in {place}", f"take it out of {place}"))
+        elif not hooks:
             why = ""
             if complaints:
                 why = f": {complaints[0]}"
@@ -247,6 +282,15 @@ def _commands(hooks: list[dict[str, Any]]) -> list[HookCommand]:
         for hook in hooks
         if hook.get("command")
     ]
+
+
+def _file(origin: object) -> str:
+    """Return the file of a setting, from the client's word on its origin."""
+    layer = object_of(object_of(origin).get("name"))
+    folder = layer.get("dotCodexFolder")
+    if isinstance(folder, str):
+        return os.path.join(folder, "config.toml")
+    return str(layer.get("file") or "")
 
 
 def home(env: Mapping[str, str] = {}) -> str:

@@ -17,16 +17,18 @@ from swarm_mcp.runtimes.base import Finding, as_json, object_in
 from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
-from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
 from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.server_name import servers_in_json
+from swarm_mcp.runtimes.settings_layers import Layer, last_of, switched_off, unread
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of the extension, and of its hooks
 FOLDER = "integrations/gemini"
 LINK = ".gemini-extension-install.json"  # the client finds a linked extension by this file
 HOOKS = f"{FOLDER}/hooks/hooks.json"
+PROJECT = 2  # among the layers of settings
 # Our event -> the client's. The client counts in milliseconds, too.
 EVENTS = {
     "SessionStart": "SessionStart", "UserPromptSubmit": "BeforeAgent", "PreToolUse": "BeforeTool",
@@ -89,17 +91,29 @@ class Gemini(InPlace):
         return root_of(_extension().source(), FOLDER)
 
     def fault(self, root: Path) -> Finding | None:
-        file = home() / "settings.json"
-        hooks, security = _settings_of("hooksConfig"), _settings_of("security")
-        if hooks.get("enabled") is False:
-            return self.said("fail", f"all hooks are switched off ({file})", "remove hooksConfig.enabled")
-        if NAME in (hooks.get("disabled") or ()):
-            return self.said("fail", f"its hooks are switched off ({file})", "/hooks enable-all, in a session")
-        if _extension().is_disabled():
-            return self.said("fail", "linked, but disabled", f"gemini extensions enable {NAME}")
-        if security.get("allowedExtensions"):
-            return self.said("warn", f"linked; {file} allows some extensions alone: see that it is among them")
+        if _extension().is_disabled(here()):
+            return self.said("fail", "linked, but disabled here", f"gemini extensions enable {NAME}")
+        for layer in _layers():
+            if object_of(layer.settings.get("security")).get("allowedExtensions"):
+                text = f"linked; {layer.file} allows some extensions alone: see that it is among them"
+                return self.said("warn", text)
         return None
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        """Report the layers of settings that keep hooks from running. The project's counts only if it is trusted."""
+        if root is None:
+            return []
+        layers, found = _layers(), unread(self.name, _layers())
+        without_project = [*layers[:PROJECT], *layers[PROJECT + 1 :]]
+        for known in (without_project, layers):
+            enabled = last_of(known, "hooksConfig", "enabled")
+            if enabled and not enabled[0]:
+                return [*found, switched_off(self.name, enabled[1], "hooksConfig.enabled")]
+        for layer in layers:
+            if NAME in list_of(object_of(layer.settings.get("hooksConfig")).get("disabled")):
+                named = f"hooksConfig.disabled has {NAME}"
+                return [*found, switched_off(self.name, layer, named, f"take {NAME} out of it")]
+        return found
 
     def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
         """The plugin in the folder `root`, with the hooks as the client will run them. Raises ClientFailed."""
@@ -125,9 +139,8 @@ class Gemini(InPlace):
         }  # fmt: skip
 
 
-def _settings_of(group: str) -> dict[str, Any]:
-    """Return one group of the user's settings, or an empty one."""
-    return object_of(_extension().settings().get(group))
+def _layers() -> list[Layer]:
+    return _extension().layers("GEMINI_CLI", "gemini-cli", "GeminiCli")
 
 
 def _wired(groups: list[dict[str, Any]], place: Path | None) -> list[dict[str, Any]]:
@@ -166,7 +179,7 @@ def _command(skill: str) -> bytes:
 
 
 def _extension() -> LinkedExtension:
-    return LinkedExtension(home(), NAME, LINK, home().parent)
+    return LinkedExtension(home(), NAME, LINK)
 
 
 def home() -> Path:

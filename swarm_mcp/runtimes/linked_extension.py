@@ -6,13 +6,16 @@ Their own commands write the same file. They also ask, take seconds, and bring t
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.folders import here
 from swarm_mcp.runtimes.base import as_failure, object_in
-from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
+from swarm_mcp.runtimes.json_editor import list_of, object_of
+from swarm_mcp.runtimes.settings_layers import Layer, read, with_comments
 from swarm_mcp.runtimes.users_file import write_whole
 
 
@@ -20,13 +23,12 @@ from swarm_mcp.runtimes.users_file import write_whole
 class LinkedExtension:
     """The extension `name` of the client that keeps its settings in `home`.
 
-    `link`: the name of the file that says where it is; `user`: the folder around all that the user has.
+    `link`: the name of the file that says where it is.
     """
 
     home: Path
     name: str
     link: str
-    user: Path
 
     @property
     def folder(self) -> Path:
@@ -61,20 +63,25 @@ class LinkedExtension:
             except OSError:
                 break  # it holds other files
 
-    def is_disabled(self) -> bool:
-        """Return True if a person has disabled it for all folders. The last rule that fits counts."""
+    def is_disabled(self, folder: str) -> bool:
+        """Return True if a person has disabled it for sessions in `folder`. The last rule that fits counts."""
         rules = object_of(object_in(self.folder.parent / "extension-enablement.json").get(self.name))
-        found = False
-        for rule in list_of(rules.get("overrides")):
-            folder = str(rule).removeprefix("!").removesuffix("*")
-            if f"{self.user}/".startswith(folder):
-                found = str(rule).startswith("!")
+        place, found = f"{folder.rstrip('/')}/", False
+        for rule in map(str, list_of(rules.get("overrides"))):
+            place_of_rule = rule.removeprefix("!")
+            if place == place_of_rule or (place_of_rule[-1:] == "*" and place.startswith(place_of_rule[:-1])):
+                found = rule.startswith("!")
         return found
 
-    def settings(self) -> dict[str, Any]:
-        """Return the user's settings, a file with comments. Empty if they cannot be read."""
-        try:
-            tree = JsonText((self.home / "settings.json").read_text(encoding="utf-8")).tree
-        except (OSError, ValueError):  # unreadable: as without settings
-            return {}
-        return object_of(tree)
+    def layers(self, variable: str, on_linux: str, on_mac: str) -> list[Layer]:
+        """Return the layers of settings for a session that starts in this folder.
+
+        `variable`: the beginning of the variables that name the machine's files. Else those are in the folder
+        `on_linux` of ``/etc``, or in `on_mac` of the Mac's library.
+        """
+        folder = Path("/Library/Application Support", on_mac) if sys.platform == "darwin" else Path("/etc", on_linux)
+        policy = Path(os.environ.get(f"{variable}_SYSTEM_SETTINGS_PATH") or folder / "settings.json")
+        defaults = os.environ.get(f"{variable}_SYSTEM_DEFAULTS_PATH") or policy.with_name("system-defaults.json")
+        users, projects = self.home / "settings.json", Path(here(), self.home.name, "settings.json")
+        files = [(Path(defaults), True), (users, False), (projects, False), (policy, True)]
+        return [read(file, is_policy, with_comments) for file, is_policy in files]

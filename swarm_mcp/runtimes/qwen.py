@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +17,24 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Installed, hooks_in
 from swarm_mcp.runtimes.linked_extension import LinkedExtension
 from swarm_mcp.runtimes.server_name import servers_in_json
+from swarm_mcp.runtimes.settings_layers import (
+    Layer,
+    environment,
+    last_of,
+    read,
+    switched_off,
+    unread,
+    variable_on,
+    variables,
+)
 from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of our extension
 MANIFEST = "qwen-extension.json"
 LINK = ".qwen-extension-install.json"
 HOOKS = "integrations/qwen/hooks.json"
+_BARE = ("QWEN_CODE_SIMPLE", "QWEN_CODE_SAFE_MODE")  # without hooks, as of release 0.24.4
+_ASSIGNED = re.compile(r"""^\s*(?:export\s+)?(\w+)\s*=\s*["']?([^"'\s#]*)""", re.MULTILINE)
 
 
 class Qwen(InPlace):
@@ -99,12 +113,22 @@ class Qwen(InPlace):
         if object_in(root / MANIFEST).get("hooks") != HOOKS:
             text = f"{root} has the hooks of another client: no write is checked here"
             return self.said("fail", text, self.mend)
-        if extension.settings().get("disableAllHooks") is True:
-            file = extension.home / "settings.json"
-            return self.said("fail", f"all hooks are switched off ({file})", "unset disableAllHooks")
-        if extension.is_disabled():
-            return self.said("fail", "installed, but disabled", f"qwen extensions enable {NAME}")
+        if extension.is_disabled(here()):
+            return self.said("fail", "installed, but disabled here", f"qwen extensions enable {NAME}")
         return None
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        """Report the layers of settings that keep hooks from running."""
+        if root is None:
+            return []
+        layers = _extension().layers("QWEN_CODE", "qwen-code", "QwenCode")
+        off, found = last_of(layers, "disableAllHooks"), unread(self.name, layers)
+        bare = variable_on(_BARE, [environment(), *_variables_in_files(), *variables(reversed(layers))])
+        if off and off[0]:
+            found.append(switched_off(self.name, off[1], "disableAllHooks"))
+        elif bare:
+            found.append(switched_off(self.name, bare[1], bare[0]))
+        return found
 
     def users_servers(self) -> dict[str, Path]:
         return servers_in_json("mcpServers", Path(here(), ".qwen/settings.json"), home() / "settings.json")
@@ -125,12 +149,21 @@ class Qwen(InPlace):
             self._call("extensions", "uninstall", NAME)
 
 
+def _variables_in_files() -> Iterator[Layer]:
+    """Yield the variables in the files from which a session that starts in this folder takes some."""
+    folder = Path(here())
+    for place in (folder, *folder.parents):
+        for file in (place / ".qwen" / ".env", place / ".env"):
+            yield read(file, parse=lambda text: dict(_ASSIGNED.findall(text)))
+    yield read(home() / ".env", parse=lambda text: dict(_ASSIGNED.findall(text)))
+
+
 def _is_ours(root: Path) -> bool:
     return (root / "integrations" / "hook.sh").is_file()
 
 
 def _extension() -> LinkedExtension:
-    return LinkedExtension(home(), NAME, LINK, Path.home())
+    return LinkedExtension(home(), NAME, LINK)
 
 
 def home() -> Path:

@@ -38,11 +38,12 @@ class StoreWatcher:
         """Wait until there are more than `commits`. Return False after `seconds`; `None` waits for ever."""
         if self.commits > commits:
             return True
-        try:
-            await asyncio.wait_for(self._pass(commits), seconds)
-        except asyncio.TimeoutError:  # no commit in time
-            return False
-        return True
+        passing = asyncio.ensure_future(self._pass(commits))
+        try:  # before Python 3.12, `wait_for` returns where a commit and a cancellation come at one moment
+            done, _ = await asyncio.wait({passing}, timeout=seconds)
+        finally:
+            passing.cancel()
+        return bool(done)
 
     async def _pass(self, commits: int) -> None:
         while self.commits <= commits:

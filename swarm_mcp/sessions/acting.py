@@ -13,7 +13,7 @@ from swarm_hook_core.process import ancestors, start_time
 from swarm_mcp.answers.views import known_shortly, name_of, veiled
 from swarm_mcp.domain.record import new_id
 from swarm_mcp.domain.session import DETACHED, REMOTE, Session
-from swarm_mcp.errors import UnknownInstance, UsageError
+from swarm_mcp.errors import PersonOnly, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.sessions.agents_shell import (
     MAKER,
@@ -22,7 +22,10 @@ from swarm_mcp.sessions.agents_shell import (
     agent_session_around,
     agents_around,
     is_marked,
+    may_be_around,
+    note_attempt,
     require_own,
+    unseen_clients,
 )
 from swarm_mcp.store import Store
 
@@ -47,9 +50,9 @@ def find_acting_session(store: Store, args: Given, reads: bool = False) -> Sessi
     """Return the session that a command acts as.
 
     The first of these: ``--as``; ``SWARM_MCP_INSTANCE_ID``; the session that owns this shell; the session of the client
-    that this process descends from; at a terminal, the registered shell of that terminal; elsewhere, the command that
-    holds locks around this one, or the only session of the scope. Raises UnknownInstance. Raises PersonOnly if an
-    agent's shell names another live session, unless the command only `reads`.
+    that this process descends from; the registered shell of this terminal or script; elsewhere, the command that holds
+    locks around this one, or the only session of the scope if it may be around this process (`may_be_around`). Raises
+    UnknownInstance. Raises PersonOnly if an agent's shell names another live session, unless the command only `reads`.
     """
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
@@ -62,10 +65,11 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
     reference = os.environ.get(OWN_ID, "").strip()
     if reference:
         return _named(store, scope, reference, "" if reads else OWN_ID)
-    row = agent_session_around(store) or terminal_session(store)
+    around = agents_around(store)
+    row = _owner(store, around)
     if row:
         return row
-    if _at_terminal():
+    if _at_terminal() and not around:
         raise UnknownInstance(
             "this terminal's shell is not registered yet: the first lock, send or claim typed here registers it;"
             " --as ID speaks for another session"
@@ -75,17 +79,24 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
         return row
     agents = (row for _, row in store.instances.walk(scope) if row.runtime not in NO_AGENTS)
     rows = list(islice(agents, MOST_NAMED + 1))
-    if len(rows) == 1:
+    if len(rows) == 1 and may_be_around(rows[0], around):
         return rows[0]
+    raise UnknownInstance(_no_session(store, scope, rows))
+
+
+def _no_session(store: Store, scope: str, rows: list[Session]) -> str:
+    """Return the error of a process that no session of `rows`, the agents' in the scope, certainly runs."""
     if not rows:
-        raise UnknownInstance(
-            f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
-        )
+        return f"no session is registered in scope {scope}: swarm-mcp register makes one, --as ID names one elsewhere"
+    names = _names(store, rows)
+    if all(row.runtime for row in rows) and is_persons(store, scope):
+        return f"no agent runs this command, so it is a person's; --as ID speaks for a session of {scope}: {names}"
+    if len(rows) == 1:
+        return f"nothing shows that {names} runs this command: say with --as which session this is"
     number = str(len(rows))
     if len(rows) > MOST_NAMED:
         number = f"more than {MOST_NAMED}"
-    names = _names(store, rows)
-    raise UnknownInstance(f"{number} sessions share scope {scope}; say with --as which one this is: {names}")
+    return f"{number} sessions share scope {scope}; say with --as which one this is: {names}"
 
 
 def _named(store: Store, scope: str, reference: str, how: str) -> Session:
@@ -103,17 +114,21 @@ def _named(store: Store, scope: str, reference: str, how: str) -> Session:
 
 
 def acting_session(store: Store, args: Given) -> Session:
-    """Return the session that a command acts as if a person may type it at a terminal.
+    """Return the session that a command acts as if a person may give it.
 
-    The order is that of `find_acting_session`. A terminal's shell that is not registered yet is registered then, as a
-    gateway: it lives as long as the shell does and follows the shell into another folder. Raises UnknownInstance where
-    no person can be: without a terminal, or in an agent's own shell.
+    The order is that of `find_acting_session`; ``--person`` is a person's shell (`require_persons`). A shell that is
+    not registered yet is registered then, as a gateway: it lives as long as the shell does and follows the shell into
+    another folder. A script beside agents has one too: the process that leads its terminal session. Raises
+    UnknownInstance in an agent's own shell, and for a script without any client's session in its scope.
     """
+    if args.given("--person"):
+        require_persons(store, args)
+        return _shell(store, args)
     named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
     try:
         found = find_acting_session(store, args)
     except UnknownInstance:
-        if named or not _at_terminal():
+        if named or not _has_shell(store, args):
             raise
         return _shell(store, args)
     is_own_shell = not named and found.runtime == TERMINAL
@@ -150,8 +165,8 @@ def lock_holder(store: Store, args: Given) -> Session:
         return acting_session(store, args)
     if not args.given("--ttl"):
         raise UsageError("--detach wants --ttl SECONDS: without a process only a lease ends the lock")
-    if args.value("--as") or args.value("--agent"):
-        raise UsageError("--detach is for nobody's session: leave out --as and --agent")
+    if args.value("--as") or args.value("--agent") or args.given("--person"):
+        raise UsageError("--detach is for nobody's session: leave out --as, --person and --agent")
     from swarm_mcp.store.sessions import Registration
 
     who, me = identity("MCP"), agent_session_around(store)
@@ -171,6 +186,48 @@ def lock_holder(store: Store, args: Given) -> Session:
 def is_person(store: Store) -> bool:
     """Return True if a person gives this command: at a terminal, and not in an agent's shell."""
     return _at_terminal() and not agents_around(store)
+
+
+def is_persons(store: Store, scope: str) -> bool:
+    """Return True if this process is a person's: no agent's client is above it, with or without a terminal.
+
+    Without a terminal that is certain only where the clients of all sessions of the scope can be seen from here.
+    """
+    if is_marked() or agents_around(store):
+        return False
+    return _at_terminal() or not unseen_clients(store, scope)
+
+
+def require_persons(store: Store, args: Given) -> None:
+    """Let a person go on who says ``--person``. Raises PersonOnly for an agent, UsageError beside ``--as``.
+
+    A script must be certain to be below no client, or be declared as trusted (``SWARM_MCP_ALLOW_SPAWN``).
+    """
+    if args.value("--as"):
+        raise UsageError("--as and --person exclude each other")
+    scope = current_scope(args.value("--scope"))
+    if is_persons(store, scope):
+        return
+    if is_marked() or agents_around(store):
+        note_attempt(store, scope, "--person")
+        raise PersonOnly("--person is for persons: an agent acts as its own session alone, without --person")
+    names = _names(store, unseen_clients(store, scope))
+    raise PersonOnly(
+        f"--person is for persons, and this may be a command of {names}, whose client cannot be seen from here: type it"
+        " at a terminal (a script of yours may set SWARM_MCP_ALLOW_SPAWN=1)"
+    )
+
+
+def _has_shell(store: Store, args: Given) -> bool:
+    """Return True if a shell may be registered for this command: at a terminal, or for a person's script.
+
+    A script without a client's session in its scope gets the contract's answer instead.
+    """
+    if is_person(store):
+        return True
+    scope = current_scope(args.value("--scope"))
+    rows = [row for _, row in islice(store.instances.walk(scope), MOST_NAMED) if row.runtime not in NO_AGENTS]
+    return bool(rows) and all(row.runtime for row in rows) and is_persons(store, scope)
 
 
 def is_unattended(store: Store, instance: Session) -> bool:
@@ -248,7 +305,16 @@ def hold_session_around(store: Store) -> Session | None:
 
 def surrounding_session(store: Store) -> Session | None:
     """Return the owner of this process: an agent's session, a terminal's shell, a lock-holding command; or None."""
-    return agent_session_around(store) or terminal_session(store) or hold_session_around(store)
+    return _owner(store, agents_around(store)) or hold_session_around(store)
+
+
+def _owner(store: Store, around: list[Session]) -> Session | None:
+    """Return the session of the client above this process, one of `around`; without a client, its terminal's shell."""
+    if not around:
+        return terminal_session(store)
+    if len(around) == 1:
+        return around[0]
+    return None
 
 
 def session_named(store: Store, scope: str, reference: str) -> Session:

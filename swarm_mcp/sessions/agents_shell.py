@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from swarm_hook_core.environment import first_set
 from swarm_hook_core.labels import token
@@ -20,6 +21,7 @@ NO_AGENTS = (TERMINAL, HOLD, DETACHED, REMOTE)  # registered, but no agent's ses
 MAKER = "by"  # the word of a detached holder's label that names the session of the shell that made it
 # Runtimes whose shells do not name the client's session.
 _UNNAMED = ("gemini", "cline", "pi", "acp")
+MOST_CLIENTS = 1000  # sessions of a scope whose clients are looked for
 
 
 def is_marked() -> bool:
@@ -52,6 +54,32 @@ def agent_session_around(store: Store) -> Session | None:
     if len(found) == 1:
         return found[0]
     return None
+
+
+def may_be_around(row: Session, around: list[Session]) -> bool:
+    """Return True if the only session of a scope, `row`, may be the one that runs this process.
+
+    around  the sessions of the client above it (`agents_around`)
+
+    In an agent's shell it is one of its client, if no variable names another one. A process without a client above it
+    is a person's. It acts as no client's session, only as one that `register` has made.
+    """
+    if around:
+        return any(row.id == one.id for one in around)
+    if row.runtime is None:
+        return True
+    marked = {runtime for name, runtime in SHELL_VARIABLES.items() if os.environ.get(name, "").strip()}
+    return not first_set(*SESSION_ID_VARIABLES) and row.runtime in marked
+
+
+def unseen_clients(store: Store, scope: str) -> list[Session]:
+    """Return sessions of the scope that may run this process although their clients are not seen above it.
+
+    Their clients run in another pid namespace, as in a container, or no hook could tell their process.
+    """
+    rows = (row for _, row in islice(store.instances.walk(scope), MOST_CLIENTS))
+    agents = [row for row in rows if row.runtime is not None and row.runtime not in NO_AGENTS]
+    return [row for row in agents if row.host != store.here or not row.client_pid]
 
 
 def _named_by_variables(store: Store) -> dict[str, Session]:

@@ -63,7 +63,7 @@ class Mirror:
         self.round_trip = 0.0
         self.shares: bool | None = None
         self.sessions = 0
-        self.beaten = 0.0
+        self.beaten = -BEAT_SECONDS
 
     def lose(self) -> None:
         """The server was not reached: it is greeted anew."""

@@ -21,7 +21,7 @@ implementation of the contract would (no session rows, no path keys); in ``one n
 Those marked ``three kinds`` hold files, folders and 200 patterns in the file's own folder, half of all leased. The
 sizes count locks of living sessions in the scope of the measured one.
 
-The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``person_commands``, ``coordinator``, ``harness``,
+The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``person_commands``, ``many_files``, ``coordinator``, ``harness``,
 ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``,
 ``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
@@ -53,6 +53,7 @@ from .large_calls import LargeCalls
 from .listings import Listings
 from .locks import Locks
 from .lost_updates import LEVELS, NO_PLUGIN, LostUpdates
+from .many_files import ManyFilesBench
 from .person_commands import PersonCommands
 from .plugin import WrongAnswer
 from .states import States
@@ -114,6 +115,7 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "states": lambda: _missed(States(installed(), root), max(5, options.runs // 4)),
         "commands": lambda: _missed(PersonCommands(installed(), root), max(5, options.runs // 4)),
         "traces": lambda: _missed(Traces(*of_plugin)),
+        "many": lambda: _missed(ManyFilesBench(installed(), root)),
         "large": lambda: _missed(LargeCalls(bench.plugin, root, env)),
         "kernel": lambda: _missed(Kernel(*of_plugin)),
         "coordinator": lambda: _missed(Coordinator(*of_plugin), options.runs),

@@ -54,6 +54,9 @@ PARTS = {
     "traces": Part(
         "Checks beside uncommitted work", "Ten other sessions with 10,000 traces.", r"^median|claude-code beside"
     ),
+    "many": Part(
+        "Many changed files", "Changed by four sessions; checks and commands beside `git diff`.", r"^processor|^\w.* \d"
+    ),
     "large": Part(
         "Very large calls", "Processor time and memory of calls of up to 256 KB.", r"commands|calls|processor"
     ),

@@ -135,11 +135,12 @@ class Ground:
         return [os.path.dirname(node)] if node else []
 
     def renew(self) -> None:
-        """A fresh checkout, no store, no process and no request left of the test before."""
+        """A fresh checkout; no store, no person's settings, no process and no request left of the test before."""
         self.end_processes()
         self.models.reset()
         for file in self.root.glob("swarm.db*"):
             file.unlink()
+        (self.home / ".config" / "swarm-mcp" / "config.json").unlink(missing_ok=True)
         # Claude Code remembers a server that could not be started, and leaves it alone for a while.
         (self.home / ".claude" / "mcp-needs-auth-cache.json").unlink(missing_ok=True)
         shutil.rmtree(self.checkout, ignore_errors=True)

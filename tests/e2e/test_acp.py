@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from support.acp_editor import AcpEditor
@@ -36,8 +38,8 @@ def agent(request: pytest.FixtureRequest) -> Iterator[OtherClient]:
         yield client
 
 
-def editor(ground: Ground, agent: OtherClient) -> AcpEditor:
-    command = ["swarm-mcp", "acp", "--", agent.executable, *AGENTS[agent.name]]
+def editor(ground: Ground, agent: OtherClient, *more: str) -> AcpEditor:
+    command = ["swarm-mcp", "acp", "--", agent.executable, *AGENTS[agent.name], *more]
     return AcpEditor(ground.start(command, talk=True), ground.checkout)
 
 
@@ -66,6 +68,28 @@ def test_a_locked_file_is_not_written_and_the_model_reads_why(agent: OtherClient
     assert not [one for one in with_agent.asked if one["method"].startswith("fs/write") and "notes.md" in str(one)]
     with_agent.close()
     assert wait_for(lambda: not ground.coordinator.sessions(), 60), ground.coordinator.sessions()
+
+
+def test_another_server_does_not_write_a_locked_file(agent: OtherClient) -> None:
+    """OpenCode and Kilo ask for it where a person wants that; the others do by themselves."""
+    ground = agent.ground
+    ground.env["QWEN_CODE_LEGACY_MCP_BLOCKING"] = "1"  # else its turn begins before it has the tools of the server
+    if agent.name in ("opencode", "kilo"):
+        file = ground.home / agent.settings[0]
+        file.write_text(json.dumps({**json.loads(file.read_text()), "permission": "ask"}))
+    agent.add_server("files", sys.executable, [str(Path(__file__).with_name("files_server.py"))])
+    ground.coordinator.peer_lock("notes.md")
+    trusting = ("--skip-trust",) if agent.name == "gemini" else ()  # without it Gemini leaves MCP servers out
+    with_agent = editor(ground, agent, *trusting)
+    for script, path in (("locked", "notes.md"), ("free", "free.md")):
+        given = {"path": agent.absolute(path), "content": f"{script}\n"}
+        turn(with_agent, agent, script, *agent.server_tool("files", "write_file", given))
+    assert_untouched(agent, "notes.md")
+    assert_text(agent, "free.md", "free\n")
+    assert "swarm lock blocked" in agent.said("free"), agent.said("free")[-3000:]
+    asked = [one["params"] for one in with_agent.asked if one["method"] == "session/request_permission"]
+    assert asked and "notes.md" not in str(asked), "the person was asked about a call that is refused"
+    with_agent.close()
 
 
 def test_a_lock_of_its_own_session_lets_it_write(agent: OtherClient) -> None:

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <dirent.h>
 
-#define SEEN_DESCRIPTORS 1024
+enum { SEEN_DESCRIPTORS = 1024, MONTH = 30 * 86400 };
 static char names[SEEN_DESCRIPTORS][200]; /* of open files that others can see */
 static bool is_locked[SEEN_DESCRIPTORS];
 
@@ -67,7 +67,7 @@ static void touch_parent(const char *path) {
 static void mend_times(struct stat *found) {
     if (!is_virtual())
         return;
-    if (found->st_mtim.tv_sec < EPOCH / 1000000000 / 10 * 9) { /* by the machine's own clock */
+    if (llabs(found->st_mtim.tv_sec - EPOCH / 1000000000) > MONTH) { /* by the machine's own clock */
         found->st_mtim.tv_sec = EPOCH / 1000000000 - 3600;
         found->st_mtim.tv_nsec = 0;
     }

@@ -19,10 +19,7 @@ void explore_released(void);
 
 static bool is_virtual(void) { return world && world->is_virtual; }
 
-static int64_t read_clock(clockid_t kind) {
-    /* A loop that only waits for a time gets there. The first import of a module reads the clock, too. */
-    if (me != NOBODY && ++world->reads > FREE_READS)
-        world->now += READ_NS;
+static int64_t virtual_time(clockid_t kind) {
     switch (kind) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
@@ -33,6 +30,26 @@ static int64_t read_clock(clockid_t kind) {
     default:
         return UPTIME + world->now;
     }
+}
+
+static int64_t read_clock(clockid_t kind) {
+    /* A loop that only waits for a time gets there. The first import of a module reads the clock, too. */
+    if (me != NOBODY && ++world->reads > FREE_READS)
+        world->now += READ_NS;
+    return virtual_time(kind);
+}
+
+static int64_t nanoseconds(const struct timespec *time) { return time->tv_sec * SECOND + time->tv_nsec; }
+
+/* Return by the machine's own clock the end of a wait that ends at `end` by the virtual clock. */
+static struct timespec real_end(clockid_t kind, const struct timespec *end) {
+    if (!is_virtual())
+        return *end;
+    struct timespec now;
+    syscall(SYS_clock_gettime, kind, &now);
+    int64_t rest = nanoseconds(end) - virtual_time(kind);
+    int64_t at = nanoseconds(&now) + (rest > 0 ? rest : 0);
+    return (struct timespec){at / SECOND, at % SECOND};
 }
 
 int clock_gettime(clockid_t kind, struct timespec *found) {
@@ -60,9 +77,11 @@ time_t time(time_t *found) {
 }
 
 int clock_nanosleep(clockid_t kind, int flags, const struct timespec *wanted, struct timespec *left) {
-    if (me == NOBODY)
-        return (int)syscall(SYS_clock_nanosleep, kind, flags, wanted, left);
-    int64_t given = wanted->tv_sec * SECOND + wanted->tv_nsec;
+    if (me == NOBODY) { /* it reads the virtual clock, but waits in real time */
+        struct timespec end = flags & TIMER_ABSTIME ? real_end(kind, wanted) : *wanted;
+        return syscall(SYS_clock_nanosleep, kind, flags, &end, left) ? errno : 0;
+    }
+    int64_t given = nanoseconds(wanted);
     if (flags & TIMER_ABSTIME)
         given -= read_clock(kind);
     sleep_until(world->now + (given > 0 ? given : 0));
@@ -70,7 +89,10 @@ int clock_nanosleep(clockid_t kind, int flags, const struct timespec *wanted, st
 }
 
 int nanosleep(const struct timespec *wanted, struct timespec *left) {
-    return clock_nanosleep(CLOCK_MONOTONIC, 0, wanted, left);
+    int error = clock_nanosleep(CLOCK_MONOTONIC, 0, wanted, left);
+    if (error)
+        errno = error;
+    return error ? -1 : 0;
 }
 
 int usleep(useconds_t wanted) {
@@ -194,12 +216,14 @@ int sem_wait(sem_t *semaphore) {
 }
 
 int sem_clockwait(sem_t *semaphore, clockid_t kind, const struct timespec *end) {
-    REAL_WAIT(sem_clockwait, (sem_t *, clockid_t, const struct timespec *), semaphore, kind, end)
-    return wait_semaphore(semaphore, world->now + end->tv_sec * SECOND + end->tv_nsec - read_clock(kind));
+    struct timespec real = me == NOBODY ? real_end(kind, end) : *end;
+    REAL_WAIT(sem_clockwait, (sem_t *, clockid_t, const struct timespec *), semaphore, kind, &real)
+    return wait_semaphore(semaphore, world->now + nanoseconds(end) - read_clock(kind));
 }
 
 int sem_timedwait(sem_t *semaphore, const struct timespec *end) {
-    REAL_WAIT(sem_timedwait, (sem_t *, const struct timespec *), semaphore, end)
+    struct timespec real = me == NOBODY ? real_end(CLOCK_REALTIME, end) : *end;
+    REAL_WAIT(sem_timedwait, (sem_t *, const struct timespec *), semaphore, &real)
     return sem_clockwait(semaphore, CLOCK_REALTIME, end);
 }
 

@@ -22,7 +22,9 @@ enum { STEP_NS = 20000, READ_NS = 1000, FREE_READS = 500, TICK_NS = 4000000 };
 /* Calls that change something: write, rename, link, unlink, fsync, truncate, unlock, utime, say (`CALLS` in calls.c). */
 enum { CHANGES = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17 | 1 << 21 };
 #define EPOCH 1900000000000000000ll /* the virtual time of day at the beginning (ns) */
-#define UPTIME 5000000000000ll      /* and the time since the machine's start */
+/* The time since the machine's start: 10 years, later than on real machines. A wait until a time of this clock that
+ * goes by a real one would never end, on all machines alike. */
+#define UPTIME 315360000000000000ll
 
 /* A thread that is scheduled: one for each process, and those that it starts. */
 struct task {

@@ -1,7 +1,7 @@
 """An agent of the Agent Client Protocol without a model: a prompt is a JSON list of the messages that it sends.
 
-Requests get numbers, and are answered before the next message is sent. The turn's result has the answers. The arguments
-are the agent's name for itself, and the session's id.
+Requests get numbers. An answer is read once the updates behind its request are sent. The turn's result has the answers.
+The arguments are the agent's name for itself, and the session's id.
 """
 
 import json
@@ -21,13 +21,16 @@ def load(messages):
 
 
 def play(prompt):
-    answers = []
-    for message in json.loads(prompt[-1]["text"]):
-        if not message["method"].startswith("session/update"):
-            message["id"] = len(answers) + 1
-        send(message)
-        if "id" in message:
+    answers, asked = [], 0
+    for message in [*json.loads(prompt[-1]["text"]), None]:
+        if asked > len(answers) and (message is None or message["method"] != "session/update"):
             answers.append(json.loads(sys.stdin.readline()))
+        if message is None:
+            break
+        if message["method"] != "session/update":
+            asked += 1
+            message["id"] = asked
+        send(message)
     return {"stopReason": "end_turn", "answers": answers, "prompt": prompt}
 
 

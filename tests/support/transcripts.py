@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +78,55 @@ class Parts(Blocks):
 
     def _part(self, part: dict[str, Any], agent: str) -> None:
         self.add({"message": {"parts": [part]}}, agent)
+
+
+class Log:
+    """A client's log of a conversation with its times, in the form of the runtime: `path`. `clock`: Unix seconds."""
+
+    def __init__(self, folder: Path, runtime: str, session: str = "s", clock: Callable[[], float] = time.time) -> None:
+        self.clock = clock
+        self.runtime = runtime
+        self.path = folder / (f"{session}.jsonl" if runtime == "claude-code" else f"rollout-0-{session}.jsonl")
+        self.calls = 0
+
+    def of_agent(self, agent: str) -> Log:
+        """Return the log of an agent."""
+        folder = self.path.with_suffix("") / "subagents" if self.runtime == "claude-code" else self.path.parent
+        made = Log(folder, self.runtime, agent)
+        if self.runtime == "claude-code":
+            made.path = folder / f"agent-{agent}.jsonl"
+        return made
+
+    def begins(self, message: str = "", name: str = "exec_command") -> str:
+        """Note that the model makes a call, by default in a message of its own; return the call's id."""
+        self.calls += 1
+        call = f"call_{self.calls}"
+        if self.runtime == "claude-code":
+            content = [{"type": "tool_use", "id": call, "name": "Edit", "input": {}}]
+            self._add({"type": "assistant", "message": {"id": message or f"msg_{self.calls}", "content": content}})
+        else:
+            self._payload("response_item", type="function_call", name=name, arguments="{}", call_id=call)
+        return call
+
+    def ends(self, call: str, text: str = "done", is_error: bool = False) -> None:
+        """Note the result of a call."""
+        if self.runtime == "claude-code":
+            content = [{"type": "tool_result", "tool_use_id": call, "content": text, "is_error": is_error}]
+            self._add({"type": "user", "message": {"content": content}})
+        else:
+            self._payload("response_item", type="function_call_output", call_id=call, output=text)
+
+    def has_run(self, call: str, seconds: float) -> None:
+        """Note the end of a command, as Codex does also in the background."""
+        item = {"type": "CommandExecution", "id": call, "duration": {"secs": 0, "nanos": int(seconds * 1e9)}}
+        self._payload("event_msg", type="item_completed", item=item)
+
+    def _payload(self, kind: str, **payload: Any) -> None:
+        self._add({"type": kind, "payload": payload})
+
+    def _add(self, entry: Any) -> None:
+        now = self.clock()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}Z"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a") as out:
+            out.write(json.dumps({"timestamp": stamp, **entry}, separators=(",", ":")) + "\n")

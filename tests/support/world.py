@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from support.command_line import flags_of
 from support.fixtures import Done, Ground
-from support.sessions import Ran, captured, hook_core, join, new_session, ready_store, run
+from support.sessions import ROOT, Ran, captured, hook_core, join, new_session, ready_store, run
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.traces import journal
@@ -123,6 +123,17 @@ class Agent:
     def turn_ends(self) -> None:
         """Let the session's turn end."""
         session_events.takes_turn(self.core, SessionEvent(self.session_id, str(self.folder), "Stop"))
+
+    def is_prompted(self) -> None:
+        """Tell the hook of a turn's beginning, which notes this process as the client, and the log of the session."""
+        ran = self.fire("turn", "UserPromptSubmit", transcript_path=self.transcript)
+        assert ran.code == 0, ran.err
+
+    def call_ends(self) -> None:
+        """Run the hook after a call, as the client does. It leaves the time."""
+        hook = ["/bin/sh", str(ROOT / "integrations" / "hook.sh"), self.runtime, "post_tool_use"]
+        subprocess.run(hook, input=b"{}", check=True)
+        some_time_passes()
 
     def fire(self, hook: str, payload: str, **more: Any) -> Ran:
         """Run the real hook process `hook` on the captured payload of that name, with `more` in it."""

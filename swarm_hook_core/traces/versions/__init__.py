@@ -27,6 +27,7 @@ equal contents, drops files that git ignores, and holds the bounds.
     names     the file names of versions
     stored    the versions of a file; `before_first_write`
     acts      the calls that may have written a file
+    notes     everything noted in a place, read once
     steps     the steps of a file, and their authors
     lines     the lines of a file, and their authors: `lines_of`, `changes_of`
     by_persons  saves and undos of persons
@@ -42,7 +43,7 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import make_private, state_dir, write_all
+from swarm_hook_core.state import make_private, open_in_private, state_dir, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | (_READ & ~getattr(os, "O_NONBLO
 def keep(source: str, target: str, at_ns: int) -> bool:
     """Keep the present content of the file `source` as the version at path `target`, of time `at_ns`.
 
-    Return False if there is such a version already, also a half one: its content was another. Raises OSError.
+    Return False if there is such a version already, also a half one: its content was another. A file behind a link that
+    took a folder's place counts as missing. Raises OSError.
     """
     reading, state = _opened(source)
     try:
@@ -111,8 +113,7 @@ def _keep(target: str, at_ns: int, fill: Callable[[int], int]) -> bool:
             writing = os.open(target, _CREATE, HALF)
         except FileNotFoundError:
             make_private(os.path.join(state_dir(), "kept"))  # a link in its place is followed no further
-            make_private(os.path.dirname(target))
-            writing = os.open(target, _CREATE, HALF)
+            writing = open_in_private(target, _CREATE)  # with the permissions `HALF`
     except FileExistsError:
         return False  # kept before, by this call or another one
     try:
@@ -131,11 +132,26 @@ def _opened(source: str) -> tuple[int, int]:
         found = os.lstat(source)
         if found.st_mode & 0o170000 != _FILE or found.st_size > LIMIT_BYTES:
             return -1, NOT_KEPT
-        return os.open(source, _READ), CONTENT
+        reading = os.open(source, _READ)
+        if _is_path_of(reading, source):  # mostly: no further module is loaded
+            return reading, CONTENT
+        os.close(reading)
+        from swarm_hook_core.no_links import FolderOf
+
+        with FolderOf(source) as (name, folder):
+            return os.open(name, _READ, dir_fd=folder), CONTENT
     except (FileNotFoundError, NotADirectoryError):
         return -1, NO_FILE  # the write creates the file
     except (OSError, ValueError):
         return -1, NOT_KEPT  # unreadable, or a path that cannot exist
+
+
+def _is_path_of(handle: int, path: str) -> bool:
+    """Return True if the open file lies at this very path: no link was followed. False where that is unknown."""
+    try:
+        return os.readlink(f"/proc/self/fd/{handle}") == path
+    except OSError:
+        return False  # another platform
 
 
 def _copied(reading: int, writing: int) -> int:

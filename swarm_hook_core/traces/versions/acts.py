@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
-from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of, seen
+from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of
 from swarm_hook_core.traces.others import is_in
-from swarm_hook_core.traces.unread import Reading, UnreadCommands, looks_only
-from swarm_hook_core.traces.versions.inputs import Inputs
-from swarm_hook_core.traces.versions.stored import ended_at
+from swarm_hook_core.traces.unread import looks_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +12,7 @@ if TYPE_CHECKING:
 
     from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.versions.inputs import Input
+    from swarm_hook_core.traces.versions.notes import JournalNotes, PlaceNotes
     from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
@@ -104,126 +101,79 @@ class Act:
 
 
 class Acts:
-    """The calls that may have written the file at `path`, from the `journals` of its `place`, by name.
+    """The calls that may have written the file at `path`, from the `notes` of its place.
 
     known     those whose files are known, in order of time
     commands  commands with unknown files
-    kept      ``(journal, time)`` of the commands before which the session's own files were kept
     """
 
-    def __init__(self, path: str, place: str, journals: dict[str, bytes], versions: list[Version]):
+    def __init__(self, path: str, notes: PlaceNotes, versions: list[Version]):
         self._path = path
         self._keys = keys_of(path)
-        self._journals = journals
-        self.commands: list[Act] = []
-        self.kept: set[tuple[str, int]] = set()
-        self.known = sorted(self._found(place, versions, ended_at(place)), key=lambda act: act.at_ns)
+        self._notes = notes
+        if notes.commands is None:
+            notes.commands = _commands(notes)
+        self.commands = notes.commands
+        self.known = sorted(self._found(versions), key=lambda act: act.at_ns)
 
-    def _found(self, place: str, versions: list[Version], ended: dict[str, int]) -> list[Act]:
+    def _found(self, versions: list[Version]) -> list[Act]:
         found, known = [], set()
-        for name, data in self._journals.items():
-            owner, ends = journal.owner_of(data), Ends(data)
+        for name, noted in self._notes.journals.items():
             looks = [one.at_ns for one in versions if one.journal == name and one.is_after]
-            states = {entry.at_ns for entry in journal.newest_first(data, self._path, ("before",))}
-            inputs = Inputs(place, name)
+            states = {entry.at_ns for entry in noted.of_file(self._path, ("before",))}
             known |= {(name, at_ns) for at_ns in states}
-            for entry in self._entries(data):
-                act = _act(owner, entry, ends, looks)
+            for entry in self._entries(noted):
+                act = _act(noted, entry, looks)
                 act.has_state = act.has_state or entry.at_ns in states
                 if entry.kind == "wrote":
-                    act.input = inputs.at(entry.at_ns)
+                    act.input = noted.inputs.at(entry.at_ns)
                     act.size = _size_in(entry.text)
-                    act.next_ns = ends.next_of(entry)
+                    act.next_ns = noted.ends.next_of(entry)
                     act.is_made = act.input is None  # else a step tells
                 found.append(act)
                 known.add((name, entry.at_ns))
-            self.kept |= {(name, entry.at_ns) for entry in journal.newest_of(data, "kept")}
-            for entry in (*journal.newest_of(data, "ran"), *journal.newest_of(data, "runs")):
-                if not looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
-                    self.commands.append(_act(owner, entry, ends, ()))
         for one in versions:
             if not one.is_look and (one.journal, one.at_ns) not in known:  # its entry was never written, or is gone
-                author = Author(*owner_by(one.journal, self._journals), at_ns=one.at_ns)
+                author = Author(*self._notes.owner_by(one.journal), at_ns=one.at_ns)
                 found.append(Act(author, float("inf"), 0, is_once=False))
-        for act in (*found, *self.commands):
-            ended_ns = ended.get(journal_name(*act.author.session), 0)
-            if ended_ns > act.at_ns:
-                act.end_ns, act.late_ns = min(act.end_ns, ended_ns), min(act.late_ns, ended_ns)
-                act.next_ns = min(act.next_ns, ended_ns)
+        _end_with_sessions(found, self._notes.ended)
         return found
 
-    def _entries(self, data: bytes) -> list[Entry]:
+    def _entries(self, noted: JournalNotes) -> list[Entry]:
         """Return the entries of a journal about calls that may have written the file."""
         found, is_answered = [], False
-        for entry in journal.newest_first(data, self._path, ("wrote", "will", "wont")):
+        for entry in noted.of_file(self._path, ("wrote", "will", "wont")):
             if entry.kind == "wrote" or (entry.kind == "will" and not is_answered):  # its hook was killed
                 found.append(entry)
             is_answered = entry.kind != "will"
-        if b" clears " in data:
-            found += [entry for entry in journal.newest_of(data, "clears") if is_in(self._keys, entry.key)]
-        if b" ran " in data:
-            from swarm_hook_core.paths import keys_for, real_paths
-
-            real = real_paths()
-            found += UnreadCommands(data, Reading(None, real)).that_wrote(keys_for(self._path, "/", real))
-        return found
+        found += [entry for entry in noted.of_kind("clears") if is_in(self._keys, entry.key)]
+        return found + noted.commands_that_wrote(self._path)
 
 
-class Ends:
-    """The entries of a journal that tell the ends of earlier calls, parsed once."""
-
-    def __init__(self, data: bytes):
-        # Sorted: a journal has thousands of calls, and each asks for its end.
-        self._all: dict[bytes, list[int]] = {}  # agent -> times of entries of all kinds
-        self._over: dict[bytes, list[int]] = {}  # agent -> times of the kind ``over``
-        self._calls: dict[bytes, list[int]] = {}  # agent -> times of calls
-        self._turns: dict[bytes, list[int]] = {}  # agent -> ends of turns
-        self._noted: set[int] = set()  # ends that the hook after a call has noted
-        for raw in data.split(b"\n"):
-            words = raw.partition(b"\0")[0].split(b" ")
-            if len(words) == 4 and words[0].isdigit() and words[1] in (b"over", b"is", *seen.CALLS):
-                self._all.setdefault(words[2], []).append(int(words[0]))
-                if words[1] == b"over":
-                    self._over.setdefault(words[2], []).append(int(words[0]))
-                    if words[3] != b"-":
-                        self._noted.add(int(words[0]))
-                    else:
-                        self._turns.setdefault(words[2], []).append(int(words[0]))
-                elif words[1] != b"is":
-                    self._calls.setdefault(words[2], []).append(int(words[0]))
-        for by_agent in (self._all, self._over, self._calls, self._turns):
-            for times in by_agent.values():
-                times.sort()
-
-    def of(self, entry: Entry) -> float:
-        """Return the end of the call of `entry`, infinity if unknown.
-
-        A later call of the same agent begins after it, unless the two may have run side by side.
-        """
-        agent = (entry.agent or "-").encode()
-        later = _first_after(self._all.get(agent, []), entry.at_ns + seen.APART_NS)
-        return min(later, _first_after(self._over.get(agent, []), entry.at_ns))
-
-    def next_of(self, entry: Entry) -> float:
-        """Return the time of the next call of the agent of `entry`, or of the turn's end; infinity if it is to come."""
-        agent = (entry.agent or "-").encode()
-        later = _first_after(self._calls.get(agent, []), entry.at_ns + seen.APART_NS)
-        return min(later, _first_after(self._turns.get(agent, []), entry.at_ns))
-
-    def is_noted(self, end_ns: float) -> bool:
-        """Return True if the hook after a call has noted this end."""
-        return end_ns in self._noted
+def _commands(notes: PlaceNotes) -> list[Act]:
+    """Return the commands with unknown files of all journals."""
+    found = []
+    for noted in notes.journals.values():
+        for entry in (*noted.of_kind("ran"), *noted.of_kind("runs")):
+            if not looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
+                found.append(_act(noted, entry, ()))
+    _end_with_sessions(found, notes.ended)
+    return found
 
 
-def _first_after(times: list[int], at_ns: int) -> float:
-    """Return the first of the sorted `times` after `at_ns`, infinity without any."""
-    index = bisect_right(times, at_ns)
-    return times[index] if index < len(times) else float("inf")
+def _end_with_sessions(acts: list[Act], ended: dict[str, int]) -> None:
+    """Let the calls end no later than their sessions. `ended`: ``{name of the journal: time}``."""
+    for act in acts:
+        ended_ns = ended.get(journal_name(*act.author.session), 0)
+        if ended_ns > act.at_ns:
+            act.end_ns, act.late_ns = min(act.end_ns, ended_ns), min(act.late_ns, ended_ns)
+            act.next_ns = min(act.next_ns, ended_ns)
 
 
-def _act(owner: tuple[str, str], entry: Entry, ends: Ends, looks: Collection[int]) -> Act:
+def _act(noted: JournalNotes, entry: Entry, looks: Collection[int]) -> Act:
     """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
-    author = Author(*owner, entry.agent, entry.tool, entry.at_ns)
+    ends = noted.ends
+    author = Author(*noted.owner, entry.agent, entry.tool, entry.at_ns)
     look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
@@ -237,15 +187,6 @@ def _act(owner: tuple[str, str], entry: Entry, ends: Ends, looks: Collection[int
 def authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:
     """Return one Author for each session and agent, of its last call."""
     return tuple({(act.author.session, act.author.agent): act.author for act in acts}.values())
-
-
-def owner_by(name: str, journals: dict[str, bytes]) -> tuple[str, str]:
-    """Return ``(runtime, session id)`` of the session with the journal of this `name`; its id may be abridged there."""
-    owner = journal.owner_of(journals.get(name, b""))
-    if owner[1]:
-        return owner
-    runtime, _, session_id = name.partition(".")
-    return runtime, session_id
 
 
 def _size_in(state: str) -> int:

@@ -72,14 +72,19 @@ def journal_path(place: str) -> str:
     return os.path.join(kept_dir(place), PERSONS, JOURNAL)
 
 
-def saves_of(place: str, path: str) -> set[int]:
-    """Return the times of change (ns) that the file at `path`, links resolved, got by saves of persons."""
-    try:
-        data = journal.read(journal_path(place))
-    except OSError:
-        return set()  # a person has saved nothing here
-    states = [one.text.split(" ") for one in journal.newest_first(data, path, ("is",)) if one.tool == SAVED]
-    return {int(words[3]) for words in states if len(words) > 3 and words[3].isdigit()}
+class Saves:
+    """The saves of persons in `place`, read once."""
+
+    def __init__(self, place: str):
+        try:
+            self._data = journal.read(journal_path(place))
+        except OSError:
+            self._data = b""  # a person has saved nothing here
+
+    def of(self, path: str) -> set[int]:
+        """Return the times of change (ns) that the file at `path`, links resolved, got by saves."""
+        states = [one.text.split(" ") for one in journal.newest_first(self._data, path, ("is",)) if one.tool == SAVED]
+        return {int(words[3]) for words in states if len(words) > 3 and words[3].isdigit()}
 
 
 def has_sessions(path: str) -> bool:

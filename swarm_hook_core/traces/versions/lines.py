@@ -20,11 +20,13 @@ import os
 import stat
 import time
 
-from swarm_hook_core.traces import UNDO, place_of
+from swarm_hook_core.no_links import FolderOf
+from swarm_hook_core.traces import UNDO
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.layout import Sources, words_of
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.reflog import contents_since
 from swarm_hook_core.traces.versions.steps import History
 
@@ -94,17 +96,20 @@ class Change:
         return list(dict.fromkeys(author for line in (*self.removed, *self.added) for author in line.authors))
 
 
-def lines_of(path: str) -> list[Line]:
-    """Return the lines of the file at absolute `path`, empty for a missing file. Raises NoLines, OSError."""
-    return Fold(path).lines()
+def lines_of(path: str, committed: bytes | None = None, notes: Notes | None = None) -> list[Line]:
+    """Return the lines of the file at `path`, links resolved; empty for a missing file. Raises NoLines, OSError.
+
+    `committed`, `notes`: as of a `Fold`.
+    """
+    return Fold(path, committed, notes=notes).lines()
 
 
-def changes_of(path: str, seconds: float | None = None) -> list[Change]:
+def changes_of(path: str, seconds: float | None = None, notes: Notes | None = None) -> list[Change]:
     """Return the differences of the file from the last commit, in order; `seconds`: for git's answer.
 
     Raises NoLines, OSError.
     """
-    return Fold(path, seconds=seconds).changes()
+    return Fold(path, seconds=seconds, notes=notes).changes()
 
 
 class _Element:
@@ -123,16 +128,21 @@ class _Element:
 class Fold:
     """The fold over the steps of one file. Raises NoLines, OSError.
 
+    path        absolute, links resolved
     committed   its content in the last commit, empty if it has none; None: git is asked
     until_ns    as of that time, for a file that was moved away then
     seconds     for git's answer
+    notes       of a question about many files
 
     head        the lines of the last commit
     writers     all sessions that may have written the file
     """
 
-    def __init__(self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float | None = None):
-        self.path = os.path.realpath(path)
+    def __init__(
+        self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float | None = None,
+        notes: Notes | None = None,
+    ):  # fmt: skip
+        self.path = path
         data, present = _present(self.path)
         if until_ns:
             data = b""
@@ -141,8 +151,8 @@ class Fold:
         _require_lines(committed)
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = split_lines(committed)
-        self.place = place_of(os.path.dirname(self.path))
-        history = History(self.path, data, present, until_ns)
+        self._notes = notes or Notes()
+        history = History(path, data, present, until_ns, self._notes)
         self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
         self.writers = history.writers()
@@ -284,16 +294,14 @@ class Fold:
 
         Those are the lines before the changes that a patch may have made at the same time.
         """
-        from swarm_hook_core.traces.versions.stored import kept_at
-
-        data, at_ns = b"".join(content), step.before.at_ns
-        for path, version in kept_at(self.place, step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
+        data, at_ns, notes = b"".join(content), step.before.at_ns, self._notes.of(os.path.dirname(self.path))
+        for path, version in notes.kept_between(step.before.journal, at_ns - MOVED_NS, at_ns + MOVED_NS):
             is_patched = path == step.source  # perhaps with changes
-            if path == self.path or version.is_lost or os.path.lexists(path):
+            if path == self.path or version.is_lost or not (is_patched or version.size == len(data)):
                 continue
-            if not is_patched and (version.size != len(data) or version.content() != data):
+            if os.path.lexists(path) or not (is_patched or version.content() == data):
                 continue
-            source = Fold(path, until_ns=version.at_ns).alive
+            source = Fold(path, until_ns=version.at_ns, notes=self._notes).alive
             if b"".join(one.text for one in source) == version.content():
                 return [_Element(one.text, one.authors or step.authors) for one in source]
         return None
@@ -348,17 +356,18 @@ def _equal_parts(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, 
 
 def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     """Return ``(content, state)`` of the file; ``(b"", None)`` if it is missing. Raises NoLines, OSError."""
-    try:
-        found = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return b"", None  # removed, or never made
-    if not stat.S_ISREG(found.st_mode):
-        raise NoLines("not a plain file")
-    if found.st_size > LIMIT_BYTES:
-        raise NoLines(f"larger than {LIMIT_BYTES // 1024} KiB")
     from swarm_hook_core.watching.snapshot import read
 
-    data = read(path, LIMIT_BYTES)[1]
+    try:
+        with FolderOf(path) as (name, folder):
+            found = os.lstat(name, dir_fd=folder)
+            if not stat.S_ISREG(found.st_mode):
+                raise NoLines("not a plain file")
+            if found.st_size > LIMIT_BYTES:
+                raise NoLines(f"larger than {LIMIT_BYTES // 1024} KiB")
+            data = read(name, LIMIT_BYTES, folder)[1]
+    except (FileNotFoundError, NotADirectoryError):
+        return b"", None  # removed, or never made
     if b"\0" in data[:BINARY]:
         raise NoLines("binary")
     return data, found

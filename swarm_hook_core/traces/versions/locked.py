@@ -13,7 +13,7 @@ import time
 from swarm_hook_core.state import write_private
 from swarm_hook_core.traces import CUT, LOST, PATH, names_in, place_of, version_path
 from swarm_hook_core.traces.versions import CONTENT, HALF, LIMIT_BYTES, keep_text
-from swarm_hook_core.watching.snapshot import Snapshot, read
+from swarm_hook_core.watching.snapshot import Snapshot, read_resolved
 
 FILE_BYTES = LIMIT_BYTES  # a larger file is not kept
 LOCKED = "locked.files"  # name of the folder, in the place of a session's journal
@@ -63,9 +63,13 @@ class Copy:
 
 
 class Kept:
-    """The copies of locked files. Each folder of copies is listed once."""
+    """The copies of locked files. Each folder of copies is listed once.
 
-    def __init__(self) -> None:
+    `is_resolved`: the paths are without links. Else links in the folder of a path are followed, once.
+    """
+
+    def __init__(self, is_resolved: bool = False) -> None:
+        self._is_resolved = is_resolved
         self._firsts: dict[str, str] = {}  # folder of files -> path of its copies, but for the file's name
         self._listed: dict[str, dict[str, list[str]]] = {}  # folder of copies -> beginning of a name -> names
 
@@ -88,7 +92,8 @@ class Kept:
         Return its Snapshot and its Copy. `limit`: bytes of the largest file. Raises NotKept, OSError.
         """
         try:
-            seen, data = read(path, limit)
+            folder, name = os.path.split(path)
+            seen, data = read_resolved(os.path.join(self._real(folder), name), limit)
         except OSError as error:
             raise NotKept(str(error.strerror or error)) from None
         facts = Facts(seen.inode, seen.mode & 0o7777, seen.digest)
@@ -127,10 +132,13 @@ class Kept:
 
     def _first(self, path: str) -> str:
         folder, name = os.path.split(path)
-        if folder not in self._firsts:
-            self._firsts[folder] = os.path.realpath(folder)
-        real = self._firsts[folder]
+        real = self._real(folder)
         return version_path(self._place(real), LOCKED, os.path.join(real, name))
+
+    def _real(self, folder: str) -> str:
+        if folder not in self._firsts:
+            self._firsts[folder] = folder if self._is_resolved else os.path.realpath(folder)
+        return self._firsts[folder]
 
     def _place(self, folder: str) -> str:
         key = f"{folder}/"

@@ -10,7 +10,7 @@ import os
 import stat
 
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import INPUTS, LOST, PATH, traces_dir
+from swarm_hook_core.traces import INPUTS, LOST, PATH, names_in, traces_dir
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE, NOT_KEPT, earlier
 from swarm_hook_core.traces.versions.names import read_name
 from swarm_hook_core.traces.versions.stored import ENDED
@@ -86,7 +86,7 @@ def _folders(base: str) -> list[str]:
 
 def _copies(session: str) -> list[_Kept]:
     found = []
-    for name in os.listdir(session):
+    for name in names_in(session):
         path = os.path.join(session, name)
         try:
             if not name.startswith((ENDED, INPUTS)) and not name.endswith(PATH):
@@ -162,7 +162,7 @@ def _drop_old_parts(session: str, now: float) -> None:
 
 def _parts(session: str) -> list[str]:
     """Return the names of files beside versions: inputs, two at most, and the paths of cut names."""
-    return [name for name in os.listdir(session) if name in (INPUTS, INPUTS + ".1") or name.endswith(PATH)]
+    return [name for name in names_in(session) if name in (INPUTS, INPUTS + ".1") or name.endswith(PATH)]
 
 
 def _close_place(place: str) -> None:

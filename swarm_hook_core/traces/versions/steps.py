@@ -24,20 +24,21 @@ import os
 import time
 from bisect import bisect_left, bisect_right
 
-from swarm_hook_core.traces import NO_FILE, UNDO, journal, journal_name, place_of
+from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
 from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_hook_core.traces.versions.acts import PERSON, Act, Acts, Author, authors_of, number_in, owner_by
+from swarm_hook_core.traces.versions.acts import PERSON, Act, Acts, Author, authors_of, number_in
 from swarm_hook_core.traces.versions.by_persons import PERSONS, SAVED, SAVING
 from swarm_hook_core.traces.versions.explained import Explained, explain
 from swarm_hook_core.traces.versions.layout import brings_words, laid_out
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
-from swarm_hook_core.traces.versions.stored import journals_of, writes_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.versions.notes import PlaceNotes
     from swarm_hook_core.traces.versions.stored import Version
 
 
@@ -101,20 +102,20 @@ class History:
     """All that is known of the writes of the file at absolute `path`, links resolved.
 
     `data`: its present content; `present`: its state, None if it is missing. `until_ns`: only what was before that
-    time, of a file that was moved away then.
+    time, of a file that was moved away then. `notes`: of a question about many files.
     """
 
-    def __init__(self, path: str, data: bytes, present: os.stat_result | None, until_ns: int = 0):
+    def __init__(
+        self, path: str, data: bytes, present: os.stat_result | None, until_ns: int = 0, notes: Notes | None = None
+    ):
         self.path = path
-        self._place = place = place_of(os.path.dirname(path))
-        self._journals = journals_of(place)
-        versions = [one for one in writes_of(place, path) if not until_ns or one.at_ns <= until_ns]
+        self._notes = (notes or Notes()).of(os.path.dirname(path))
+        versions = [one for one in self._notes.versions(path) if not until_ns or one.at_ns <= until_ns]
         self._versions = versions
-        acts = Acts(path, place, self._journals, versions)
+        acts = Acts(path, self._notes, versions)
         self.acts = acts.known
         self._commands = acts.commands
-        self._kept = acts.kept
-        self._states = _States(path, self._journals)
+        self._states = _States(path, self._notes)
         known = [self._moment(one) for one in versions if one.is_whole]
         if not until_ns:
             now = Moment(time.time_ns(), 0, present is not None, None, data)
@@ -147,7 +148,7 @@ class History:
         if _is_undo(before, after):
             owner = ("", "")
             if before.journal != PERSONS:
-                owner = owner_by(before.journal, self._journals)
+                owner = self._notes.owner_by(before.journal)
             self._go_to(after, (Author(*owner, tool=UNDO, at_ns=before.at_ns),))
             return
         if _is_save(before, after):
@@ -224,7 +225,7 @@ class History:
             self._steps[-1].moves = is_open
 
     def _just_before(self, after: Moment) -> Act | None:
-        """Return the last call that has written the file before `after`, if that was its session's last one then, or None."""
+        """Return the last call that has written the file before `after`, and was its session's last one then; or None."""
         since_ns = self.moments[-1].at_ns
         acts = [act for act in self.acts if act.is_made and act.at_ns < after.at_ns and act.next_ns > since_ns]
         return next(reversed(acts), None)
@@ -256,7 +257,7 @@ class History:
         given, name = act.input, journal_name(*act.author.session)
         if given is None:
             return None
-        for one in writes_of(self._place, path):
+        for one in self._notes.versions(path):
             is_kept = one.journal == name and one.is_whole and one.exists
             if is_kept and given.first_ns <= one.at_ns <= given.last_ns:
                 return one.content()
@@ -306,7 +307,7 @@ class History:
             return True
         name = journal_name(*act.author.session)
         own = [one for one in self._versions if one.journal == name and one.at_ns <= act.at_ns]
-        if (name, act.at_ns) not in self._kept or not own or not own[-1].is_whole:
+        if not self._notes.has_kept(name, act.at_ns) or not own or not own[-1].is_whole:
             return False
         return not self._states.has_before(name, own[-1].at_ns, act.at_ns)  # its version was pruned
 
@@ -361,14 +362,14 @@ class History:
 
 
 class _States:
-    """The states of the file at `path` that all `journals` have noted, parsed once: a file may have thousands."""
+    """The states of the file at `path` that all journals have noted, parsed once: a file may have thousands."""
 
-    def __init__(self, path: str, journals: dict[str, bytes]):
+    def __init__(self, path: str, notes: PlaceNotes):
         self._at: dict[tuple[str, int], Entry] = {}  # (journal, time) -> its newest entry of that time
         self._before: dict[str, list[int]] = {}  # journal -> times of its entries ``before``
         changes: list[tuple[int, int]] = []  # time of the entry, time of the file's change noted there
-        for name, data in journals.items():
-            for entry in journal.newest_first(data, path, ("wrote", "will", "before", "is")):
+        for name, noted in notes.journals.items():
+            for entry in noted.of_file(path, ("wrote", "will", "before", "is")):
                 if entry.kind != "will":
                     self._at.setdefault((name, entry.at_ns), entry)
                 if entry.kind == "before":

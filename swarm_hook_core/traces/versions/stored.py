@@ -22,6 +22,7 @@ from swarm_hook_core.traces import (
     traces_dir,
     version_path,
 )  # fmt: skip
+from swarm_hook_core.traces.told_ends import with_mark
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE
 from swarm_hook_core.traces.versions.locked import facts_in
 from swarm_hook_core.traces.versions.names import is_of, read_name, split_name
@@ -116,7 +117,7 @@ def first_version(path: str, runtime: str, session_id: str) -> Version | None:
     """Return the Version of the file before the session's own first write of it, or None if it is unknown."""
     for one in _spellings(path):
         place = place_of(os.path.dirname(one))
-        found = _found_at(version_path(place, journal_name(runtime, session_id), one))
+        found = found_at(version_path(place, journal_name(runtime, session_id), one))
         if found is not None:
             return found if found.is_whole else None
     return None
@@ -124,11 +125,11 @@ def first_version(path: str, runtime: str, session_id: str) -> Version | None:
 
 def version_at(path: str) -> Version | None:
     """Return the Version kept at `path`, or None if nothing whole is there."""
-    found = _found_at(path)
+    found = found_at(path)
     return found if found is not None and found.is_whole else None
 
 
-def _found_at(path: str) -> Version | None:
+def found_at(path: str) -> Version | None:
     """Return the Version at `path`, perhaps half of it, or None."""
     try:
         found = os.lstat(path)
@@ -161,7 +162,7 @@ def contents_below(folder: str) -> dict[str, list[Version]]:
     found: dict[str, list[Version]] = {}
     for place in names_in(kept_dir("")):
         for session in names_in(kept_dir(place)):
-            for path, one in _kept_by(place, session):
+            for path, one in kept_by(place, session):
                 if one.exists and path.startswith(folder.rstrip(os.sep) + os.sep):
                     found.setdefault(path, []).append(one)
     return {path: sorted(some, key=lambda one: -one.at_ns) for path, some in found.items()}
@@ -175,7 +176,7 @@ def _all_of(place: str, path: str) -> list[Version]:
         folder, name = os.path.split(first)
         for one in names_in(folder):
             if is_of(one, name):
-                found.append(_found_at(os.path.join(folder, one)))
+                found.append(found_at(os.path.join(folder, one)))
     return sorted(filter(None, found), key=lambda version: version.at_ns)
 
 
@@ -187,19 +188,12 @@ def files_of(runtime: str, session_id: str, folder: str) -> list[str]:
     place, name = place_of(root), journal_name(runtime, session_id)
     data = journals_of(place).get(name, b"")
     keys = [os.fsdecode(key) for key in journal.newest_lines(data, ("wrote",))]
-    keys += [path for path, _version in _kept_by(place, name)]
+    keys += [path for path, _version in kept_by(place, name)]
     return sorted({key for key in keys if contains(root, key)})
 
 
-def kept_at(place: str, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
-    """Return ``[(path, version)]`` of the versions that a session has kept between the two times.
-
-    `name`: file name of its journal.
-    """
-    return [(path, one) for path, one in _kept_by(place, name) if since_ns <= one.at_ns <= until_ns]
-
-
-def _kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
+def kept_by(place: str, name: str) -> Iterator[tuple[str, Version]]:
+    """Yield ``(path, version)`` of the whole versions that a session has kept. `name`: file name of its journal."""
     folder = os.path.join(kept_dir(place), name)
     names = names_in(folder)
     long_paths: dict[str, str] | None = None
@@ -247,7 +241,7 @@ def journals_of(place: str) -> dict[str, bytes]:
         except OSError:
             continue  # removed just now, or not a journal
         found[name] = found.get(name, b"") + data  # a session may go on after its end
-    return found
+    return {name: with_mark(name, data) for name, data in found.items()}
 
 
 def ended_at(place: str) -> dict[str, int]:

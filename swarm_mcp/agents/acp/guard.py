@@ -40,7 +40,7 @@ class Guard:
     def __init__(self) -> None:
         self._folders: dict[str, str] = {}  # session id -> its folder
         self._hooked: dict[str, RuntimeConfig] = {}  # session id -> the runtime that its hooks have registered it for
-        self._expected: dict[str, tuple[Made, Denial]] = {}  # id of a call -> the call, and its denial
+        self._expected: dict[tuple[str, str], tuple[Made, Denial]] = {}  # session, id of a call -> call, denial
         self._lock = threading.Lock()
         self._driver = driver.load()
 
@@ -87,7 +87,7 @@ class Guard:
     def denial(self, session_id: str, call_id: str, made: Made) -> str:
         """Return the reason why a call must not be made; an empty text if it may."""
         with self._lock, _recorded("pre_tool_use"):
-            known, denial = self._expected.pop(call_id, (None, None))
+            known, denial = self._expected.pop((session_id, call_id), (None, None))
             call, core = self._call(session_id, call_id, made, "PreToolUse"), self._core(session_id)
             if denial is None or known != made:
                 verdict = self._verdict(core, call)
@@ -106,7 +106,7 @@ class Guard:
             if verdict is None or verdict.denial is None:
                 core.report(verdict, call)
             else:
-                self._expected[call_id] = made, verdict.denial  # a denial counts once
+                self._expected[session_id, call_id] = made, verdict.denial  # a denial counts once
 
     def _verdict(self, core: HookCore, call: ToolCall) -> Verdict | None:
         if call.session_id not in self._folders:
@@ -117,7 +117,7 @@ class Guard:
     def after(self, session_id: str, call_id: str, made: Made) -> None:
         """Note that a call is over, and compare the files that were watched during it."""
         with self._lock, _recorded("post_tool_use"):
-            self._expected.pop(call_id, None)
+            self._expected.pop((session_id, call_id), None)
             self._core(session_id).words_after(self._call(session_id, call_id, made, "PostToolUse"))
 
     def _call(self, session_id: str, call_id: str, made: Made, event: str) -> ToolCall:

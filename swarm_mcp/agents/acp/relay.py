@@ -7,6 +7,7 @@ never reaches the editor, and the agent gets the reason in its place. A line tha
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -27,6 +28,7 @@ OPENING = ("session/new", "session/load", "session/resume", "session/fork")
 CLOSING = ("session/close", "session/delete")
 WAIT, RELEASE = "terminal/wait_for_exit", "terminal/release"
 RENEW_SECONDS = 600.0
+UNTOLD_SECONDS = 2.0  # a question waits so long for an update with the call's input; OpenCode's comes in milliseconds
 LAST_WORDS_SECONDS = 5.0  # a process that the agent has left behind may keep its output open
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
 # How an agent's model reads a reason during its turn, by the agent's own name: from an error, or from an
@@ -34,6 +36,7 @@ PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
 READERS = {"@agentclientprotocol/claude-agent-acp": "error", "qwen-code": "error", "gemini-cli": "option"}
 
 Message = dict[str, Any]
+Place = tuple[str, str]  # session, id of a tool call: each session counts its own
 
 
 class Call(NamedTuple):
@@ -59,10 +62,11 @@ class Relay:
         self._unread: dict[str, list[str]] = {}  # session -> reasons that its model has not read
         self._asked_by_editor: dict[str, Message] = {}  # id of a request -> the request, until its answer
         self._asked_by_agent: dict[str, tuple[Message, Call]] = {}
+        self._untold: dict[Place, list[tuple[bytes, Message, str]]] = {}  # questions about calls without an input yet
         self._waits: dict[str, str] = {}  # id of a request for a terminal's end -> the terminal
         self._in_terminals: dict[str, Call] = {}
-        self._tool_calls: dict[str, Message] = {}  # id of a tool call that has not ended -> all that was told of it
-        self._begun: dict[str, Call] = {}  # as above -> the call
+        self._tool_calls: dict[Place, Message] = {}  # a tool call that has not ended -> all that was told of it
+        self._begun: dict[Place, Call] = {}  # as above -> the call
 
     def run(self, argv: list[str]) -> int:
         """Run the agent to its end. Return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
@@ -192,14 +196,20 @@ class Relay:
             self._opened(self._asked_by_editor.pop(key), message)
         return line
 
-    def _checked(self, line: bytes, request: Message, key: str) -> bytes:
-        """Check a request of the agent that writes, or asks to. Return the line for the editor."""
+    def _checked(self, line: bytes, request: Message, key: str, waits: bool = True) -> bytes:
+        """Check a request of the agent that writes, or asks to. Return the line for the editor.
+
+        `waits`: a question about a call without an input goes on once the agent has told that, in an update.
+        """
         session_id, call_id = requests.session_of(request), f"request {key}"
-        folder = self._guard.folder_of(session_id)
         if request["method"] == PERMISSION:
             asked = request["params"]["toolCall"]
             call_id = str(asked["toolCallId"])
-            made = requests.asked(_told(self._tool_calls.get(call_id, {}), asked), folder)
+            told = _told(self._tool_calls.get((session_id, call_id), {}), asked)
+            if waits and requests.is_untold(told):
+                self._wait_for_update((session_id, call_id), (line, request, key))
+                return b""
+            made = requests.asked(told, self._guard.folder_of(session_id))
         else:
             made = requests.call_of(request)
         if made is None:
@@ -211,6 +221,20 @@ class Relay:
             return b""
         self._asked_by_agent[key] = request, call
         return _line(requests.marked(request)) if request["method"] == requests.TERMINAL else line
+
+    def _wait_for_update(self, place: Place, question: tuple[bytes, Message, str]) -> None:
+        """Keep a question back for an update about its call, for `UNTOLD_SECONDS` at most."""
+        self._untold.setdefault(place, []).append(question)
+        timer = threading.Timer(UNTOLD_SECONDS, self._pass_questions, (place,))
+        timer.daemon = True
+        timer.start()
+
+    def _pass_questions(self, place: Place) -> None:
+        """Check the questions that were kept back about a call, and pass them on."""
+        for line, request, key in self._untold.pop(place, ()):
+            checked = _looked_at(functools.partial(self._checked, request=request, key=key, waits=False), line)
+            if checked:
+                self._tell_editor(checked)
 
     def _refusal(self, request: Message, session_id: str, reason: str) -> bytes:
         """Return the answer to a request of the agent that is denied.
@@ -240,17 +264,20 @@ class Relay:
         opening = [one for one in list(self._asked_by_editor.values()) if one["method"] in OPENING]
         if not isinstance(call_id, str) or session_id in map(requests.session_of, opening):
             return  # or a call of long ago: an agent that loads a session tells all of it again
-        told = self._tool_calls[call_id] = _told(self._tool_calls.get(call_id, {}), update)
+        place = session_id, call_id
+        told = self._tool_calls[place] = _told(self._tool_calls.get(place, {}), update)
         if told.get("status") in ("completed", "failed"):
-            del self._tool_calls[call_id]
-            call = self._begun.pop(call_id, None)
+            del self._tool_calls[place]
+            call = self._begun.pop(place, None)
             if call is not None:
                 self._guard.after(*call)
             return
         made = requests.asked(told, self._guard.folder_of(session_id))
-        if made is not None and (call_id not in self._begun or self._begun[call_id].made != made):
-            self._begun[call_id] = Call(session_id, call_id, made)
-            self._guard.expect(*self._begun[call_id])
+        if made is not None and (place not in self._begun or self._begun[place].made != made):
+            self._begun[place] = Call(session_id, call_id, made)
+            self._guard.expect(*self._begun[place])
+        if not requests.is_untold(told):
+            self._pass_questions(place)
 
     def _opened(self, request: Message, answer: Message) -> None:
         """Register a session that the agent has opened, note the end of its turn, or the agent's name."""

@@ -6,12 +6,17 @@ commands (``terminal/create``), or asks for permission and does both by itself (
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 from typing import Any, NamedTuple
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.mcp_writers import is_writer
+from swarm_hook_core.mcp_writers.arguments import FOLDERS, PATHS, SOURCES, TARGETS, first, local, values
+from swarm_hook_core.mcp_writers.table import is_own
 
 WRITE, TERMINAL, PERMISSION = "fs/write_text_file", "terminal/create", "session/request_permission"
 SESSION_VARIABLE = "SWARM_ACP_SESSION_ID"
@@ -20,10 +25,12 @@ LARGEST_COMPARED = 4 * 1024 * 1024  # bytes of a file that a diff's old text is 
 
 # Names of our own for the calls that the relay hands to the hook core. `write` has a path and the whole new content.
 _WHOLE, _FILES, _SHELL = "write", "files", "Bash"
-_PATHS = ("file_path", "filePath", "path", "filepath", "absolute_path", "target_file", "file", "notebook_path")
+_SERVER = "mcp__agent__"  # before the name of a tool: no tool of an agent is taken for one of these three
 _COMMANDS = ("command", "cmd", "script")
-_FOLDERS = ("cwd", "workdir", "dir_path", "directory")
-_WRITING = ("edit", "delete", "move")
+_FOLDERS = (*FOLDERS, "dir_path")
+_HOWS = {"edit": EDIT, "delete": REMOVE, "move": REMOVE}  # kind of a call -> the fate of its files
+_HARMLESS = ("read", "search", "think", "fetch", "switch_mode")  # kinds of calls that write no file
+OF_A_SERVER = re.compile(r"(\S+) \((\S+) MCP Server\)(?:: .*)?", re.S)  # a title: Gemini, Qwen Code
 
 
 class Made(NamedTuple):
@@ -108,24 +115,61 @@ def is_allowed(request: dict[str, Any], result: dict[str, Any]) -> bool:
 def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
     """Return the call that the agent makes by itself, None if it names no write. `folder`: of relative paths.
 
-    Its diffs say more than its input, the places that it touches least.
+    Its diffs say more than its input, the places that it touches least. A tool of another server, and any other
+    without a kind, is read by the table that the hooks use (``mcp_writers``).
     """
-    kind, given = _text(tool_call.get("kind")), _object(tool_call.get("rawInput"))
+    kind, given, tool = _text(tool_call.get("kind")), _input_of(tool_call), tool_name(tool_call)
     name = _text(tool_call.get("name")) or kind
     diffs = [one for one in _objects(tool_call.get("content")) if one.get("type") == "diff" and _text(one.get("path"))]
     if diffs:
         return _of_diffs(name, diffs, folder)
     if kind == "execute":
         words = next((given[key] for key in _COMMANDS if given.get(key)), tool_call.get("title"))
-        place = next((_text(given[key]) for key in _FOLDERS if _text(given.get(key))), "")
-        return _command(name, [words] if isinstance(words, str) else _texts(words), place)
-    if kind not in _WRITING:
+        return _command(name, [words] if isinstance(words, str) else _texts(words), local(first(given, _FOLDERS)))
+    if kind == "move" and values(given, SOURCES) and values(given, TARGETS):
+        return Made(name, f"{_SERVER}move_file", given)
+    if kind in _HOWS:
+        paths = [_text(one.get("path")) for one in _objects(tool_call.get("locations"))]
+        paths += [local(path) for path in values(given, (*PATHS, *(SOURCES + TARGETS if kind == "move" else ())))]
+        files = [[path, _HOWS[kind]] for path in dict.fromkeys(filter(None, paths))]
+        if files:
+            return Made(name, _FILES, {"files": files})
+    if kind in _HARMLESS or is_own(tool):
         return None
-    paths = [_text(one.get("path")) for one in _objects(tool_call.get("locations"))]
-    paths += [_text(given.get(key)) for key in _PATHS]
-    how = EDIT if kind == "edit" else REMOVE
-    files = [[path, how] for path in dict.fromkeys(filter(None, paths))]
-    return Made(name, _FILES, {"files": files}) if files else None
+    known = tool if tool.startswith("mcp__") else f"{_SERVER}{tool}"
+    return Made(tool or name, known, given) if is_writer(known, given) else None
+
+
+def is_untold(tool_call: dict[str, Any]) -> bool:
+    """Return True if the agent has not told the input of a call yet. OpenCode asks first, and tells a moment later."""
+    if _text(tool_call.get("kind")) in (*_HARMLESS, "execute") or tool_call.get("status") not in (None, "pending"):
+        return False  # the title of a command has its text
+    return not (_input_of(tool_call) or tool_call.get("content") or tool_call.get("locations"))
+
+
+def tool_name(tool_call: dict[str, Any]) -> str:
+    """Return the name of a call's tool: the agent's own word, else the one in its title; empty if that is prose."""
+    more, title = _object(tool_call.get("_meta")), _text(tool_call.get("title"))
+    own = _text(tool_call.get("name")) or _text(more.get("toolName"))
+    served = OF_A_SERVER.fullmatch(title)
+    if served and not own:
+        return f"mcp__{served[2]}__{served[1]}"
+    return own or (title if re.fullmatch(r"[\w.:-]+", title) else "")
+
+
+def _input_of(tool_call: dict[str, Any]) -> dict[str, Any]:
+    """Return the input of a call. Gemini tells that of a server's tool as JSON, in a text for the person."""
+    given = _object(tool_call.get("rawInput"))
+    if given:
+        return given
+    for one in _objects(tool_call.get("content")):
+        text = _text(_object(one.get("content")).get("text"))
+        if text.startswith("{"):
+            try:
+                return _object(json.loads(text))
+            except (ValueError, RecursionError):
+                continue  # prose that begins with a brace
+    return {}
 
 
 def _of_diffs(name: str, diffs: list[dict[str, Any]], folder: str) -> Made | None:

@@ -158,7 +158,7 @@ class _Running:
     """The state of a run that is followed. It asks the store at most twice a second."""
 
     def __init__(self, run_id: str, follow: bool):
-        self._run_id, self._asked_at, self._is_running = run_id, 0.0, follow
+        self._run_id, self._asked_at, self._is_running = run_id, -POLL_SECONDS, follow
 
     def is_running(self) -> bool:
         """Return True while the run goes on; always False unless it is followed."""

@@ -79,7 +79,7 @@ class Supervisor:
         self._retries_left = int(assignment.run.get("retries") or 0)
         self._limit = float(assignment.run.get("max_cost_usd") or 0.0)
         self._signal = ""  # name of the signal that ends this process
-        self._beaten_at = 0.0
+        self._beaten_at = -BEAT_SECONDS
         self._last_fault = ""  # the error of the last look at the store
         spec: dict[str, Any] = {"id": assignment.run_id, "scope": assignment.scope, "cwd": assignment.cwd}
         spec.update(harness=self.adapter.name, task_id=assignment.task_id, requester=assignment.requester_id)

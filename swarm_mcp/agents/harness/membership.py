@@ -146,7 +146,7 @@ class RunRow:
 
     def __init__(self, run_id: str):
         self.run_id = run_id
-        self._looked = 0.0
+        self._looked = -POLL_SECONDS
         self._begun = False
         self._unwritten: dict[str, Any] = {}
         self._busy_seconds = 2.0

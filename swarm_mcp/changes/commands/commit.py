@@ -7,12 +7,11 @@ import os
 from swarm_mcp.changes.commit import Commit
 from swarm_mcp.changes.commit.answer import described, lines
 from swarm_mcp.changes.commit.authors import Authorship
-from swarm_mcp.cli.arguments import ACTING, CHANGES, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ACTING, CHANGES, PERSON, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, say_text
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.folders import here
-from swarm_mcp.sessions.acting import OWN_ID, find_acting_session, is_person, surrounding_session
+from swarm_mcp.folders import current_scope, here
+from swarm_mcp.sessions.acting import OWN_ID, find_acting_session, is_persons, require_persons
 from swarm_mcp.store import Store
 
 
@@ -23,6 +22,7 @@ from swarm_mcp.store import Store
         ),
         Option("--dry-run", "print what would be committed, and do nothing"),
         Word("FILE", "only these files and folders", optional=True, repeated=True),
+        PERSON,
         *ACTING,
     ),
     refuses=True,
@@ -31,10 +31,11 @@ from swarm_mcp.store import Store
 def commit(args: Arguments) -> int:
     """commit: commit your own uncommitted changes, and no others
 
-    Each uncommitted line has an author. The commit has this session's lines; typed by a person at a terminal, the lines
-    that no session wrote. Others' lines stay uncommitted, in the same files too, and are named. The work tree stays as
-    it is, but for files that hooks rewrite, and what others have staged stays staged. Beside other changes hooks run in
-    a copy with this commit's content alone. A place that several may have changed is refused.
+    Each uncommitted line has an author. The commit has this session's lines; of a person, at a terminal or in a script
+    that no agent runs, the lines that no session wrote. Others' lines stay uncommitted, in the same files too, and are
+    named. The work tree stays as it is, but for files that hooks rewrite, and what others have staged stays staged.
+    Beside other changes hooks run in a copy with this commit's content alone. A place that several may have changed is
+    refused.
 
     example: swarm-mcp commit -m "Parse empty lines" src/parse.py
     """
@@ -50,13 +51,11 @@ def commit(args: Arguments) -> int:
 
 
 def _session(store: Store, args: Arguments) -> Session | None:
-    """Return the session with these changes, `None` for a person. Raises UnknownInstance."""
-    if args.value("--as") or os.environ.get(OWN_ID, "").strip():
-        return find_acting_session(store, args)
-    found = surrounding_session(store)
-    if found is None and not is_person(store):
-        try:
-            return find_acting_session(store, args)
-        except UnknownInstance as error:
-            raise UnknownInstance(f"whose changes? {error}") from None
-    return found
+    """Return the session with these changes, `None` for a person. Raises UnknownInstance, PersonOnly."""
+    if args.given("--person"):
+        require_persons(store, args)
+        return None
+    is_named = args.value("--as") or os.environ.get(OWN_ID, "").strip()
+    if not is_named and is_persons(store, current_scope(args.value("--scope"))):
+        return None
+    return find_acting_session(store, args)

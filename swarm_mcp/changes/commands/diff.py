@@ -15,7 +15,7 @@ from swarm_mcp.cli.output import for_people, listing, say, say_patch, show
 from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import clean, current_scope, here
-from swarm_mcp.sessions.acting import find_acting_session, is_person
+from swarm_mcp.sessions.acting import find_acting_session, is_persons
 from swarm_mcp.sessions.agents_shell import TERMINAL
 from swarm_mcp.store import Store
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Usage(
         Word("FILE", "a file or a folder", optional=True, repeated=True),
         Option("--session WHO", "only what this session may have written, also one that has ended", source=INSTANCES),
-        Option("--mine", "only what this session may have written; of a person at a terminal, as --person"),
+        Option("--mine", "only what this session may have written; of a person, as --person"),
         Option("--person", "only what a person may have written"),
         Option("--stat", "lines added and removed, by author and file"),
         *ACTING,
@@ -100,11 +100,11 @@ def _chosen(args: Arguments, store: Store, owners: Owners, files: list[ChangedFi
 
 
 def _own(args: Arguments, store: Store) -> Session:
-    """Return the session that this command belongs to; a person's for a person at a terminal."""
+    """Return the session that this command belongs to; a person's for a person."""
     try:
         row = find_acting_session(store, args, reads=True)
     except UnknownInstance:
-        if args.value("--as") or not is_person(store):
+        if args.value("--as") or not is_persons(store, current_scope(args.value("--scope"))):
             raise
         return PERSONS
     if row.runtime in (TERMINAL, REMOTE) or not row.session_id:

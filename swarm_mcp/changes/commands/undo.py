@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.records import Record
 from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
@@ -12,10 +13,9 @@ from swarm_mcp.cli.arguments import CHANGES, INSTANCES, JSON, SCOPE, Arguments, 
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.cli.output import answer, complain, say, say_text, show
 from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import PersonOnly, UsageError
+from swarm_mcp.errors import PersonOnly, SwarmError, UsageError
 from swarm_mcp.folders import clean, current_scope, file_of
-from swarm_mcp.sessions.acting import session_of_caller
-from swarm_mcp.sessions.agents_shell import agents_around, is_marked
+from swarm_mcp.sessions.acting import is_person, is_persons, require_persons, session_of_caller
 from swarm_mcp.store import Store
 
 _FILES = Word("FILE", "only this file, or the files of this folder", optional=True, repeated=True)
@@ -33,19 +33,22 @@ _COMMON = (
         Option("--session WHO", "the session, by its name or id (default: this one)", source=INSTANCES),
         Option("--since WHEN", "only what it did since then: a time of day (8:00), or an age (10m, 2h, 1d)", source=()),
         Option("--turn", "only what it did in its last turn"),
+        Option("--person", "the lines that no session has written, in each FILE; refused to agents"),
+        Option("--all", "with --person: in all files of the scope"),
         *_COMMON,
     ),
     Usage(_FILES, Option("--undo ID", "take back the undo with this id", required=True, source=()), *_COMMON),
     group=CHANGES,
 )
 def undo(args: Arguments) -> int:
-    """undo: take back one session's uncommitted changes, and no others
+    """undo: take back one session's or a person's uncommitted changes alone
 
     Its added lines go, its removed lines come back, in all files or in none. Files that it made are removed, files that
     it removed come back. Lines of other sessions and of people stay, byte for byte. Where they stand in the way the
     command says which lines they are and whose, and changes nothing.
 
-    An agent may take back its own session's work, a person that of any session. `undo --undo ID` takes an undo back.
+    An agent may take back its own session's work, a person that of any session; a script of a person says whose. With
+    --person the lines go that no session has written, in the named files. `undo --undo ID` takes an undo back.
 
     With --json: {"ok", "id", "dry_run", "files": [{"path", "removed", "created"}], "left": [{"path", "lines", "why"}],
     "patch"}; "patch" is there with --dry-run.
@@ -55,6 +58,8 @@ def undo(args: Arguments) -> int:
     folder = current_scope(args.value("--scope"))
     if args.given("--turn") and args.given("--since"):
         raise UsageError("--turn and --since exclude each other")
+    if args.given("--person"):
+        _require_files(args)
     try:
         return _undo(args, folder)
     except NotUndone as error:
@@ -64,6 +69,15 @@ def undo(args: Arguments) -> int:
             for line in error.lines:
                 complain(line)
         return 1
+
+
+def _require_files(args: Arguments) -> None:
+    """Raise UsageError for ``--person`` beside the choice of a session's work, and without files."""
+    for other in ("--session", "--since", "--turn"):
+        if args.given(other):
+            raise UsageError(f"--person and {other} exclude each other")
+    if bool(args.words) == args.given("--all"):
+        raise UsageError("--person wants each FILE, or --all for all files of the scope")
 
 
 def _undo(args: Arguments, folder: str) -> int:
@@ -78,6 +92,9 @@ def _undo(args: Arguments, folder: str) -> int:
             earlier = undoing.record_called(args.value("--undo"))
             whose = earlier.whose
             plan, record = undoing.run(lambda: undoing.plan_back(earlier, only, is_partial), whose, earlier.id, is_dry)
+        elif args.given("--person"):
+            whose = PERSONS
+            plan, record = undoing.run(lambda: undoing.plan_of_persons(only, is_partial), whose, "", is_dry)
         else:
             whose = _whose(undoing, args)
             since = _since(args, whose, folder)
@@ -86,10 +103,13 @@ def _undo(args: Arguments, folder: str) -> int:
 
 
 def _caller(store: Store, args: Arguments, folder: str) -> Session | None:
-    """Return the agent's session that gives this command; None for a person. Raises UnknownInstance."""
-    if agents_around(store) or is_marked():
-        return session_of_caller(store, folder)
-    return None
+    """Return the agent's session that gives this command; None for a person. Raises UnknownInstance, PersonOnly."""
+    if args.given("--person"):
+        require_persons(store, args)
+        return None
+    if is_persons(store, folder):
+        return None
+    return session_of_caller(store, folder)
 
 
 def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
@@ -98,6 +118,8 @@ def _whose(undoing: Undoing, args: Arguments) -> tuple[str, str]:
     if args.given("--session"):
         named = undoing.session_called(args.value("--session"))
     if session is None:
+        if not named and not is_person(undoing.store):
+            raise SwarmError("say whose work a script takes back: --session WHO, or --person with FILE or --all")
         return named or undoing.only_session()
     own = (session.runtime or "", session.session_id or "")
     if named not in (None, own):

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.traces import place_of
-from swarm_hook_core.traces.journal import owner_of
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
-from swarm_hook_core.traces.versions.stored import journals_of
+from swarm_hook_core.traces.versions.notes import Notes
 from swarm_mcp.changes.commit.whole import mode_writers, writers_of
 from swarm_mcp.changes.dirty import NONE, SUBMODULE
 from swarm_mcp.changes.patch import result_of
@@ -118,6 +116,7 @@ class Parts:
     def __init__(self, git: Git, is_own: IsOwn):
         self._git = git
         self._is_own = is_own
+        self._notes = Notes()
         self.own: list[Part] = []
         self.left_out: list[Place] = []
         self.overlaps: list[Place] = []
@@ -128,13 +127,28 @@ class Parts:
         if is_folder or SUBMODULE in (file.old_mode, file.new_mode):
             self._add_submodule(file, state, is_named)
             return
-        pieces, reason = _parted(file)
+        pieces, reason = self._parted(file)
         if reason:
             self._add_whole(file, state, is_named, reason)
         else:
             self._add_pieces(file, state, is_named, pieces)
 
     # ------------------------------------------------------------------------------------------- lines
+
+    def _parted(self, file: DirtyFile) -> tuple[list[Piece], str]:
+        """Return ``(pieces, "")``, or ``([], reason)`` if the file is taken as a whole."""
+        if file.reason:
+            return [], file.reason
+        try:
+            fold = Fold(file.path, file.head, notes=self._notes)
+        except (NoLines, OSError) as error:
+            return [], str(error)
+        pieces = pieces_of(fold, file.converts)
+        if pieces and not fold.changes():
+            return [], ENDS
+        if not pieces and NONE in (file.old_mode, file.new_mode):
+            return [], EMPTY
+        return pieces, ""
 
     def _add_pieces(self, file: DirtyFile, state: str, is_named: bool, pieces: list[Piece]) -> None:
         groups = [Group(some, self._is_own) for some in tied(pieces)]
@@ -165,7 +179,7 @@ class Parts:
         """Return the mode for the commit: the present one if the author may commit it, else that of the last commit."""
         if NONE in (file.old_mode, file.new_mode) or file.old_mode == file.new_mode:
             return file.new_mode
-        authors = mode_writers(file)
+        authors = mode_writers(file, self._notes)
         if authors and all(map(self._is_own, authors)):
             return file.new_mode
         place = Place(file.name, 0, 0, authors, A_MODE)
@@ -179,7 +193,7 @@ class Parts:
 
     def _add_whole(self, file: DirtyFile, state: str, is_named: bool, why: str) -> None:
         """Add a file without lines that could be told apart, if one author alone has changed it."""
-        authors = writers_of(file, self._git)
+        authors = writers_of(file, self._git, self._notes)
         if authors and all(map(self._is_own, authors)):
             self.own.append(Part(file.name, state))
             return
@@ -192,7 +206,7 @@ class Parts:
     def _add_submodule(self, file: DirtyFile, state: str, is_named: bool) -> None:
         """Add a submodule's new commit if the author named it, and no other session has written in the submodule."""
         name = file.name.rstrip("/")
-        owners = {owner_of(data) for data in journals_of(place_of(file.path.rstrip("/"))).values()}
+        owners = {one.owner for one in self._notes.of(file.path.rstrip("/")).journals.values()}
         authors = [Author(*owner) for owner in owners if owner[1]]
         if not is_named:
             self.left_out.append(Place(name, 0, 0, authors, "a submodule: name it to commit it"))
@@ -200,22 +214,6 @@ class Parts:
             self.own.append(Part(name, ""))
         else:
             self.overlaps.append(Place(name, 0, 0, authors, "a submodule"))
-
-
-def _parted(file: DirtyFile) -> tuple[list[Piece], str]:
-    """Return ``(pieces, "")``, or ``([], reason)`` if the file is taken as a whole."""
-    if file.reason:
-        return [], file.reason
-    try:
-        fold = Fold(file.path, file.head)
-    except (NoLines, OSError) as error:
-        return [], str(error)
-    pieces = pieces_of(fold, file.converts)
-    if pieces and not fold.changes():
-        return [], ENDS
-    if not pieces and NONE in (file.old_mode, file.new_mode):
-        return [], EMPTY
-    return pieces, ""
 
 
 def tied(pieces: Iterable[Piece]) -> list[list[Piece]]:

@@ -5,13 +5,15 @@ Only files that still are as they were staged are replaced. A file with lines of
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import stat
 
+from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import state_of
 from swarm_mcp.changes.commit.git import NO_FILE, Git
+from swarm_mcp.changes.present import present, state_now
 from swarm_mcp.changes.records import with_run_right
 
 TYPE_CHECKING = False
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _FILES = ("100644", "100755")
 _PROGRAM = "100755"
+_MAKE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
 def bring(git: Git, changes: Mapping[str, tuple[Entry, Entry]]) -> None:
@@ -60,17 +63,18 @@ def _merged(git: Git, path: str, old: Entry, new: Entry, folder: str) -> tuple[b
     names = [os.path.join(folder, name) for name in ("present", "old", "new")]
     make_private(folder)
     try:
-        shutil.copyfile(os.path.join(git.top, path), names[0])
+        found, data = present(os.path.join(git.top, path))
     except OSError:
+        return ()  # unreadable
+    if found is None or data is None or not stat.S_ISREG(found.st_mode):
         return ()  # removed meanwhile
-    for name, entry in zip(names[1:], (old, new)):
+    for name, text in zip(names, (data, _content(git, path, old), _content(git, path, new))):
         with open(name, "wb") as file:
-            file.write(_content(git, path, entry))
+            file.write(text)
     made = git.run(["merge-file", "-p", "-q", *names])
     if made.returncode:
         return ()
-    with open(names[0], "rb") as file:
-        return file.read(), made.stdout
+    return data, made.stdout
 
 
 def _content(git: Git, path: str, entry: Entry) -> bytes:
@@ -80,48 +84,50 @@ def _content(git: Git, path: str, entry: Entry) -> bytes:
 
 def _replace(git: Git, path: str, old: Entry, new: Entry) -> bool:
     absolute = os.path.join(git.top, path)
-    state = state_of(absolute)
+    state = state_now(absolute)
     if new[0] not in (*_FILES, NO_FILE) or _present(git, path) != _comparable(old):
         return False
-    scratch = f"{absolute}.swarm-{os.getpid()}"
     try:
-        if new[0] != NO_FILE:
-            os.makedirs(os.path.dirname(absolute), exist_ok=True)
-            with open(scratch, "wb") as file:
-                file.write(_content(git, path, new))
-            _set_mode(scratch, absolute, new[0] == _PROGRAM)
-        if state_of(absolute) != state:
-            return False
-        if new[0] == NO_FILE:
-            os.unlink(absolute)
-        else:
-            os.replace(scratch, absolute)
+        with FolderOf(absolute, makes=new[0] != NO_FILE) as (name, folder):
+            if new[0] == NO_FILE:
+                if state_of(name, folder) != state:
+                    return False
+                os.unlink(name, dir_fd=folder)
+                return True
+            return _put(name, folder, state, _content(git, path, new), new[0] == _PROGRAM)
     except OSError:
         return False  # the answer names the file
+
+
+def _put(name: str, folder: int | None, state: str, content: bytes, is_program: bool) -> bool:
+    """Give the file this content in one step. Return False if it is in another state. Raises OSError."""
+    scratch = f"{name}.swarm-{os.getpid()}"
+    handle = os.open(scratch, _MAKE, 0o666, dir_fd=folder)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+            mode = stat.S_IMODE(os.fstat(handle).st_mode)
+            with contextlib.suppress(FileNotFoundError):
+                mode = stat.S_IMODE(os.lstat(name, dir_fd=folder).st_mode)  # of the file in its place
+            os.chmod(scratch if folder is None else handle, with_run_right(mode, is_program))
+        if state_of(name, folder) != state:
+            return False
+        os.replace(scratch, name, src_dir_fd=folder, dst_dir_fd=folder)
+        return True
     finally:
-        if os.path.lexists(scratch):
-            os.unlink(scratch)
-    return True
-
-
-def _set_mode(scratch: str, absolute: str, is_program: bool) -> None:
-    """Give `scratch` the permissions of the file in its place, but for the right to run it."""
-    if os.path.exists(absolute):
-        shutil.copymode(absolute, scratch)
-    os.chmod(scratch, with_run_right(stat.S_IMODE(os.stat(scratch).st_mode), is_program))
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(scratch, dir_fd=folder)
 
 
 def _present(git: Git, path: str) -> Entry:
-    """Return the entry that git would make of the present file; without mode for a link or a folder."""
-    absolute = os.path.join(git.top, path)
-    try:
-        mode = os.lstat(absolute).st_mode
-    except (FileNotFoundError, NotADirectoryError):
+    """Return the entry that git would make of the present file; without mode for a link, a folder, or over 16 MiB."""
+    found, data = present(os.path.join(git.top, path))
+    if found is None:
         return (NO_FILE, "")  # removed
-    if not stat.S_ISREG(mode):
+    if data is None or not stat.S_ISREG(found.st_mode):
         return ("", "")
-    name = git.line("hash-object", f"--path={path}", "--", absolute)
-    return (_FILES[bool(mode & stat.S_IXUSR)], name)
+    name = os.fsdecode(git.run(["hash-object", "--stdin", f"--path={path}"], data).stdout).strip()
+    return (_FILES[bool(found.st_mode & stat.S_IXUSR)], name)
 
 
 def _comparable(entry: Entry) -> Entry:

@@ -6,8 +6,9 @@ Of a link no version is kept, and a new target takes nothing from the old one: i
 from __future__ import annotations
 
 import os
+import stat
 
-from swarm_hook_core.paths import own_path
+from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.steps import History
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from swarm_hook_core.traces.versions.acts import Author
+    from swarm_hook_core.traces.versions.notes import Notes
     from swarm_hook_core.traces.versions.steps import Moment
     from swarm_mcp.changes.commit.git import Git
     from swarm_mcp.changes.dirty import DirtyFile
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
 IS_PROGRAM = 0o100
 
 
-def mode_writers(file: DirtyFile) -> Sequence[Author]:
+def mode_writers(file: DirtyFile, notes: Notes) -> Sequence[Author]:
     """Return all that may have given the file its present mode."""
-    history = _history(file)
+    history = _history(file, notes)
     if history is None:
         return ()
     for step in reversed(history.steps()):
@@ -38,9 +40,9 @@ def mode_writers(file: DirtyFile) -> Sequence[Author]:
     return history.earlier()
 
 
-def writers_of(file: DirtyFile, git: Git) -> Sequence[Author]:
+def writers_of(file: DirtyFile, git: Git, notes: Notes) -> Sequence[Author]:
     """Return all that may have changed the file since it was as committed."""
-    history = _history(file)
+    history = _history(file, notes)
     if history is None:
         return ()
     if history.acts and LINK in (file.old_mode, file.new_mode):
@@ -52,19 +54,19 @@ def writers_of(file: DirtyFile, git: Git) -> Sequence[Author]:
     return joined([*history.earlier(), *(author for step in steps for author in step.authors)])
 
 
-def _history(file: DirtyFile) -> History | None:
+def _history(file: DirtyFile, notes: Notes) -> History | None:
     """Return the history of the file, a link itself included, or None if it cannot be read."""
-    real = own_path(file.path)
     data, present = b"", None
     try:
-        present = os.lstat(real)
-        if os.path.isfile(real) and not os.path.islink(real):
-            data = read(real, LIMIT_BYTES)[1]
+        with FolderOf(file.path) as (name, folder):
+            present = os.lstat(name, dir_fd=folder)
+            if stat.S_ISREG(present.st_mode):
+                data = read(name, LIMIT_BYTES, folder)[1]
     except (FileNotFoundError, NotADirectoryError):
         pass  # removed
     except OSError:
         return None  # unreadable
-    return History(real, data, present)
+    return History(file.path, data, present, notes=notes)
 
 
 def _last_writers(history: History) -> Sequence[Author]:

@@ -7,7 +7,6 @@ import os
 from swarm_mcp.changes.commit import Commit
 from swarm_mcp.changes.commit.answer import described
 from swarm_mcp.changes.commit.authors import Authorship
-from swarm_mcp.changes.last_call import note_end
 from swarm_mcp.server.tool import Answer, Call, Tool, flag, text, texts
 
 TYPE_CHECKING = False
@@ -20,7 +19,6 @@ def _commit(call: Call, arguments: dict[str, Any]) -> Answer:
     author = Authorship(call.store, me)
     folder = arguments["folder"] or me.directory
     folder = os.path.join(me.directory, folder)
-    note_end(me, folder)
     files = [os.path.join(folder, file) for file in arguments.get("files") or []]
     one = Commit(folder, author.is_own, author.named, [arguments["message"]], files)
     done = one.plan() if arguments["dry_run"] else one.make()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_mcp.changes.last_call import note_end
 from swarm_mcp.changes.undoing import Undoing, patch_of, turn_began
 from swarm_mcp.cli.checkout_log import since_when
 from swarm_mcp.folders import file_of
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 def _undo(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     folder = row.root or row.directory
-    note_end(row, folder)
     undoing = Undoing(call.store, row, folder)
     only = [os.path.realpath(file_of(row, one)) for one in arguments.get("files", ())]
     whose, is_partial, is_dry = (row.runtime or "", row.session_id or ""), arguments["partial"], arguments["dry_run"]

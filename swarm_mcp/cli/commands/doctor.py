@@ -79,8 +79,18 @@ def doctor(args: Arguments) -> int:
         say(f"{len(failed)} of {len(found)} checks failed.")
     else:
         say()
-        say("Nothing failed.")
+        say(_without_a_failure(clients, of_clients))
     return int(bool(failed))
+
+
+def _without_a_failure(clients: list[Runtime], found: dict[str, list[Finding]]) -> str:
+    """Return the last line of a report without a failed check."""
+    if not clients:
+        return "No check failed, but no agent client was looked at."
+    doubts = [finding.name for findings in found.values() for finding in findings if finding.status == "warn"]
+    if doubts:
+        return f"No check failed, but writes may go unchecked. See above: {', '.join(doubts)}."
+    return "Nothing failed."
 
 
 def _say_finding(args: Arguments, finding: Finding) -> None:
@@ -113,9 +123,12 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
         steps.begin("trying a write to a locked file; its hooks must deny it")
         prove = partial(enforcement.prove, client, look.installed)
         for finding in own_checks.looked(f"{client.name} enforcement", prove):
+            if finding.status == "ok" and any(seen.status == "fail" for seen in look.findings):
+                text = f"the client does not run it: {finding.message}"
+                finding = Finding(finding.name, "warn", text, details=finding.details)
             tell(finding)
     except ClientFailed as error:
-        tell(Finding(f"{client.name} plugin", "fail", str(error)))
+        tell(Finding(f"{client.name} plugin", "fail", str(error), client.too_old(client.release())))
 
 
 @verb(

@@ -173,7 +173,11 @@ def _named(clients: Iterable[Runtime]) -> str:
 
 
 def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
-    installed = client.install(folder, steps)
+    try:
+        installed = client.install(folder, steps)
+    except ClientFailed as error:
+        mend = client.too_old(client.release())
+        raise ClientFailed(f"{error}; {mend}" if mend else str(error)) from error
     renamed = server_name.said(client, folder)
     if renamed:
         steps.add(renamed)

@@ -8,7 +8,20 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, MORE_LOCKS, START, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import (
+    ACTING,
+    AGENT,
+    FENCE,
+    MORE_LOCKS,
+    PERSON,
+    START,
+    TASKS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import answer, complain
@@ -40,6 +53,7 @@ LOCKING = (
         "--detach",
         "with --ttl: hold without any session; only `renew --as` with the id that is printed renews it",
     ),
+    PERSON,
     *ACTING,
 )
 
@@ -71,8 +85,9 @@ def lock(args: Arguments) -> int:
     """lock: keep other sessions from writing files, or to the repository
 
     Several FILEs are locked together or not at all. A folder stands for everything in it, now and later. A lock keeps
-    out every other session on this machine until it is released, it lapses, or its session ends; at a terminal, your
-    session is the shell and ends with it. A second lock on the same file renews the first one. It also switches to
+    out every other session on this machine until it is released, it lapses, or its session ends. A person's session is
+    the shell at a terminal, or the process that leads a script's, and ends with it; `hold` is for one command, --detach
+    for a lock that lasts longer. A second lock on the same file renews the first one. It also switches to
     --shared or back, and the file is never unlocked in between.
 
     With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same lock): no
@@ -117,12 +132,15 @@ def _is_to_come(lock: Lock) -> bool:
 
 
 @verb(
-    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, *ACTING),
-    Usage(Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, *ACTING),
+    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, PERSON, *ACTING),
+    Usage(
+        Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, PERSON, *ACTING
+    ),
     Usage(
         Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
         FENCE,
         AGENT,
+        PERSON,
         *ACTING,
     ),
     refuses=True,

@@ -10,7 +10,7 @@ from swarm_mcp.answers.explained import until
 from swarm_mcp.answers.incident_words import sentence, through
 from swarm_mcp.answers.incidents import as_json
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import say, say_text, show
+from swarm_mcp.cli.output import say, say_prose, show
 from swarm_mcp.cli.reader import HIDDEN, Reader
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import nobody_in
@@ -68,7 +68,7 @@ def why(args: Arguments) -> int:
             viewer = token(session.label or "", "identity")
             if args.value("--as"):
                 place = session
-        found = explanation(store, place, word, session, args.value("--agent"), viewer)
+        found = explanation(store, place, word, session, args.value("--agent"), viewer, reader_folder=here())
         reader = Reader(args, store, viewer)
         lately = incidents_about(store, place, word, reader.people)
         if args.json:
@@ -119,23 +119,26 @@ def _named(one: Row, reader: Reader) -> str:
 
 
 def _say_write(write: Row, path: str, reader: Reader) -> None:
-    reason = (write["reason"] or "").replace(named(path), named(reader.path(path)))
+    def for_reader(words: str | None) -> str:
+        return (words or "").replace(named(path), named(reader.path(path)))
+
+    reason = for_reader(write["reason"])
     who = "a session that holds nothing"
     if write["instance_id"]:
         who = _named(write, reader)
     if not write["allowed"] and write["instance_id"] and not write["guarded"]:
         say(f"a write by {who} would go ahead: that session has no hooks of ours")
-        say(f"a session with our hooks would be refused: {reason}")
+        say_prose(f"a session with our hooks would be refused: {reason}")
         return
     refused = [kind for kind, one in write["kinds"].items() if not one["allowed"]]
     if not refused:
         say(f"a write by {who} would go ahead")
     elif len(refused) == len(write["kinds"]):
-        say(f"a write by {who} would be refused: {reason}")
+        say_prose(f"a write by {who} would be refused: {reason}")
     else:
         free = " or ".join(kind for kind in write["kinds"] if kind not in refused)
         say(f"to {free} it would go ahead for {who}")
-        say(f"to {' or '.join(refused)} it would be refused: {reason}")
+        say_prose(f"to {' or '.join(refused)} it would be refused: {reason}")
     notices = dict.fromkeys(one["told"] for one in write["kinds"].values() if one["told"])
     for words in notices:
-        say_text(f"the model would be told: {words}")
+        say_prose(f"the model would be told: {for_reader(words)}")

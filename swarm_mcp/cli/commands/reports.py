@@ -310,6 +310,45 @@ def overwritten(args: Arguments) -> int:
 
 
 @verb(
+    Usage(
+        Word("FOLDER", "the folder in which the session works"),
+        RUNTIME,
+        SESSION_ID,
+        Option("--owner INSTANCE", "the session that works there", required=True),
+        Option("--deed VERB", "the effect of the call on the folder", required=True),
+        Option("--denied", "the call was denied, and may come again; without it the call was allowed"),
+        Option("--commit TEXT", "a commit that no other ref has: its name and subject", repeatable=True),
+        Option("--main DIR", "a folder of the same repository that stays"),
+        Option("--command TEXT", "the command of the shell"),
+        PATIENCE,
+        JSON,
+    ),
+    group=INTERNAL,
+)
+def evicted(args: Arguments) -> int:
+    """evicted: tell a session that its folder is removed or moved away (hooks call this)
+
+    The owner gets one message with the folder, the session whose call it is, the commits that would be lost, and the
+    command that keeps them.
+
+    example: swarm-mcp evicted /w/tree --runtime codex --session-id 0199-5c --owner 41d2 --deed remove
+    """
+    folder = _path(args.words[0])
+    call = (args.value("--deed"), args.value("--command"), args.given("--denied"))
+    with Store(busy_seconds=args.patience) as store:
+        told = unlocked_work.tell_of_eviction(
+            store,
+            _session(store, args),
+            args.value("--owner"),
+            folder,
+            call,
+            args.all("--commit"),
+            args.value("--main"),
+        )
+    return answer(args, {"ok": bool(told), "told": told}, f"told {len(told)}")
+
+
+@verb(
     Usage(RUNTIME, SESSION_ID, Option("--agent ID", "the subagent that has ended", required=True), PATIENCE, JSON),
     group=INTERNAL,
 )

@@ -28,7 +28,15 @@ def _why(call: Call, arguments: dict[str, Any]) -> Answer:
         if session is None or not may_meet(row.label, session.label):
             raise UnknownInstance(f"Instance {arguments['instance_id']} is not active")
     viewer = token(row.label or "", "identity")
-    found = explanation(call.store, row, arguments["file"], session, arguments.get("agent_id", ""), viewer)
+    found = explanation(
+        call.store,
+        row,
+        arguments["file"],
+        session,
+        arguments.get("agent_id", ""),
+        viewer,
+        reader_folder=row.directory,
+    )
     lately = incidents_about(call.store, row, arguments["file"], People(call.store, viewer, row.id))
     return Answer({**found, "incidents": [as_json(one) for one in lately]})
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Content
-from swarm_hook_core.watching.snapshot import Snapshot, read
+from swarm_hook_core.watching.snapshot import Snapshot, read_resolved
 from swarm_mcp.view.overview.owned import marks_of
 
 TYPE_CHECKING = False
@@ -106,7 +106,7 @@ def content_of(path: str) -> Content | None:
     """Return the present content of a file, or of a missing one; None for one over 1 MiB, or without plain content."""
     now_ns = time.time_ns()
     try:
-        return Content(now_ns, *read(path, LIMIT_BYTES))
+        return Content(now_ns, *read_resolved(path, LIMIT_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         return Content(now_ns, Snapshot(), b"")  # a missing file
     except OSError:

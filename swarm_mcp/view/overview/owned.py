@@ -10,11 +10,11 @@ import time
 from typing import NamedTuple
 
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_mcp.answers.edits import journal_marks
 from swarm_mcp.answers.file_marks import file_marks
 from swarm_mcp.answers.people import People
 from swarm_mcp.changes.owners import Owners, last_of
+from swarm_mcp.changes.present import present
 from swarm_mcp.changes.uncommitted import ChangedFile
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.work import changed_files
@@ -139,8 +139,7 @@ def _owner(authors: Sequence[Author], owners: Owners) -> Owner:
 
 def _present(found: ChangedFile) -> list[bytes]:
     try:
-        with open(found.file.path, "rb") as file:
-            return file.read(LIMIT_BYTES).splitlines()
+        return (present(found.file.path)[1] or b"").splitlines()
     except OSError:
         return []  # removed: it has no lines around
 

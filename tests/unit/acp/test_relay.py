@@ -22,6 +22,7 @@ from swarm_mcp.agents.acp.relay import DENIED
 
 pytestmark = pytest.mark.slow
 
+FRAMES = Path(__file__).parents[2] / "data" / "acp"  # of calls of another server's `write_file`, up to the question
 AGENT = [sys.executable, str(Path(__file__).parents[2] / "support" / "scripted_agent.py")]
 SESSION = "6c1f2b8e-0000-4000-8000-000000000001"
 OPTIONS = [
@@ -145,6 +146,40 @@ def test_a_permission_for_a_call_that_was_told_before_needs_only_its_id(editor: 
     asking["params"]["toolCall"] = {"toolCallId": "call"}
     (refused,) = answers(editor(), update(locked, "pending"), asking)
     assert refused["result"]["outcome"]["optionId"] == "no"
+
+
+def frames(agent: str, folder: Path, file: str) -> list[dict]:
+    text = (FRAMES / f"{agent}.jsonl").read_text().replace("FOLDER/notes.md", str(folder / file))
+    text = text.replace('"toolCallId": "', f'"toolCallId": "{file}-')  # each file's is a call of its own
+    return [json.loads(line.replace('"SESSION"', f'"{SESSION}"')) for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in FRAMES.iterdir()))
+def test_another_server_s_write_of_a_locked_file_is_refused(
+    ground: Ground, editor: Editor, locked: Path, no_faults: None, name: str
+) -> None:
+    agent = editor()
+    (refused,) = answers(agent, *frames(name, ground.repo, "held.md"))
+    assert refused["result"]["outcome"]["optionId"] in ("cancel", "reject", "reject_once")
+    assert agent.asked == [], "the person was asked about a call that is refused"
+    told = agent.prompt("[]")["prompt"][0]["text"]
+    assert "swarm lock blocked" in told and "write_file for" in told and "held.md" in told, told
+    (allowed,) = answers(agent, *frames(name, ground.repo, "free.md"))
+    assert len(agent.asked) == 1 and allowed["result"] != refused["result"]
+
+
+def test_a_question_about_a_call_with_no_input_reaches_the_person(editor: Editor, locked: Path) -> None:
+    agent = editor()
+    (allowed,) = answers(agent, permission(locked, kind="other", title="weigh_anchor", locations=[], rawInput={}))
+    assert allowed["result"]["outcome"]["optionId"] == "yes" and len(agent.asked) == 1
+
+
+def test_a_call_of_another_session_with_the_same_id_is_another_call(editor: Editor, locked: Path) -> None:
+    theirs, asking = update(locked, "pending"), permission(locked)
+    theirs["params"]["sessionId"] = "another"
+    asking["params"]["toolCall"] = {"toolCallId": "call"}
+    (allowed,) = answers(editor(), theirs, asking)
+    assert allowed["result"]["outcome"]["optionId"] == "yes"
 
 
 class Slow(AcpEditor):

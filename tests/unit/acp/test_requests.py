@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_mcp.agents.acp import requests
 from swarm_mcp.agents.acp.requests import CONFIG, Made
 
@@ -64,6 +65,42 @@ def test_without_a_diff_the_places_and_the_input_name_the_files(tmp_path: Path, 
     assert changes(made) == [("/x/a", how), ("/x/b", how)]
 
 
+def effects(tmp_path: Path, **tool_call) -> list[tuple[str, str]]:
+    made = asked(tmp_path, **tool_call)
+    assert made is not None
+    found = effects_of_tool(made.tool, made.input, str(tmp_path))
+    assert found is not None
+    return sorted([(one.path, one.how) for one in found.writes] + [(one.root, one.how) for one in found.trees])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"kind": "other", "title": "files_write_file", "rawInput": {"path": "/x/a", "content": ""}},
+        {"title": "write", "rawInput": {"filePath": "/x/a", "content": ""}},  # no kind, and a name of ours
+        {"title": "Write a file", "_meta": {"toolName": "mcp__files__write_file"}, "rawInput": {"uri": "file:///x/a"}},
+        {"kind": "other", "title": "Tool: files/write_file",
+         "rawInput": {"server": "files", "tool": "write_file", "arguments": {"path": "/x/a"}}},
+        {"title": "write_file (files MCP Server)",
+         "content": [{"type": "content", "content": {"type": "text", "text": '{"path": "/x/a"}'}}]},
+    ],
+)  # fmt: skip
+def test_a_tool_of_another_server_is_read_as_hooks_read_it(tmp_path: Path, call: dict) -> None:
+    assert effects(tmp_path, **call) == [("/x/a", REPLACE)]
+
+
+def test_a_move_names_both_ends(tmp_path: Path) -> None:
+    found = effects(tmp_path, kind="move", title="Rename", rawInput={"from": "/x/a", "to": "/x/b"})
+    assert found == [("/x/a", REMOVE), ("/x/b", REPLACE)]
+
+
+@pytest.mark.parametrize(
+    "given", [{"edits": [{"path": "/x/a"}]}, {"changes": [{"file": "/x/a"}]}, {"uri": "file:///x/a"}]
+)
+def test_an_edit_names_its_files_as_other_tools_do(tmp_path: Path, given: dict) -> None:
+    assert changes(asked(tmp_path, kind="edit", rawInput=given)) == [("/x/a", EDIT)]
+
+
 @pytest.mark.parametrize(
     "given, command",
     [
@@ -81,6 +118,11 @@ def test_a_command_is_in_the_input_or_is_the_title(tmp_path: Path, given: dict, 
 @pytest.mark.parametrize(
     "odd",
     [
+        {"title": "swarm_lock_file", "rawInput": {"path": "/x/a"}},
+        {"title": "mcp__swarm__undo", "rawInput": {"files": ["/x/a"]}},
+        {"kind": "search", "title": "Update of things", "rawInput": {"path": "/x/a"}},
+        {"kind": "other", "title": "read_file", "rawInput": {"path": "/x/a"}},
+        {"content": [{"type": "content", "content": {"type": "text", "text": "{no json"}}, {"content": 3}]},
         {}, {"kind": "read", "locations": [{"path": "/x/a"}]}, {"kind": "edit"}, {"kind": "execute"},
         {"kind": 3, "content": 4, "locations": "x", "rawInput": []}, {"kind": "edit", "content": [{"type": "diff"}]},
     ],

@@ -9,9 +9,10 @@ import pytest
 from support.altered import Listening
 from support.traced import checkout, git
 
+from swarm_hook_core import git_objects
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes import objects, present
+from swarm_mcp.changes import present
 from swarm_mcp.changes.last_commit import LastCommit, last_commits
 
 
@@ -32,7 +33,7 @@ def test_the_last_commit_s_large_files_are_not_read(tmp_path: Path, listening: L
         assert (one.content, one.is_large) == (None if is_large else content, is_large), name
         assert one.at
     assert found[str(work / "missing")] == LastCommit(None, 0)
-    assert objects.sizes(Repository(str(work), 20), ["HEAD:small", "HEAD:no\nfile", "HEAD:no"]) == [2, None, None]
+    assert git_objects.sizes(Repository(str(work), 20), ["HEAD:small", "HEAD:no\nfile", "HEAD:no"]) == [2, None, None]
 
 
 PRESENT = {

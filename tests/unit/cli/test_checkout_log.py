@@ -44,7 +44,7 @@ def test_it_tells_what_happened_oldest_first_after_a_line_of_numbers(morning: Gr
     head, *lines = told(morning)
     assert head.startswith(f"in {morning.scope} since 24 h ago: 2 sessions joined, 1 lock taken, 1 refusal, ")
     assert head.endswith("3 changes to tasks, 1 released")
-    kinds = [re.sub(r"^(now|\d+ s ago) +", "", line).split()[0] for line in lines]
+    kinds = [re.sub(r"^(now|\d+ \w+ ago) +", "", line).split()[0] for line in lines]
     assert kinds == ["joined", "joined", "acquired", "refused", "task", "task", "task", "released"]
     assert lines[2].endswith(f"acquired  src/schema.sql by {ann}: renumbering")
     assert lines[3].endswith(f'refused   src/schema.sql to {bob}, by lock_file: held by {ann}: "renumbering"')

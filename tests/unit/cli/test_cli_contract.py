@@ -206,7 +206,7 @@ def test_the_shell_of_a_session_speaks_for_it(ground: Ground, monkeypatch):
 
 
 def test_the_only_session_of_the_scope_needs_no_reference(ground: Ground):
-    row = ground.session("s")
+    row = ground.plain()
     assert ground.swarm("whoami").out == f"{row['id']}  session {row['id'][:8]}  scope={ground.scope}\n"
 
 
@@ -224,7 +224,7 @@ def test_flags_stand_anywhere_and_take_values_either_way(ground: Ground):
 
 
 def test_after_two_dashes_everything_is_a_word(ground: Ground):
-    ground.session("s", "me")
+    ground.plain("me")
     assert ground.swarm("lock", "--", "--json").out == f"locked {ground.scope}/--json; there is no such file yet\n"
     assert ground.swarm("kv", "set", "k", "--", "--value").out == "set k\n"
     assert ground.swarm("kv", "get", "k").out == "--value\n"
@@ -288,7 +288,7 @@ WORD = st.one_of(
 @example(verb="register", words=["--client", "²:2", "--runtime", "r", "--session-id", "s"])
 def test_no_command_line_at_all_ends_in_a_bug_report(ground: Ground, verb: str, words: list[str]):
     if not os.path.exists(ground.database):
-        ground.session("me", "me")
+        ground.plain("me")
     done = ground.swarm(verb, *words)
     assert done.code in (0, 1, 2), done
     assert "Traceback" not in done.err and done.err.count("\n") <= 1, done
@@ -300,7 +300,7 @@ def test_no_command_line_at_all_ends_in_a_bug_report(ground: Ground, verb: str, 
 
 
 def test_bytes_that_are_no_utf8_survive_a_real_command_line(ground: Ground):
-    ground.session("s", "me")
+    ground.plain("me")
     name = b"caf\xe9.txt"  # a Latin-1 file name
     done = ground.process("lock", name)
     assert done.code in (0, 1) and "internal error" not in done.err and done.err.count("\n") <= 1, done

@@ -295,7 +295,7 @@ def test_a_word_too_many_is_named(ground: Ground, verb: str):
 
 
 def test_surplus_words_of_kv_are_ignored_as_ever(ground: Ground):
-    ground.session("s", "me")
+    ground.plain("me")
     assert ground.swarm("kv", "set", "k", "v", "surplus").code == 0
     assert ground.swarm("kv", "get", "k", "surplus").out == "v\n"
     assert ground.swarm("kv", "list", "surplus").code == 0
@@ -349,7 +349,7 @@ def test_a_verb_takes_its_own_flags_and_no_others(ground: Ground, verb: str):
      ["ui", "move", "--target", "n", "--x", "nan", "--y", "0"]],
 )  # fmt: skip
 def test_numbers_are_numbers(ground: Ground, argv: list[str]):
-    ground.session("s", "identity:w mode:gateway")
+    ground.plain("identity:w mode:gateway")
     done = ground.swarm(*argv)
     if argv[0] == "tasks":  # nothing was asked
         assert done.code == 0

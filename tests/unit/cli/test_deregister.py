@@ -58,7 +58,7 @@ def test_ones_own_session_needs_no_force(ground: Ground, pair, monkeypatch, call
 
 
 def test_the_only_session_of_a_scope_is_the_one_that_is_meant(ground: Ground):
-    row = ground.session("s")
+    row = ground.plain()
     assert ground.swarm("deregister", "--as", row["id"][:8], "--json").json == {
         "ok": True,
         "id": row["id"],

@@ -123,7 +123,7 @@ unlock --all --as {one}
 unlock --all --as {one} --json
 lock
 lock --nonsense
-lock a --wait soon
+lock a --wait soon --as {one}
 unlock a b --fence 3
 log --since never
 kv get

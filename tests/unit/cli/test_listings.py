@@ -21,7 +21,7 @@ NO_LISTING = {
     "install", "uninstall", "doctor", "demo", "lock", "unlock", "hold", "renew", "transfer", "request-lock", "steal",
     "register", "deregister", "send", "broadcast", "prompt-peer", "request-task", "claim", "update-task", "dispatch",
     "cancel", "pause", "resume", "run", "watch", "guard", "init", "loop", "serve", "hook", "work", "denied", "alive", "lsp",
-    "agent-ended", "altered", "attempted", "overwritten", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
+    "agent-ended", "altered", "attempted", "overwritten", "evicted", "bundle", "fetched", "completion", "cleanup", "harness", "roles",
     "resolve-workspace-handle", "logs", "acp", "poll", "answer",
     "locks",  # all of them, printed as they are read
     "diff", "blame",  # whole, as git's are: a patch that is cut applies to nothing

@@ -284,10 +284,10 @@ def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
 def test_a_pipe_loads_nothing_that_costs(ground: Ground, verb: str):
     from support.fixtures import BARE_PYTHON, FOLDERS
 
-    ground.session("s", "me")
+    me = ground.session("s", "me")
     of_session = ["--runtime", "claude-code", "--session-id", "s"]
     argv = {
-        "lock": ["lock", "f"],
+        "lock": ["lock", "f", "--as", me["id"]],
         "kv": ["kv", "list"],
         "deregister": ["deregister", *of_session],
         "denied": ["denied", "f", *of_session, "--holder", "h"],

@@ -24,7 +24,7 @@ def code_of(page: str) -> str:
 
 @pytest.fixture
 def ground_with_locks(ground: Ground) -> Ground:
-    me = ground.session("me", "me")
+    me = ground.plain("me")
     for file in ("src/a", "src/b", "doc/c"):
         ground.lock(me, file)
     return ground

@@ -182,6 +182,7 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
         rf"^codex, ms a write(?:.*\n)+?{NOW}",
     ),
     "That is with the small program": "test_a_platforms_wheel_has_the_program",
+    "An installation from a clone compiles it": "test_an_installation_from_a_clone_compiles_what_it_can",
     "costs 1.61 starts of a bare Python, and that of a shell write 2.12": figure(
         "costs 1.61 starts of a bare Python, and that of a shell write 2.12",
         r"^claude-code edit +\S+ +\d+\.\d+/(\d+\.\d+)/",

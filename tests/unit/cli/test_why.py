@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 
 import pytest
-from support.fixtures import Ground, Sleeper
+from support.fixtures import SWARM, Ground, Sleeper
+from support.screen import Played
 from support.sessions import RUNTIMES, join, new_session, ready_store, start, write
 from support.toolbox import Hands
 
@@ -200,3 +201,49 @@ def test_to_somebody_without_a_session_a_refusal_names_no_stranger(ground, monke
     told = ground.swarm("why", "f")
     assert "would be refused" in told.out and "secret" not in told.out
     assert "secret" not in ground.swarm("why", "f", "--json").out
+
+
+def test_the_refusal_has_real_lines_and_commands_for_the_folder_of_the_reader(world) -> None:
+    peer = world.session("codex", "peer")
+    world.session(label="another")
+    peer.edit("sub/deep.md")
+    world.write("other.md", "a person's\n")
+    places = {"": "sub/deep.md", "sub": "deep.md", "docs": "../sub/deep.md"}
+    (world.repo / "docs").mkdir()
+    for folder, name in places.items():
+        told = world.ground.swarm("why", os.path.join(world.repo, "sub/deep.md"), cwd=world.repo / folder)
+        lines = told.out.splitlines()
+        assert told.code == 0 and "\\n" not in told.out, told.out
+        assert lines[0] == name and f"run `cat {name}`" in told.out, told.out
+        assert any(line.startswith(f"Changed in {name} since ") for line in lines), told.out
+        assert "| +PEER" in lines and str(world.repo) not in told.out, told.out
+    elsewhere = world.folder / "elsewhere"
+    elsewhere.mkdir()
+    told = world.ground.swarm("why", str(world.repo / "sub/deep.md"), cwd=elsewhere)
+    assert f"run `cat {world.repo}/sub/deep.md`" in told.out
+    ours = world.ground.swarm("why", "../other.md", cwd=world.repo / "sub").out
+    assert "a person's work that is not committed: ../other.md" in ours and "`cat ../other.md`" in ours, ours
+
+
+def test_what_a_model_is_told_has_the_readers_paths_and_lines_that_end_at_words(world) -> None:
+    peer = world.session("codex", "peer")
+    world.session(label="another")
+    peer.edit("sub/deep.md")
+    with Played([*SWARM, "why", "sub/deep.md"], cwd=world.repo) as played:
+        assert played.ended() == 0
+    told = played.raw.replace("\r\n", "\n").partition("the model would be told: ")[2]
+    assert told.startswith("swarm: sub/deep.md was changed by")
+    words = told.split()
+    assert max(map(len, played.raw.splitlines())) <= played.columns and {"committed:", "again"} <= set(words), told
+
+
+def test_the_tool_names_commands_for_the_folder_of_its_session(world) -> None:
+    peer = world.session("codex", "peer")
+    peer.edit("sub/deep.md")
+    for folder, name in {"": "sub/deep.md", "sub": "deep.md"}.items():
+        me = world.session(label="me", folder=world.repo / folder)
+        path = str(world.repo / "sub/deep.md")
+        for asks in ({}, {"instance_id": peer.id}, {"instance_id": me.id}):
+            write = Hands(world.ground, me.row).value("explain_lock", file=path, **asks)["write"]
+            assert (write["reason"] is None) is (asks == {"instance_id": peer.id})
+            assert write["reason"] is None or f"run `cat {name}`" in write["reason"], write

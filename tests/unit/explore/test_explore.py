@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from explore import build
 from explore.faults import FAULTS
 from explore.recipes import MEETINGS
+from support.fixtures import time_limit
 
 TESTS = Path(__file__).resolve().parents[2]
 FOUND = sorted(TESTS.joinpath("data", "explored").glob("*.json"))
@@ -32,10 +34,10 @@ pytestmark = [
 ]
 
 
-def explore(out: Path, *words: str) -> tuple[int, str]:
-    """Run the explorer on one core; return its status and words."""
-    argv = [sys.executable, "-m", "explore", "--cores", "1", "--out", str(out), *words]
-    done = subprocess.run(argv, cwd=TESTS, capture_output=True, text=True, check=False)
+def explore(out: Path, *words: str, before: list[str] | None = None) -> tuple[int, str]:
+    """Run the explorer on one core, behind the words `before`; return its status and words."""
+    argv = [*(before or []), sys.executable, "-m", "explore", "--cores", "1", "--out", str(out), *words]
+    done = subprocess.run(argv, cwd=TESTS, capture_output=True, text=True, check=False, timeout=time_limit(600))
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.returncode, done.stdout
 
@@ -55,6 +57,59 @@ def test_the_same_decisions_are_the_same_steps(tmp_path: Path) -> None:
     assert len(runs) == 1
     (run,) = runs
     assert "[switch 1]" in run[1] and "[kill 0]" in run[1] and " open " in run[1]
+
+
+def machine_up_for(seconds: int) -> list[str]:
+    """Return the words before a program that let it see a machine that has been up for so long.
+
+    Where the kernel refuses a time namespace there are none. The virtual clock is ahead of the machine's there as well.
+    """
+    with open("/proc/uptime", encoding="ascii") as file:
+        ahead = seconds - int(float(file.read().split()[0]))
+    for user in ([], ["--user", "--map-current-user"]):
+        words = ["unshare", *user, "--time", "--fork", f"--monotonic={ahead}", f"--boottime={ahead}"]
+        if (
+            shutil.which("unshare")
+            and not subprocess.run([*words, "true"], capture_output=True, check=False).returncode
+        ):
+            return words
+    return []
+
+
+def test_the_time_since_the_machines_start_makes_no_difference(tmp_path: Path) -> None:
+    words = []
+    for seconds in (1, 20 * 365 * 86400):  # the virtual clock is between the two
+        code, said = explore(tmp_path, "--count", "3", before=machine_up_for(seconds))
+        assert code == 0, said
+        words.append((said.partition(" violations")[0], said.rpartition(" ")[2]))
+    assert words[0] == words[1]
+
+
+# In the world's time, but not as one of its processes: wait in each way that Python has, and look at a file from outside.
+OUTSIDE = """
+import os, sys, threading, time
+from explore.world import World
+folder = os.getcwd() + "/"
+open(folder + "made before", "w").close()
+world = World(os.environ["LD_PRELOAD"], folder + "world", folder)
+world.shared.is_virtual = 1
+time.sleep(0.01)
+lock = threading.Lock()
+lock.acquire()
+assert not lock.acquire(timeout=0.01)
+assert not threading.Event().wait(0.01)
+ahead = time.time() - os.stat(folder + "made before").st_mtime
+assert ahead == 3600, ahead
+"""
+
+
+def test_a_process_outside_of_a_schedule_waits_by_the_machines_clock(tmp_path: Path) -> None:
+    variables = {**os.environ, "LD_PRELOAD": str(build.library()), "PYTHONPATH": str(TESTS)}
+    words = [sys.executable, "-c", OUTSIDE]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False, timeout=time_limit(60)
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # On a place whose last world had a clock so far ahead: each seed's digest, or a report. Processes are stopped for a while before.

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
@@ -16,7 +17,7 @@ from support.harness_fixtures import is_alive
 from support.listings import rows_of
 from support.requirement import requirement
 
-from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness import membership, registry
 from swarm_mcp.cli.output import show, show_with_list
 from swarm_mcp.store import Store
 
@@ -148,6 +149,16 @@ def test_whoever_asks_for_it_cancels_it(ground: Ground) -> None:
         store.runs.ask(row["id"], "cancel")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1 and "aborted: cancelled" in err
+
+
+def test_it_is_cancelled_just_after_the_machines_start_too(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time of 0 in place of "never" was not long ago then: the first look came later."""
+    with ground.store() as store:
+        spec = {"scope": ground.scope, "instance_id": "i", "harness": "process", "cwd": ground.scope}
+        store.runs.begin({"id": "r", **spec})
+        store.runs.ask("r", "cancel")
+    monkeypatch.setattr(membership, "time", SimpleNamespace(monotonic=lambda: 0.1))
+    assert membership.RunRow("r").asked() == "cancel"
 
 
 def _runs(ground: Ground) -> list[dict]:

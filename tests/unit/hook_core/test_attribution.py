@@ -26,7 +26,7 @@ def owners(file: Path, *players: Player) -> list[str]:
     names = {player.session_id: str(number) for number, player in enumerate(players)}
     return [
         f"{line.text.decode().strip()}={'|'.join(names.get(one.session_id, '?') for one in line.authors) or '-'}"
-        for line in lines_of(str(file))
+        for line in lines_of(os.path.realpath(file))
     ]
 
 

@@ -120,6 +120,12 @@ def over_the_fence(scene: Scene) -> None:
     scene.tries(f"echo x > {scene.work}/new.md")
 
 
+def in_a_tree_of_the_peer(scene: Scene) -> None:
+    git(scene.work, "worktree", "add", "-q", "../side")
+    scene.peer = Player("codex", scene.work.parent / "side", "identity:p peer")
+    scene.tries("git worktree remove ../side")
+
+
 def broken(scene: Scene) -> None:
     def breaks(check: object) -> None:
         raise OSError("the disk is gone")
@@ -223,6 +229,7 @@ CASES = {
     "stash": Case(from_the_stash, REFUSED, "stash", "`git stash drop` would throw away what {peer} put into the stash"),
     "person": Case(of_a_person, REFUSED, "person", "`git checkout .` would throw away a person's uncommitted work"),
     "head": Case(head_moves, REFUSED, "head", "`git switch -q -c side` would change the HEAD, index or stash that"),
+    "tenant": Case(in_a_tree_of_the_peer, REFUSED, "tenant", "it would remove the folder in which {peer} works"),
     "fence": Case(over_the_fence, REFUSED, "fence", "would write in another work tree"),
     "closed": Case(closed, REFUSED, "unchecked", "it could not be checked: OSError: the disk is gone"),
     "reserved": Case(reserved, REFUSED, "reserved", "only a person may do that: swarm-mcp protect off"),

@@ -16,7 +16,6 @@ from support.altered import Limits
 from support.traced import Player, git
 from support.world import some_time_passes
 
-from swarm_hook_core.persons import owners
 from swarm_hook_core.state import ended_mark
 from swarm_hook_core.traces import keeping
 
@@ -132,7 +131,6 @@ def ends(player: Player) -> None:
 
 
 def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(work: Path, limits: Limits) -> None:
-    limits(owners, AFTER_NS=0)  # a day in seconds: a person writes at once after a call
     limits(keeping, NEAR_NS=0)
     git(work, "config", "user.name", "t")
     git(work, "config", "user.email", "t@t")

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.altered import Limits
 from support.sessions import captured, run
 from support.traced import Player, git, lost_in
 from support.world import some_time_passes
 
-from swarm_hook_core.persons import owners
 from swarm_hook_core.traces.versions import by_persons, pruning
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_hook_core.watching.snapshot import read
@@ -24,12 +22,6 @@ from swarm_hook_core.watching.snapshot import read
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
 AFTERNOON = "alpha\nbeta\nafter\nnoon\nof\nwork\ngamma\n"
-
-
-@pytest.fixture(autouse=True)
-def _at_once(limits: Limits) -> None:
-    """A person writes right after a call here, not seconds later."""
-    limits(owners, AFTER_NS=0)
 
 
 @pytest.fixture

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from swarm_hook_core.state import lock_alone, make_private, state_dir, store_path, write_private
+from swarm_hook_core.state import append_line, lock_alone, make_private, state_dir, store_path, write_private
 
 
 def mode(path: Path) -> int:
@@ -109,3 +110,39 @@ def test_a_failed_replacement_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     write_private(str(path), "newer")
     assert path.read_text() == "newer", "what the failure left must not stand in the way"
     assert os.listdir(path.parent) == ["f"]
+
+
+@pytest.mark.parametrize("step", ["lstat", "chmod", "open"])
+def test_a_folder_that_another_process_removes_is_made_again(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, real, removed = str(tmp_path / "over" / "folder"), getattr(os, step), []
+    if step == "lstat":
+        make_private(folder)
+
+    def after_the_other(*given: Any, **more: Any) -> Any:
+        if not removed and os.path.isdir(folder):
+            removed.append(folder)
+            os.rmdir(folder)
+        return real(*given, **more)
+
+    monkeypatch.setattr(os, step, after_the_other)
+    write_private(os.path.join(folder, "file"), "text")
+    assert removed and (tmp_path / "over" / "folder" / "file").read_text() == "text"
+
+
+def test_two_processes_rotate_a_file_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = str(tmp_path / "lines"), os.write
+    append_line(path, "the first", 1000)
+
+    def before_the_other(handle: int, data: Any) -> int:
+        written = real(handle, data)
+        monkeypatch.undo()
+        append_line(path, "the other's", 1)  # it is full for both
+        append_line(path, "after that", 1000)
+        return written
+
+    monkeypatch.setattr(os, "write", before_the_other)
+    append_line(path, "the last", 1)
+    assert (tmp_path / "lines.1").read_text() == "the first\nthe last\nthe other's\n"
+    assert (tmp_path / "lines").read_text() == "after that\n"

@@ -14,6 +14,7 @@ from support.checkouts import AMPLE, Checkout, copied
 from support.traced import note
 from support.world import World
 
+from swarm_hook_core import tenants
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.process import host_id
@@ -498,12 +499,14 @@ def test_work_trees_of_which_the_names_are_computed_may_be_any(beside, tmp_path)
         assert here.told(command) == "", command
 
 
-def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path):
+def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path, limits):
+    limits(tenants, APART_NS=0)
     inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
     allowed = ("-c", "protocol.file.allow=always")
     traced.git(work, *allowed, "submodule", "--quiet", "add", str(inner), "module")
     traced.git(work, "commit", "-qm", "module")
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work / "module")
+    assert "in which claude-code" in me.denied("Bash", {"command": "git submodule deinit -f module"})
     for command in ("git submodule deinit -f module", "git submodule deinit --all --force", "git rm -rf module"):
         assert me.told("Bash", {"command": command}) == "", command
     peer.edits("deep.md", "beta", "PEER")

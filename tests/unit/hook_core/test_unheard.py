@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from swarm_hook_core.check import afterwards
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.unheard import LONGEST
+from swarm_hook_core.unheard import LONGEST, keep, take
 from swarm_mcp.store import Store
 
 ROOM = 256
@@ -53,6 +54,24 @@ def test_words_that_are_dropped_are_told_once_with_the_next_call_of_whom_they_ar
     assert editor("read", path="f") == ""
     assert editor("read", agent="../a", path="f") == "you are an agent"
     assert mistakes() == []
+
+
+def test_words_that_come_as_others_are_taken_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    event, real = SessionEvent("me", name="SessionStart"), os.open
+    keep(CONFIG, event, "first")
+    told: list[str] = []
+
+    def as_another_hook_takes_them(path: Any, *given: Any, **more: Any) -> int:
+        handle = real(path, *given, **more)
+        if not told and str(path).endswith("editor.me"):
+            told.append("")
+            told.append(take(CONFIG, event))
+        return handle
+
+    monkeypatch.setattr(os, "open", as_another_hook_takes_them)
+    keep(CONFIG, event, "second")
+    assert (told[1:], take(CONFIG, event)) == (["first"], "second")
+    assert take(CONFIG, event) == "" and mistakes() == []
 
 
 def test_the_newest_of_very_many_words_are_told(editor: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -412,6 +412,62 @@ def test_a_hook_that_is_killed_while_it_compares_leaves_the_record_to_the_next(f
     assert calls.settle("Stop", time.time() + 120) == [("a", "changed")]
 
 
+def test_a_hook_that_compares_has_the_record_for_itself_however_long_the_call_runs(files: list[Path]) -> None:
+    calls = Calls(*files)
+    calls.begin("1")
+    (name,) = records.names_of("s-1")
+    (folder,) = Path(records.folder_of("s-1")).parent.iterdir()
+    key, begun = name.split(".")
+    long_ago = f"{key}.{time.time_ns() - 120 * 10**9:x}-{begun.partition('-')[2]}"
+    (folder / name).rename(folder / long_ago)
+    mine = records.take("s-1", long_ago)
+    files[0].write_text("x")
+    assert mine is not None and calls.settle("PreToolUse") == [], "one hook tells of a change"
+    records.put_back(mine)
+    assert records.names_of("s-1") == [long_ago] and calls.settle("PreToolUse") == [("a", "changed")]
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+def test_a_record_that_another_hook_drops_does_not_come_back(
+    is_before: bool, files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, real = Calls(*files), records.write_private
+
+    def beside_the_other(path: str, text: str) -> None:
+        if not is_before:
+            real(path, text)
+        for name in records.names_of("s-1"):
+            records.drop(os.path.join(records.folder_of("s-1"), name))
+        if is_before:
+            real(path, text)
+
+    calls.begin("1")
+    monkeypatch.setattr(records, "write_private", beside_the_other)
+    assert calls.settle("PreToolUse", time.time() + 5) == []
+    assert not is_watching() and mistakes() == []
+
+
+def test_twenty_checks_of_a_session_at_once_record_no_fault(repo: Path, state: Path) -> None:
+    """Some find more records than there is room for, and records of calls that have run for long."""
+    me = new_session()
+    assert start("codex", me, repo).context
+    peer_locks(repo, repo / "f")
+    for round_ in ("one", "two"):
+        threads = [
+            threading.Thread(target=begun, args=("codex", me, repo, f"make {round_}-{number}")) for number in range(20)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for record in (state / "watched" / me).iterdir():
+            key, begin, *more = record.name.split(".")
+            begin, _, whose = begin.partition("-")
+            two_minutes_ago = f"{int(begin, 16) - 120 * 10**9:x}"
+            record.rename(record.with_name(".".join([key, f"{two_minutes_ago}-{whose}", *more])))
+    assert fault_lines() == []
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"locks": 3}', b"\xff\xfe"])
 def test_a_torn_record_is_dropped(content: bytes, files: list[Path], state: Path) -> None:
     calls = Calls(*files)

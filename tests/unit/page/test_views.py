@@ -406,3 +406,15 @@ def test_what_a_page_has_opened_of_the_store_is_closed_in_its_own_thread(ground,
     ground.lock(ground.session("ann"), f"{ground.scope}/f")
     assert "would be refused" in page("/file", path="f", scope=ground.scope)
     gc.collect()  # in this thread, where SQLite refuses to close it
+
+
+def test_a_files_page_names_commands_for_the_top_of_its_checkout(world):
+    world.session("codex", "peer").edit("sub/deep.md")
+    keys, database = Keys(PORT), world.ground.database
+    app = application(lambda: Store(database, read_only=True, adopts=False), keys, "")
+    with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
+        client.get(f"/?token={keys.shown}")
+        for asked in ({"path": str(world.repo / "sub/deep.md")}, {"path": "sub/deep.md", "scope": str(world.repo)}):
+            shown = unescape(Pages(client)("/file", **asked))
+            assert "run `cat sub/deep.md`" in shown, shown
+            assert "quoted):\n| @@ -1,3 +1,3 @@\n|  alpha\n| -beta\n| +PEER\n" in shown

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -24,10 +26,15 @@ PLUGIN = (
 )  # fmt: skip
 
 
-def built(target: str, source: Path, folder: Path) -> Path:
-    """Build one `target` (sdist or wheel) with the hatchling of this environment; return the file."""
+def built(target: str, source: Path, folder: Path, **env: str | None) -> Path:
+    """Build one `target` (sdist or wheel) with the hatchling of this environment; return the file.
+
+    The wheel has no program, unless `env` says another thing.
+    """
     argv = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
-    done = subprocess.run(argv, cwd=source, capture_output=True, text=True)
+    given = {**os.environ, "SWARM_FIRST_LOOK": "", **env}
+    environment = {name: value for name, value in given.items() if value is not None}
+    done = subprocess.run(argv, cwd=source, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     (file,) = folder.iterdir()
     return file
@@ -111,3 +118,34 @@ def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
         assert done.stdout.count("PASSED") == 2, done.stdout
         results.append({file.name: file.read_bytes() for file in dist.iterdir()})
     assert len(results[0]) == 2 and results[0] == results[1]
+
+
+@pytest.mark.parametrize("has_compiler", [True, False], ids=["cc", "no cc"])
+def test_an_installation_from_a_clone_compiles_what_it_can(tmp_path: Path, has_compiler: bool):
+    """As pip builds it, without a network; doctor says which check answers. The next build has no trace of it."""
+    if has_compiler and not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    source, wheels, home = (tmp_path / name for name in ("source", "wheels", "home"))
+    repository.copied(source)
+    home.mkdir()
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("SWARM_", "XDG_", "CC"))}
+    environment.update(HOME=str(home), **({} if has_compiler else {"PATH": str(home)}))
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    make = [*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", str(wheels), str(source)]
+    done = subprocess.run(make, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = wheels.iterdir()
+    is_for_all = wheel.name.endswith("-py3-none-any.whl")
+    assert is_for_all is not has_compiler, wheel.name
+
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    install = [*pip, "--python", str(tmp_path / "venv"), "install", "--no-deps", "--no-index", str(wheel)]
+    subprocess.run(install, env=environment, check=True, capture_output=True)
+    doctor = [str(tmp_path / "venv/bin/swarm-mcp"), "doctor", "--no-clients", "--json"]
+    environment["PATH"] = os.environ["PATH"]
+    told = subprocess.run(doctor, cwd=home, env=environment, capture_output=True, text=True)
+    (found,) = [check for check in json.loads(told.stdout)["checks"] if check["name"] == "first look"]
+    if has_compiler:
+        assert found["status"] == "ok" and "program in C looks first" in found["message"], found
+    else:
+        assert found["status"] == "info" and "no C compiler (cc) was found" in found["message"], found

@@ -122,8 +122,6 @@ def found(marketplace: Path) -> Finding:
 @pytest.mark.parametrize(
     ("file", "text", "status", "said"),
     [
-        ("settings.json", '{"hooksConfig": {"enabled": false}} // off', "fail", "all hooks are switched off"),
-        ("settings.json", '{"hooksConfig": {"disabled": ["swarm"]}}', "fail", "its hooks are switched off"),
         ("settings.json", '{"security": {"allowedExtensions": ["x"]}}', "warn", "allows some extensions alone"),
         ("extensions/extension-enablement.json", '{"swarm": {"overrides": ["!HOME/*"]}}', "fail", "disabled"),
         ("extensions/extension-enablement.json", '{"swarm": {"overrides": ["!HOME/*", "HOME/*"]}}', "ok", "version"),
@@ -131,8 +129,9 @@ def found(marketplace: Path) -> Finding:
     ],
 )
 def test_what_keeps_it_from_working_is_found(
-    theirs: Path, tmp_path: Path, file: str, text: str, status: str, said: str
+    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, status: str, said: str
 ) -> None:
+    monkeypatch.chdir(theirs.parent)
     bundle.write(tmp_path / "b", local=True)
     GEMINI.install(tmp_path / "b", Steps())
     (theirs / file).write_text(text.replace("HOME", str(theirs.parent)))

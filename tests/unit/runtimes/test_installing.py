@@ -22,6 +22,7 @@ from support.fixtures import SWARM, Ground
 from support.harness_fixtures import gone_within
 
 from swarm_hook_core.state import store_path
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, base, bundle, runtime
@@ -36,21 +37,29 @@ PATIENCE = 60.0  # seconds before a test gives up
 
 # Clients that keep their entries in a file, and write each call down before they answer. A call with a pipe of its name
 # beside that file waits until the pipe is read.
+# As releases of Node.js 20 do, this Claude Code knows --json for lists alone. `old` has its release, `copies` has it run
+# a copy of the plugin.
 CLAUDE = """
-import json, os, sys
+import json, os, shutil, sys
 folder = {folder!r}
 path = os.path.join(os.environ["CLAUDE_CONFIG_DIR"], "settings.json")
+copy = os.path.join(os.path.dirname(path), "copy")
 words = [word for word in sys.argv[1:] if word != "--json"]
+old, copies = os.path.join(folder, "old"), os.path.exists(os.path.join(folder, "copies"))
 with open(os.path.join(folder, "claude.calls"), "a") as calls:
     print(*words[1:3], file=calls)
+if words == ["--version"]:
+    sys.exit(print(open(old).read() if os.path.exists(old) else "99.0.0"))
+if "--json" in sys.argv and ("list" not in words or os.path.exists(old)):
+    sys.exit("error: unknown option '--json'")
 gate = os.path.join(folder, "claude." + words[1])
 if os.path.exists(gate):
     open(gate, "w").close()
 state = json.load(open(path)) if os.path.exists(path) else {{"place": "", "plugins": []}}
 if words[1] == "list":
     place = state["place"]
-    print(json.dumps([{{"id": id, "version": {version!r}, "enabled": True, "readFromFolder": place}}
-                      for id in state["plugins"]]))
+    at = {{"installPath": copy}} if copies else {{"readFromFolder": place}}
+    print(json.dumps([{{"id": id, "version": {version!r}, "enabled": True, **at}} for id in state["plugins"]]))
 elif words[1:3] == ["marketplace", "list"]:
     print(json.dumps([{{"name": "swarm", "path": state["place"]}}] if state["place"] else []))
 elif words[1:3] == ["marketplace", "add"]:
@@ -60,13 +69,16 @@ elif words[1:3] == ["marketplace", "remove"]:
         sys.exit(1)
     state = {{"place": "", "plugins": state["plugins"] if os.path.exists(os.path.join(folder, "keeps")) else []}}
 elif words[1] == "install" and "--marketplace" in words:
-    if os.path.exists(os.path.join(folder, "earlier")) or state["place"] not in ("", words[-1]):
+    if copies or os.path.exists(os.path.join(folder, "earlier")) or state["place"] not in ("", words[-1]):
         sys.exit(1)
     state = {{"place": words[-1], "plugins": ["swarm@swarm"]}}
 elif words[1] == "install":
     state["plugins"] = words[2:]
+    if copies:
+        shutil.copytree(state["place"], copy)
 elif words[1] == "uninstall":
     state["plugins"] = []
+    shutil.rmtree(copy, ignore_errors=True)
 os.makedirs(os.path.dirname(path), exist_ok=True)
 json.dump(state, open(path, "w"))
 """
@@ -261,6 +273,43 @@ def test_what_one_call_cannot_do_is_done_step_by_step(ground: Ground, clients: C
     ]  # fmt: skip
     told = [f"added the marketplace {marketplace_folder()}", "installed swarm@swarm"]
     assert result["steps"][-3:-1] == told and "canary lock" in result["steps"][-1]
+
+
+def test_a_client_that_runs_a_copy_gets_a_new_one(ground: Ground, clients: Clients) -> None:
+    (clients.folder / "copies").touch()
+    assert ground.swarm("install", "--client", "claude-code").code == 0
+    clients.calls("claude")
+    assert ground.swarm("install", "--client", "claude-code").code == 0
+    assert not {"uninstall swarm@swarm", "install swarm@swarm"} & set(clients.calls("claude")), "it is current"
+    copied = Path(os.environ["CLAUDE_CONFIG_DIR"], "copy", "integrations", "hook.sh")
+    copied.write_text("# as an earlier build had it\n")
+    (look,) = [found for found in doctor(ground) if found["name"] == "claude-code plugin"]
+    assert (look["status"], look["mend"]) == ("warn", "swarm-mcp install --client claude-code")
+    assert ground.swarm("install", "--client", "claude-code").code == 0
+    assert copied.read_bytes() == (marketplace_folder() / "integrations" / "hook.sh").read_bytes()
+
+
+def test_a_release_that_is_too_old_is_refused_by_name(ground: Ground, clients: Clients) -> None:
+    oldest = runtime("claude-code").oldest
+    assert ground.swarm("install", "--client", "claude-code").code == 0
+    (clients.folder / "old").write_text("2.0.30 (Claude Code)")
+    (plugin,) = [found for found in doctor(ground) if found["name"] == "claude-code plugin"]
+    assert plugin["status"] == "fail" and oldest in plugin["mend"], plugin
+    done = ground.swarm("install", "--client", "claude-code")
+    assert done.code == 1 and f"update Claude Code: {oldest} is the oldest release" in done.out, done
+
+
+def test_doctor_warns_of_a_release_older_than_the_oldest_that_works(clients: Clients) -> None:
+    client = runtime("claude-code")
+    for release, is_old in (("2.0.30", True), ("2.1.99", True), (client.oldest, False), ("2.1.197", False)):
+        (clients.folder / "old").write_text(f"{release} (Claude Code)")
+        found = enforcement.coverage(client)
+        assert (found.status == "warn", client.oldest in found.mend) == (is_old, is_old), found
+
+
+def doctor(ground: Ground) -> list[dict[str, Any]]:
+    """Return the checks of doctor."""
+    return list(ground.swarm("doctor", "--json").json["checks"])
 
 
 def test_a_client_that_keeps_the_plugin_of_a_removed_marketplace_is_asked_again(

@@ -137,18 +137,27 @@ def test_a_person_s_own_folder_stays(home: Path, marketplace: Path):
     settings.parent.mkdir()
     settings.write_text('// mine\n{"disableAllHooks": true}')
     runtime("qwen").install(marketplace, Steps())
-    (found,) = runtime("qwen").look(marketplace, Steps()).findings
-    assert found.status == "fail" and "switched off" in found.message
     runtime("qwen").uninstall(Steps())
     assert settings.read_text() == '// mine\n{"disableAllHooks": true}' and not extension(home).parent.exists()
 
 
-def test_one_that_a_person_has_disabled_is_found_out(home: Path, marketplace: Path):
+@pytest.mark.parametrize(
+    ("rules", "is_off"),
+    [
+        (["!HOME/*"], True), (["!HOME/*", "HOME/*"], False), (["!HOME/work/"], True), (["!HOME/work/*"], True),
+        (["!HOME/wor/"], False), (["!HOME/work/sub/*"], False), (["!HOME/*", "HOME/work/"], False),
+    ],
+)  # fmt: skip
+def test_one_that_a_person_has_disabled_is_found_out(
+    home: Path, marketplace: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str], is_off: bool
+):
     runtime("qwen").install(marketplace, Steps())
-    rules = {"swarm": {"overrides": [f"!{home}/*"]}}
-    (home / ".qwen/extensions/extension-enablement.json").write_text(json.dumps(rules))
+    (home / "work").mkdir()
+    monkeypatch.chdir(home / "work")
+    told = {"swarm": {"overrides": [rule.replace("HOME", str(home)) for rule in rules]}}
+    (home / ".qwen/extensions/extension-enablement.json").write_text(json.dumps(told))
     (found,) = runtime("qwen").look(marketplace, Steps()).findings
-    assert found.status == "fail" and "disabled" in found.message
+    assert (found.status == "fail" and "disabled" in found.message) is is_off, found
 
 
 def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, marketplace: Path):

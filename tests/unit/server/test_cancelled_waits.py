@@ -23,6 +23,7 @@ from swarm_mcp.mcp.server import Connection, Reply, Server
 from swarm_mcp.mcp.streams import Incoming, Outgoing
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.calls import WAIT, WORKERS, Calls
+from swarm_mcp.server.store_watcher import StoreWatcher
 from swarm_mcp.store.changes import Changes
 
 TURNS = 8  # of the event loop, in which a grant comes from its worker thread to the waiting call
@@ -135,3 +136,22 @@ def test_a_command_that_is_interrupted_in_the_moment_of_its_grant_leaves_no_lock
         with pytest.raises(KeyboardInterrupt):
             lock_acquisition.acquire(store, me, wanted, 5.0)
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [f"{ground.scope}/mine.txt"]
+
+
+@pytest.mark.parametrize("turns", range(TURNS))
+def test_a_wait_that_is_cancelled_in_the_moment_of_a_commit_ends(turns: int) -> None:
+    """It went on, and answered the cancelled call later: with mail that then counted as read."""
+
+    async def play() -> None:
+        watcher = StoreWatcher()
+        waiting = asyncio.ensure_future(watcher.wait_beyond(0, 60))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        watcher._count()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        is_cancelled = waiting.cancel()
+        await asyncio.wait({waiting})
+        assert waiting.cancelled() == is_cancelled
+
+    asyncio.run(play())

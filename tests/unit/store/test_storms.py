@@ -215,6 +215,22 @@ def test_who_is_denied_again_and_again_is_told_to_the_owner_and_then_to_a_person
     assert "denied 10 times" in text and "A person has to say" in text and len(mail_of(ground, owner)) == 1
 
 
+@pytest.mark.parametrize("is_met", [True, False], ids=["of one identity", "of two"])
+def test_a_session_is_told_that_its_work_tree_is_taken_away(ground: Ground, is_met: bool):
+    owner = ground.session("owner", "identity:p owner")
+    ground.session("me", "identity:p me" if is_met else "identity:q me")
+    who = ("--runtime", "claude-code", "--session-id", "me", "--owner", owner["id"], "--deed", "remove")
+    words = ("--command", "rm -rf wt", "--commit", "ab12 One", "--commit", "cd34 Two", "--main", "/w")
+    for more in (["--denied", *words], []):
+        assert ground.swarm("evicted", "/w/wt", *who, "--json", *more).json["told"] == [owner["id"]]
+    first, second = mail_of(ground, owner)
+    assert ("me" in first and "(`rm -rf wt`)" in first) is is_met
+    assert "was stopped once from a call that would remove /w/wt" in first
+    assert 'ab12 "One", cd34 "Two"; `git -C /w branch NAME ab12` keeps them' in first
+    assert "makes a call to remove /w/wt, in which you work. Look if" in second
+    assert ground.swarm("evicted", "/w/wt", *who[:-3], "gone", "--deed", "remove", "--json").json["told"] == []
+
+
 def test_what_becomes_of_a_change_is_one_of_two_words(ground: Ground):
     done = ground.swarm("overwritten", "f", "--runtime", "codex", "--session-id", "1", "--owner", "2", "--how", "odd")
     assert done.code != 0 and "replace, remove" in done.err

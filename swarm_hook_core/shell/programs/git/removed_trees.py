@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 MOST = 200  # submodules of one repository that are looked at
 
 
-def removed_trees(call: GitCall) -> list[str]:
+def removed_trees(call: GitCall, are_changed: bool = True) -> list[str]:
     """Return the tops, without links, of the work trees that GitCall `call` removes, changed or not.
 
-    Empty for other calls, and where git refuses to remove a changed one. A computed name may be that of any of them.
+    Empty for other calls, and where git refuses to remove a changed one; without `are_changed` it need not, and may
+    move them as well. A computed name may be that of any of them.
     """
     words = call.words
-    if words[:2] not in (["worktree", "remove"], ["submodule", "deinit"]) and words[:1] != ["rm"]:
+    is_move = not are_changed and words[:2] == ["worktree", "move"]
+    if not is_move and words[:2] not in (["worktree", "remove"], ["submodule", "deinit"]) and words[:1] != ["rm"]:
         return []
     options, top = options_of(words), tree_of(call)
-    if top is None or not options.has("-f", "--force"):
+    if top is None or (are_changed and not options.has("-f", "--force")):
         return []
     if words[0] == "worktree":
-        return [tree for word in options.operands[1:] for tree in _linked(call, word, top)]
+        named = options.operands[1:]
+        if is_move:
+            del named[1:]  # its new place
+        return [tree for word in named for tree in _linked(call, word, top)]
     if words[0] == "submodule":
         return submodules(call.folder, top, options.operands[1:], call.found)
     if options.has("--cached"):

@@ -30,7 +30,7 @@ def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str
     NoAnswer if git does not answer in that time.
     """
     removed = tuple(tree + "/" for tree in removed_trees(call))
-    gone = [file for file in files if own_path(file).startswith(removed)]
+    gone = [file for file in files if removed and own_path(file).startswith(removed)]
     if removed and call.words[0] != "rm":
         return gone, []
     top = tree_of(call)

@@ -8,16 +8,15 @@ has is set), `allows_all`. It prints a line for the session, for each update of 
 from __future__ import annotations
 
 import os
-import re
 import threading
 from typing import Any
 
+from swarm_mcp.agents.acp.requests import OF_A_SERVER
 from swarm_mcp.agents.harness.bridge import Bridge, Message, print_line
 
 NEW, LOAD, RESUME, MODE, PROMPT = (f"session/{name}" for name in ("new", "load", "resume", "set_mode", "prompt"))
 PERMISSION, UPDATE = "session/request_permission", "session/update"
 READING, EDITING = ("read", "search", "think"), ("edit", "delete", "move")
-_OF_A_SERVER = re.compile(r"(\S+) \((\S+) MCP Server\)(?:: .*)?", re.S)  # a title: Gemini, Qwen Code
 
 
 class TurnBridge(Bridge):
@@ -141,7 +140,7 @@ def name_of(call: Message) -> str:
     kind, title = str(call.get("kind") or "other"), str(call.get("title") or "")
     if own or kind != "other":
         return str(own or kind)
-    served = _OF_A_SERVER.fullmatch(title)
+    served = OF_A_SERVER.fullmatch(title)
     if served:
         return f"mcp__{served[2]}__{served[1]}"
     return title or kind

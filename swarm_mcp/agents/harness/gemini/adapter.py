@@ -27,7 +27,7 @@ from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
-from swarm_mcp.runtimes.linked_extension import LinkedExtension
+from swarm_mcp.runtimes.settings_layers import read, with_comments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _private_home(query: Query, folder: Path, hidden: HiddenValues) -> Path:
 
 def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> dict[str, Any]:
     """Return the user's settings with the run's additions."""
-    tree = LinkedExtension(users, EXTENSION, "", users.parent).settings()
+    tree = read(users / "settings.json", parse=with_comments).settings
     servers = {name: _server(name, query, hidden) for name in names_in_mode(query)}
     tree["mcpServers"] = {**parse_object(tree.get("mcpServers")), **servers}
     _put(tree, "general", enableAutoUpdate=False, enableAutoUpdateNotification=False)

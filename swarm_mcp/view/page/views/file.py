@@ -33,7 +33,8 @@ def _make(look: Look) -> Page:
     if not path or not (scope or os.path.isabs(path)):
         return Page("choose_file.html", "A file", {"path": path, "checkouts": [scope] if scope else scopes})
     place = nobody_in(scope or "/", scope)
-    why = explanation(look.store, place, path, None, "", look.people.viewer, meets=False)
+    folder = scope or _checkout_of(path, scopes)
+    why = explanation(look.store, place, path, None, "", look.people.viewer, meets=False, reader_folder=folder)
     scope = scope or _checkout_of(why["file"], scopes)
     after = look.asked.get("after")
     log = history(look.store, place, path, look.people.viewer, EVENTS, after, most_read=EVENTS_READ)

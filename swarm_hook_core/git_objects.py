@@ -1,14 +1,57 @@
-"""Contents of git's objects: of files in the last commit."""
+"""Contents of git's objects: of files in the last commit, of many by a few questions."""
 
 from __future__ import annotations
 
-from swarm_hook_core.git_repository import Refused
+import os
+
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from swarm_hook_core.git_repository import Repository
+
+def committed_contents(paths: Iterable[str], seconds: float, most_bytes: int) -> dict[str, bytes]:
+    """Return ``{path: content in the last commit}`` of absolute `paths`, links resolved; empty without such a file.
+
+    Files are left out that git changes on their way, that are larger than `most_bytes` there, or that are not in this
+    clone; and all files of a repository that does not answer in `seconds`.
+    """
+    found: dict[str, bytes] = {}
+    by_top: dict[str, dict[str, str]] = {}
+    for path in paths:
+        tree = tree_over(os.path.dirname(path))
+        if tree is None:
+            found[path] = b""
+        else:
+            by_top.setdefault(tree.top, {})[os.path.relpath(path, tree.top)] = path
+    for top, names in by_top.items():
+        try:
+            contents = _committed_in(Repository(top, seconds), list(names), most_bytes)
+        except (NoAnswer, Refused):
+            continue  # too slow, or no repository that git accepts
+        found.update((names[name], data) for name, data in contents.items())
+    return found
+
+
+def _committed_in(repository: Repository, names: list[str], most_bytes: int) -> dict[str, bytes]:
+    plain = repository.without_filter(names)
+    try:
+        rows = repository.ask("ls-tree", "-l", "-z", "--full-tree", "HEAD", "--", *plain).split("\0")[:-1]
+    except Refused:
+        rows = []  # no commit yet
+    objects, others = {}, set()
+    for row in rows:
+        facts, _, name = row.partition("\t")
+        _mode, _kind, made, size = facts.split()
+        if size.isdigit() and int(size) <= most_bytes:
+            objects[name] = made
+        else:
+            others.add(name)
+    contents = blobs(repository, list(dict.fromkeys(objects.values())))
+    found = {name: contents[objects[name]] if name in objects else b"" for name in plain if name not in others}
+    return {name: data for name, data in found.items() if data is not None}
 
 
 def blob(repository: Repository, name: str) -> bytes:

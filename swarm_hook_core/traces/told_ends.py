@@ -1,0 +1,90 @@
+"""Ends of calls as their client tells them: by its hook after a call, and by its log of the conversation.
+
+    <state folder>/ended/<pid>                  its mtime is the end of the last call of the client with this process
+    <state folder>/ended/<runtime>.<session>    the session's client process, the form and the path of its log: noted as
+                                                the session starts, and at each prompt (``registration``)
+
+The next check of a session notes the first kind of end in the journal (``Trail.leave``). Until then each reader of the
+journal adds it (`with_mark`). No hook runs after an edit in Claude Code and Codex, or after a call that the client or
+its user has refused. The log has a result of each call, written after all hooks of the client, also its formatters.
+The pause in which a model thinks lies between that result and the next call.
+
+The log is read only where a change may fall into such a pause, or where another session's write is still to come.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.state import client_note, ended_mark, read_private
+from swarm_hook_core.traces import entry as new_entry
+from swarm_hook_core.traces import journal, seen
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.journal import Entry
+
+LONGEST_NOTE = 8192  # bytes
+
+
+def forget_client(name: str) -> None:
+    """Remove the note of a session that has ended, by the `name` of its journal."""
+    try:
+        os.remove(client_note(name))
+    except OSError:
+        return  # it was never noted
+
+
+def _client_of(name: str) -> tuple[int, str, str]:
+    """Return ``(process, form of its log, its path)`` of the client with the journal `name`; 0, "" if unknown."""
+    try:
+        words = read_private(client_note(name), LONGEST_NOTE).decode("utf-8", "surrogateescape").split(" ", 2)
+        return int(words[0]), words[1], words[2]
+    except (OSError, ValueError, IndexError):
+        return 0, "", ""  # its client has told nothing
+
+
+def _marked_ns(client_pid: int) -> int:
+    """Return the end of the client's last call by its mark; 0 if that goes on, or if its end is noted."""
+    if not client_pid:
+        return 0
+    try:
+        return os.stat(ended_mark(client_pid)).st_mtime_ns
+    except OSError:
+        return 0  # there is no mark
+
+
+def with_mark(name: str, data: bytes) -> bytes:
+    """Return the entries `data` of the journal `name`, with the end of its last call if only a mark tells it yet."""
+    ended_ns = _marked_ns(_client_of(name)[0])
+    if not ended_ns:
+        return data
+    last = _last_call(data)
+    if last is None or last.at_ns >= ended_ns:
+        return data
+    return data + b"\n" + new_entry(ended_ns, "over", last.agent, last.tool, "/")
+
+
+def end_of(name: str, data: bytes, call: Entry) -> int:
+    """Return the end of a call with an entry in the journal `name`, as the client tells it; 0 if it is not known."""
+    pid, form, path = _client_of(name)
+    if path:
+        from swarm_hook_core.traces.transcript_ends import FORMS, Logs
+
+        if form in FORMS:
+            return Logs(form, path, journal.owner_of(data)[1]).end_of(call.agent, call.at_ns)
+    ended_ns = _marked_ns(pid)
+    if ended_ns > call.at_ns:
+        return ended_ns
+    return 0
+
+
+def _last_call(data: bytes) -> Entry | None:
+    for raw in reversed(data[-seen.OWN_TAIL :].split(b"\n")):
+        words = raw.partition(b"\0")[0].split(b" ")
+        if len(words) == 4 and words[1] in seen.CALLS:
+            try:
+                return journal.Entry(raw)
+            except ValueError:
+                continue  # torn
+    return None

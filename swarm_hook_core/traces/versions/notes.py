@@ -1,0 +1,226 @@
+"""The journals, versions and inputs of a place, each read once: for a question about many of its files.
+
+A question about one file reads them as well. One about many files makes `Notes`, and hands them on to each `History`:
+so it costs as much for each file, however many there are. Later entries and versions are not seen.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left, bisect_right
+
+from swarm_hook_core.paths import keys_for, real_paths
+from swarm_hook_core.traces import MERGED, escaped, journal, kept_dir, names_in, place_of, seen, version_path
+from swarm_hook_core.traces.unread import Reading, UnreadCommands
+from swarm_hook_core.traces.versions.inputs import Inputs
+from swarm_hook_core.traces.versions.names import is_of, split_name
+from swarm_hook_core.traces.versions.stored import ended_at, found_at, journals_of, kept_by
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from swarm_hook_core.traces.journal import Entry
+    from swarm_hook_core.traces.versions.acts import Act
+    from swarm_hook_core.traces.versions.stored import Version
+
+_ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call
+_MANY = ("kept", "ran", "runs", "clears")  # kinds of entries that are no file's own
+
+
+class Ends:
+    """The entries of a journal that tell the ends of earlier calls, sorted: each of thousands of calls asks."""
+
+    def __init__(self) -> None:
+        self._all: dict[bytes, list[int]] = {}  # agent -> times of entries of all kinds
+        self._over: dict[bytes, list[int]] = {}  # agent -> times of the kind ``over``
+        self._calls: dict[bytes, list[int]] = {}  # agent -> times of calls
+        self._turns: dict[bytes, list[int]] = {}  # agent -> ends of turns
+        self._noted: set[int] = set()  # ends that the hook after a call has noted
+
+    @classmethod
+    def in_journal(cls, data: bytes) -> Ends:
+        """Return the ends in the entries `data`."""
+        ends = cls()
+        for words, _raw in _heads(data):
+            ends.add(words)
+        ends.sort()
+        return ends
+
+    def add(self, words: list[bytes]) -> None:
+        """Add an entry by the four words of its head, if it tells an end."""
+        if words[1] not in _ENDING:
+            return
+        at_ns = int(words[0])
+        self._all.setdefault(words[2], []).append(at_ns)
+        if words[1] == b"over":
+            self._over.setdefault(words[2], []).append(at_ns)
+            if words[3] != b"-":
+                self._noted.add(at_ns)
+            else:
+                self._turns.setdefault(words[2], []).append(at_ns)
+        elif words[1] != b"is":
+            self._calls.setdefault(words[2], []).append(at_ns)
+
+    def sort(self) -> None:
+        """Sort the times, after the last `add`."""
+        for by_agent in (self._all, self._over, self._calls, self._turns):
+            for times in by_agent.values():
+                times.sort()
+
+    def of(self, entry: Entry) -> float:
+        """Return the end of the call of `entry`, infinity if unknown.
+
+        A later call of the same agent begins after it, unless the two may have run side by side.
+        """
+        agent = (entry.agent or "-").encode()
+        later = _first_after(self._all.get(agent, []), entry.at_ns + seen.APART_NS)
+        return min(later, _first_after(self._over.get(agent, []), entry.at_ns))
+
+    def next_of(self, entry: Entry) -> float:
+        """Return the time of the next call of the agent of `entry`, or of the turn's end; infinity if it is to come."""
+        agent = (entry.agent or "-").encode()
+        later = _first_after(self._calls.get(agent, []), entry.at_ns + seen.APART_NS)
+        return min(later, _first_after(self._turns.get(agent, []), entry.at_ns))
+
+    def is_noted(self, end_ns: float) -> bool:
+        """Return True if the hook after a call has noted this end."""
+        return end_ns in self._noted
+
+
+class JournalNotes:
+    """The entries `data` of the journal `name` in `place`, by file; and the inputs beside the versions.
+
+    owner  ``(runtime, session id)``
+    ends   the ends of its calls
+    """
+
+    def __init__(self, place: str, name: str, data: bytes):
+        self.name = name
+        self.data = data
+        self.owner = journal.owner_of(data)
+        self.ends = Ends()
+        self._of_file: dict[bytes, list[bytes]] = {}
+        self._of_kind: dict[str, list[bytes]] = {kind: [] for kind in _MANY}
+        self.inputs = Inputs(place, name)
+        self._reading = Reading(None, real_paths())
+        self._commands = UnreadCommands(data, self._reading, most_files=None)
+        self._sort()
+
+    def _sort(self) -> None:
+        of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
+        for words, raw in _heads(self.data):
+            self.ends.add(words)
+            if words[1] in of_kind:
+                of_kind[words[1]].append(raw)
+            self._of_file.setdefault(raw.split(b"\0", 2)[1] if b"\0" in raw else b"", []).append(raw)
+        self.ends.sort()
+
+    def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
+        """Yield the entries of these kinds about the path with this key, the newest first."""
+        for entry in _entries(self._of_file.get(escaped(path), ())):
+            if entry.kind in kinds:
+                yield entry
+
+    def of_kind(self, kind: str) -> Iterator[Entry]:
+        """Yield the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
+        return _entries(self._of_kind[kind])
+
+    def commands_that_wrote(self, path: str) -> list[Entry]:
+        """Return the unparsed commands that wrote the file at `path`. Parsing has a time of its own for each file."""
+        if not self._of_kind["ran"]:
+            return []
+        self._reading.begin_anew()
+        return self._commands.that_wrote(keys_for(path, "/", self._reading.real))
+
+
+class PlaceNotes:
+    """Everything noted in one `place`.
+
+    journals  ``{name: JournalNotes}``
+    ended     ``{name: time}`` of the ends of sessions
+    commands  commands with unknown files, as `Acts` makes them once
+    """
+
+    def __init__(self, place: str):
+        self.place = place
+        self.journals = {name: JournalNotes(place, name, data) for name, data in journals_of(place).items()}
+        self.ended = ended_at(place)
+        self._kept_before = {
+            (name, entry.at_ns) for name, noted in self.journals.items() for entry in noted.of_kind("kept")
+        }
+        self.commands: list[Act] | None = None
+        self._names: dict[str, dict[str, list[str]]] = {}  # journal -> name of a first version -> names
+        for name in names_in(kept_dir(place)):
+            found = self._names[name] = {}
+            for one in names_in(os.path.join(kept_dir(place), name)):
+                first, mark, _at_ns = split_name(one)
+                if mark != MERGED:
+                    found.setdefault(first, []).append(one)
+        self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
+
+    def owner_by(self, name: str) -> tuple[str, str]:
+        """Return ``(runtime, session id)`` of the session with this journal; its id may be abridged there."""
+        if name in self.journals and self.journals[name].owner[1]:
+            return self.journals[name].owner
+        runtime, _, session_id = name.partition(".")
+        return runtime, session_id
+
+    def has_kept(self, name: str, at_ns: int) -> bool:
+        """Return True if the session's own files were kept before its command of this time (``own_files``)."""
+        return (name, at_ns) in self._kept_before
+
+    def versions(self, path: str) -> list[Version]:
+        """Return the versions of the file as ``stored.writes_of``: also half and missing copies, the oldest first."""
+        found = []
+        for name, names in self._names.items():
+            folder, first = os.path.split(version_path(self.place, name, path))
+            found += [found_at(os.path.join(folder, one)) for one in names.get(first, ()) if is_of(one, first)]
+        return sorted((one for one in found if one is not None and not one.is_lost), key=lambda one: one.at_ns)
+
+    def kept_between(self, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
+        """Return ``[(path, version)]`` of the versions that a session has kept between the two times."""
+        if name not in self._kept:
+            found = sorted(kept_by(self.place, name), key=lambda one: one[1].at_ns)
+            self._kept[name] = [version.at_ns for _path, version in found], found
+        times, found = self._kept[name]
+        return found[bisect_left(times, since_ns) : bisect_right(times, until_ns)]
+
+
+class Notes:
+    """The notes of all places that one question meets."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}  # folder -> its place
+        self._places: dict[str, PlaceNotes] = {}
+
+    def of(self, folder: str) -> PlaceNotes:
+        """Return the notes of the place of files in `folder`. Raises OSError."""
+        if folder not in self._folders:
+            self._folders[folder] = place_of(folder)
+        place = self._folders[folder]
+        if place not in self._places:
+            self._places[place] = PlaceNotes(place)
+        return self._places[place]
+
+
+def _heads(data: bytes) -> Iterator[tuple[list[bytes], bytes]]:
+    """Yield ``(four words of the head, line)`` of the entries in `data` that are not torn."""
+    for raw in data.split(b"\n"):
+        words = raw.partition(b"\0")[0].split(b" ")
+        if len(words) == 4 and words[0].isdigit():
+            yield words, raw
+
+
+def _entries(lines: Collection[bytes]) -> Iterator[Entry]:
+    for raw in reversed(list(lines)):
+        try:
+            yield journal.Entry(raw)
+        except ValueError:
+            continue  # torn
+
+
+def _first_after(times: list[int], at_ns: int) -> float:
+    """Return the first of the sorted `times` after `at_ns`, infinity without any."""
+    index = bisect_right(times, at_ns)
+    return times[index] if index < len(times) else float("inf")

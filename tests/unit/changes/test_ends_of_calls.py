@@ -1,0 +1,72 @@
+"""A person's lines right after a command of a session, before the session's next call: never the session's alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.world import TEXT, Agent, World
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
+
+# What the agent's command leaves in notes.md, and the file once a person has saved it right after that.
+COMMANDS = {
+    "appends": ("echo MINE >> notes.md", f"{TEXT}MINE\n"),
+    "writes anew": ("printf 'ONE\nMINE\n' > notes.md", "ONE\nMINE\n"),
+    "in a pipe": ("printf 'ONE\nMINE\n' | tee notes.md", "ONE\nMINE\n"),
+    "by a script": ("""python3 -c 'open("notes.md", "a").write("MINE\\n")'""", f"{TEXT}MINE\n"),
+    "changes its mode": ("chmod +x notes.md", TEXT),
+    "fails": ("git stash pop", TEXT),
+}
+
+
+class Scene(World):
+    """A session that has written a file and ends a command, and a person who saves right after that."""
+
+    def __init__(self, folder: Path, command: str, is_beside: bool):
+        super().__init__(folder, "notes.md", "other.md")
+        self.me: Agent = self.session("claude-code")
+        self.me.is_prompted()
+        if is_beside:
+            self.session("codex").edit("other.md", "gamma", "PEER")
+        assert not self.me.edit("other.md", "beta", "MINE").denied
+        assert not self.me.bash(command).denied
+        self.me.call_ends()
+        self.file = self.repo / "notes.md"
+        self.made = self.file.read_text()
+        self.file.write_text(self.made + "PERSON\n")
+
+    def may_be_a_person_s(self, text: str) -> bool:
+        """Return True if a person is among the authors of the line."""
+        lines = self.swarm("blame", "--json", "notes.md").json["lines"]
+        (line,) = [one for one in lines if one["text"] == text + "\n"]
+        return any(author["is_person"] for author in line["authors"])
+
+
+@pytest.fixture(params=[False, True], ids=["alone", "beside a peer"])
+def is_beside(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_blame_names_a_person(name: str, is_beside: bool, tmp_path: Path) -> None:
+    command, made = COMMANDS[name]
+    scene = Scene(tmp_path, command, is_beside)
+    assert scene.made == made
+    assert scene.may_be_a_person_s("PERSON")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_undo_of_the_session_leaves_the_line(name: str, is_beside: bool, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, COMMANDS[name][0], is_beside)
+    scene.swarm("undo", "--session", scene.me.session_id, "--partial", "--json")
+    assert scene.read("notes.md").endswith("PERSON\n")
+    assert "MINE" not in scene.read("other.md")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_commit_of_the_session_leaves_the_line_out(name: str, is_beside: bool, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, COMMANDS[name][0], is_beside)
+    assert scene.swarm("commit", "-m", "mine", as_=scene.me).code == 0
+    assert "PERSON" not in scene.git("show", "HEAD:notes.md") and "MINE" in scene.git("show", "HEAD:other.md")
+    assert scene.read("notes.md") == scene.made + "PERSON\n"

@@ -1,0 +1,86 @@
+"""Questions about many changed files: what is read and asked once is so however many files there are."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from support.many_files import ManyFiles
+
+from swarm_hook_core import git
+from swarm_hook_core.state import state_dir
+from swarm_hook_core.traces import shared_files
+from swarm_mcp.changes.commit.git import Git
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
+FEW, MANY = 40, 80
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """Count folders of ours that are listed, journals and inputs that are opened, and processes of git."""
+    found: Counter[str] = Counter()
+    state = state_dir() + os.sep
+
+    def counting(kind: str, real: Callable[..., Any], is_it: Callable[..., bool]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            found[kind] += is_it(*given)
+            return real(*given, **named)
+
+        return call
+
+    def is_journal(path: Any, *_more: Any) -> bool:
+        text = os.fsdecode(path)
+        is_input = text.endswith(("%inputs", "%inputs.1", "%journal", "%journal.1"))
+        return text.startswith(state) and (is_input or f"{os.sep}traces{os.sep}" in text)
+
+    def is_ours(path: Any = ".") -> bool:
+        return os.fsdecode(path).startswith(state)
+
+    with (
+        mock.patch.object(os, "listdir", counting("folders", os.listdir, is_ours)),
+        mock.patch.object(os, "open", counting("journals", os.open, is_journal)),
+        mock.patch.object(git, "run", counting("git", git.run, lambda *_given: True)),
+        mock.patch.object(Git, "run", counting("git", Git.run, lambda *_given: True)),
+    ):
+        yield found
+
+
+QUESTIONS: dict[str, Callable[[ManyFiles], Any]] = {
+    "diff": lambda many: many.world.swarm("diff"),
+    "diff --mine": lambda many: many.world.swarm("diff", "--mine", as_=many.sessions[0]),
+    "commit": lambda many: many.world.swarm("commit", "-m", "x", "--dry-run", as_=many.sessions[0]),
+    "undo": lambda many: many.world.swarm("undo", "--session", many.sessions[1].session_id, "--dry-run"),
+    "undo of the one session": lambda many: many.world.swarm("undo", "--dry-run"),
+    "log": lambda many: many.world.swarm("log"),
+    "status": lambda many: many.world.swarm("status"),
+    "why": lambda many: many.world.swarm("why", many.names[0]),
+    "blame": lambda many: many.world.swarm("blame", many.names[0]),
+    "restore --list": lambda many: many.world.swarm("restore", "--list"),
+    "checkout": lambda many: many.sessions[0].ask("Bash", {"command": "git checkout ."}),
+    "stash": lambda many: many.sessions[1].ask("Bash", {"command": "git stash"}),
+    "add": lambda many: many.sessions[2].ask("Bash", {"command": "git add -A"}),
+    "add, though told": lambda many: many.sessions[2].ask("Bash", {"command": "git add -A"}),
+}
+
+
+def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shared_files, "SECONDS", 600.0)
+    counts: dict[str, list[Counter[str]]] = {name: [] for name in QUESTIONS}
+    grounds = [ManyFiles(tmp_path / str(number), number, shared=number) for number in (FEW, MANY)]
+    for many in grounds:
+        for name, question in QUESTIONS.items():
+            with counted() as found:
+                answer = question(many)
+            assert getattr(answer, "code", 0) in (0, 1), (name, answer)
+            counts[name].append(found)
+    more = {name: f"{few} for {FEW} files, {many} for {MANY}" for name, (few, many) in counts.items() if few != many}
+    assert more == {}
