@@ -90,7 +90,9 @@ class Authors:
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
         if not self._is_by_call(path, changed_ns):
-            return Author(OWN if self._is_laid_out(path, changed_ns) else PERSON)
+            if self._is_laid_out(path, changed_ns):
+                return Author(OWN)
+            return Author(PERSON)
         if not self.has_written(path):
             return Author(BUILT)
         lines = self._lines_of_person(path)

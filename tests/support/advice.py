@@ -7,7 +7,9 @@ import shlex
 
 from support.world import Agent
 
-_OWN = re.compile(r"(?:For your own files alone|Your own changes alone|To put your own changes alone aside)[^`]*`([^`]+)`")
+_OWN = re.compile(
+    r"(?:For your own files alone|Your own changes alone|To put your own changes alone aside)[^`]*`([^`]+)`"
+)
 _REFUSING = re.compile(r"`([^`]+)` leaves them alone: git refuses")
 MORE = " ..."  # behind the names of a command that names only the first files
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 
 from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_hook_core.traces.versions.layout import is_found, laid_out
+from swarm_hook_core.traces.versions.layout import Words, laid_out, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def explain(
     """
     found = Explained()
     made = _replayed(before, after, calls, found)
-    if _last(before, made) != after:
+    if _last(before, made) != after and not _is_laid_out(before, _last(before, made), after):
         made = _without_unmade(before, after, made, calls, found)
     found.parts = [Part(calls[index][0], content) for index, content in made]
     found.fitting += [calls[index][0] for index, _content in made]
@@ -89,9 +89,11 @@ def explain(
             if _last(before, _replayed(before, after, calls, None, without=index)) == last:
                 part.others = list(found.unfitting)
     if last != after and made:
-        base = before
+        base, is_same = before, _is_laid_out(before, last, after)
+        words = Words(before or b"", after or b"")
         for part, (index, content) in zip(found.parts, made):
-            part.is_sure = _is_evident(base, content, after) or _is_needed(before, after, made, calls, index)
+            is_evident = _is_evident(base, content, after, words)
+            part.is_sure = is_same or is_evident or _is_needed(before, after, made, calls, index)
             base = content
         _add_formatted(found, before, after)
     found.parts = _few(found.parts)
@@ -140,10 +142,11 @@ def _without_unmade(
     """Return `made` without the calls that were never made, as far as the content that was found tells."""
     kept = list(calls)
     wanted, base, unmade = _counted(after), before, []
+    words = Words(before or b"", after or b"")
     for index, content in made:
         old, new = _counted(base), _counted(content)
         brought, removed = new - old, old - new
-        is_there = any(wanted[line] > old[line] for line in brought) or is_found(base or b"", content or b"", after or b"")
+        is_there = words.are_found(brought, removed) or any(wanted[line] > old[line] for line in brought)
         if not is_there and all(wanted[line] >= old[line] for line in removed):
             unmade.append(index)
         base = content
@@ -158,11 +161,18 @@ def _without_unmade(
     return made
 
 
-def _is_evident(base: bytes | None, content: bytes | None, after: bytes | None) -> bool:
+def _is_laid_out(before: bytes | None, content: bytes | None, after: bytes | None) -> bool:
+    """Return True if `after` is `content` in another layout, and both have other words than `before`."""
+    if content is None or after is None or words_of(content) != words_of(after):
+        return False
+    return words_of(content) != words_of(before or b"")
+
+
+def _is_evident(base: bytes | None, content: bytes | None, after: bytes | None, words: Words) -> bool:
     """Return True if a line that the call has brought is there; of a call that only removes, if all that is gone."""
     old, new, wanted = _counted(base), _counted(content), _counted(after)
     brought, removed = new - old, old - new
-    if any(wanted[line] > old[line] for line in brought) or is_found(base or b"", content or b"", after or b""):
+    if words.are_found(brought, removed) or any(wanted[line] > old[line] for line in brought):
         return True
     return not brought and all(wanted[line] < old[line] for line in removed)
 

@@ -52,15 +52,15 @@ def laid_out(old: Sequence[bytes], new: Sequence[bytes], own: Lines | None = Non
     for old_start, new_start, size in [*parts, (len(old), len(new), 0)]:
         around = old[max(at_old - 1, 0) : old_start + 1]
         for one, other in _parted(old[at_old:old_start], new[at_new:new_start]):
-            made += other if _is_layout(one, other, own, around) else one
+            made += (one, other)[_is_layout(one, other, own, around)]
         for line, as_found in zip(old[old_start : old_start + size], new[new_start : new_start + size]):
-            made.append(as_found if own is None or own[line] else line)
+            made.append((line, as_found)[own is None or own[line] > 0])
         at_old, at_new = old_start + size, new_start + size
     return made
 
 
 def _parted(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[Sequence[bytes], Sequence[bytes]]]:
-    """Return ``[(lines of old, lines of new)]``: those with the same words at the beginning, the rest, those at the end."""
+    """Return ``[(lines of old, lines of new)]``: the beginning with the same words, the rest, and such an end."""
     begin_old, begin_new = _alike(_words(old), _words(new))
     rest = ([words[::-1] for words in _words(lines)[::-1]] for lines in (old[begin_old:], new[begin_new:]))
     end_old, end_new = _alike(*rest)
@@ -99,13 +99,23 @@ def brings_words(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
     return any(_counted(b"".join(new)) - _counted(b"".join(old)))
 
 
-def is_found(base: bytes, content: bytes, after: bytes) -> bool:
-    """Return True if all words that `content` has brought to `base`, or removed, are so in `after`, in any layout."""
-    if words_of(content) == words_of(after):
-        return words_of(base) != words_of(content)
-    old, new, found = _counted(base), _counted(content), _counted(after)
-    brought, removed = new - old, old - new
-    return bool(brought or removed) and not (brought - (found - old) or removed - (old - found))
+class Words:
+    """The words of a content that calls change one after the other, beside those of the content `after` them all."""
+
+    def __init__(self, before: bytes, after: bytes):
+        self._present = _counted(before)
+        self._after = _counted(after)
+
+    def are_found(self, brought: Lines, removed: Lines) -> bool:
+        """Go on by a call that has brought and removed these lines. Return True if `after` shows all that."""
+        new, old = (_counted(b"".join(lines.elements())) for lines in (brought, removed))
+        changes = {word: new[word] - old[word] for word in {*new, *old} if new[word] != old[word]}
+        found = bool(changes)
+        for word, change in changes.items():
+            self._present[word] += change
+            more = self._after[word] - self._present[word]
+            found = found and (more == 0 or (more > 0) == (change > 0))
+        return found
 
 
 def _counted(text: bytes) -> Lines:

@@ -221,7 +221,9 @@ class Fold:
         """
         alive: list[_Element] = []
         parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
-        moved = self._words_without(parts) if moves else {}
+        moved: dict[bytes, Authors] = {}
+        if moves:
+            moved = self._words_without(parts)
         old = new = 0
         for old_start, new_start, size in [*parts, (len(self.alive), len(content), 0)]:
             removed = self.alive[old:old_start]
@@ -231,8 +233,10 @@ class Fold:
             for text in content[new:new_start]:
                 if writers := moved.pop(words_of(text), ()):
                     alive.append(_Element(text, writers))
+                elif is_undo:
+                    alive.append(self._returned(text, authors))
                 else:
-                    alive.append(self._returned(text, authors) if is_undo else _Element(text, authors))
+                    alive.append(_Element(text, authors))
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
             for one, text in zip(kept, content[new_start:new]):

@@ -200,28 +200,35 @@ class History:
     ) -> None:
         """Add the last step to `after`, by any of these `authors`, parted by what a formatter may have made of it.
 
-        If a person may have made it, its changes of layout are those of the sessions that had just written the file.
+        If a person may have made it, its changes of layout are those of the session that had just written the file.
         Beside them other changes may be the formatter's, too, and so may changes without a new word.
         """
-        before = self.moments[-1]
-        changed_ns = min(after.changed_ns or after.at_ns, after.at_ns)
-        acts = [act for act in self.acts if act.is_made and act.at_ns < after.at_ns and act.next_ns > before.at_ns]
-        if not (acts and before.exists and after.exists and any(author.is_person for author in authors)):
+        before, act = self.moments[-1], self._just_before(after)
+        if act is None or not (before.exists and after.exists and any(author.is_person for author in authors)):
             self._go_to(after, authors, is_left)
             return
-        owners, is_open = authors_of(acts), any(changed_ns <= act.next_ns for act in acts)
+        owners: tuple[Author, ...] = (act.author,)
+        is_open = min(after.changed_ns or after.at_ns, after.at_ns) <= act.next_ns
+        if not is_open:
+            owners = (act.author, PERSON)
         old, new = split_lines(before.content()), split_lines(after.content())
         made = laid_out(old, new)
         if made != old:
             middle = after
             if made != new:
                 middle = self._computed(before.at_ns + 1, b"".join(made), before, after)
-            self._go_to(middle, owners if is_open else (*owners, PERSON), is_layout=True)
+            self._go_to(middle, owners, is_layout=True)
         if self.moments[-1] is not after:
             if is_open and (is_formatted or made != old or not brings_words(old, new)):
                 authors = tuple({(one.session, one.agent): one for one in (*owners, *authors)}.values())
             self._go_to(after, authors, is_left)
             self._steps[-1].moves = is_open
+
+    def _just_before(self, after: Moment) -> Act | None:
+        """Return the last call that has written the file before `after`, and was its session's last one then; or None."""
+        since_ns = self.moments[-1].at_ns
+        acts = [act for act in self.acts if act.is_made and act.at_ns < after.at_ns and act.next_ns > since_ns]
+        return next(reversed(acts), None)
 
     def _explained(self, before: Moment, after: Moment, acts: list[Act]) -> Explained | None:
         """Return what the inputs of these calls explain of the step; None if no input is known, or nothing changed."""

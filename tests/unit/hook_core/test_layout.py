@@ -35,17 +35,26 @@ FORMATTED = {
     "to CRLF": Formatted("f\ng\nh\n", "g", "G", "f\r\nG\r\nh\r\n"),
     "a byte order mark": Formatted("\ufefff\ng\nh\n", "g", "G", "f\nG\nh\n"),
     "quotes and commas": Formatted(
-        "use('a', 'b')\ncall(\n  'c',\n  1\n)\nend()\n", "end()", "end( 2 )",
+        "use('a', 'b')\ncall(\n  'c',\n  1\n)\nend()\n",
+        "end()",
+        "end( 2 )",
         'use("a", "b");\ncall("c", 1);\nend(2);\n',
     ),  # fmt: skip
-    "broken lines": Formatted("def f(): pass\ng(1, 2)\nh()\n", "h()", "h( 3)", "def f():\n    pass\n\n\ng(1, 2)\nh(3)\n"),
+    "broken lines": Formatted(
+        "def f(): pass\ng(1, 2)\nh()\n", "h()", "h( 3)", "def f():\n    pass\n\n\ng(1, 2)\nh(3)\n"
+    ),
     "its line is broken": Formatted(
-        "f()\n", "f()", "f()\nlong_name( first_argument,second_argument )",
+        "f()\n",
+        "f()",
+        "f()\nlong_name( first_argument,second_argument )",
         "f()\nlong_name(\n    first_argument,\n    second_argument,\n)\n",
     ),  # fmt: skip
     "all in one line": Formatted('{"a":1,"b":[1,\n2]}\n', '"a":1', '"a":11', '{ "a": 11, "b": [1, 2] }\n'),
     "round brackets": Formatted(
-        "a(x => x).b(y => y)\nif (c): d()\ne()\n", "e()", "e( 'e' )", 'a((x) => x).b(\n  (y) => y,\n);\nif c: d()\ne("e");\n'
+        "a(x => x).b(y => y)\nif (c): d()\ne()\n",
+        "e()",
+        "e( 'e' )",
+        'a((x) => x).b(\n  (y) => y,\n);\nif c: d()\ne("e");\n',
     ),
     "blank lines": Formatted("f\n\n\n\ng\nh  \n", "g", "G", "f\n\nG\nh\n"),
     "the end of the file": Formatted("f\ng\nh", "g", "G", "f\nG\nh\n"),
@@ -143,6 +152,22 @@ def test_a_person_s_line_stays_the_person_s_in_another_layout(world: World) -> N
     assert file.read_text().endswith("g( 2 )\nh( 3 )\n")
 
 
+def test_a_peer_s_line_stays_the_peer_s_in_another_layout(world: World) -> None:
+    file = world.repo / NAME
+    file.write_text(CODE)
+    world.commit()
+    peer, me = Player("codex", world.repo), Player("claude-code", world.repo)
+    edits(peer, file, "h( 3 )", "h( 'of a peer' )")
+    me.runs(f"cat {NAME}")
+    edits(me, file, "g( 2 )", "g( 22 )")
+    saved(file, 'f(1)\ng(22)\nh("of a peer")\n')
+    names = {me.session_id: "me", peer.session_id: "peer"}
+    found = [{names.get(one.session_id, "?") for one in line.authors} for line in lines_of(str(file))]
+    assert found == [{"me"}, {"me"}, {"peer"}]
+    assert world.swarm("commit", "-m", "mine", NAME, as_=me).code == 0
+    assert git(world.repo, "show", f"HEAD:{NAME}") == "f(1)\ng(22)\nh( 3 )\n"
+
+
 @pytest.mark.parametrize("when", ["after the next call", "after the turn", "in a file that no call named"])
 def test_a_person_who_lays_out_a_file_is_named(when: str, world: World, limits: Limits) -> None:
     limits(seen, APART_NS=0)
@@ -212,7 +237,7 @@ def test_an_edit_that_was_never_made_gives_its_session_no_layout(world: World) -
     me.runs("ls")
     me.told("apply_patch", patch(f"*** Update File: {NAME}\n@@\n-g( 2 )\n+of_the_session( 22 )\n"))
     saved(file, "f(1)\ng(2)\nh(3)\n")
-    assert all(one.endswith("=?") or one.endswith("=0|?") for one in owners(file, me)), owners(file, me)
+    assert all(one.endswith(("=?", "=0|?")) for one in owners(file, me)), owners(file, me)
 
 
 def test_layout_is_taken_over_and_nothing_else() -> None:
