@@ -38,16 +38,21 @@ class AskedTrail(Trail):
 class AskedCall(ToolCall):
     """A write that is asked about: `how` it writes absolute `path`, and the `folder` of its session.
 
-    reader_folder  the folder of the reader of the answer; empty if it is not known: paths are whole then
+    `reader_folder` is the folder of the reader of the answer; empty if it is not known: paths are whole then.
     """
 
-    __slots__ = ("reader_folder",)
+    __slots__ = ("_reader_folder",)
 
     def __init__(self, path: str, how: str, session_id: str, folder: str, agent: str, reader_folder: str):
         ToolCall.__init__(
             self, how, {"path": path, "how": how}, session_id, folder, agent=agent, client_tool=_TOOLS[how]
         )
-        self.reader_folder = reader_folder or path  # nothing lies below a file
+        self._reader_folder = reader_folder or path  # nothing lies below a file
+
+    @property
+    def reader_folder(self) -> str:
+        """The folder in which the reader of the answer types the commands that it names."""
+        return self._reader_folder
 
 
 class Question(Check):
