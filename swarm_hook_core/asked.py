@@ -27,7 +27,7 @@ _TOOLS = {EDIT: "Write", REPLACE: "Write", REMOVE: "rm"}  # as the words of a re
 class AskedCall(ToolCall):
     """A write that is asked about: `how` it writes absolute `path`, and the `folder` of its session.
 
-    reader_folder  the folder of the reader of the answer; empty if it is not known: paths are whole then
+    `reader_folder` is the folder of the reader of the answer; empty if it is not known: paths are whole then.
     """
 
     __slots__ = ("_reader_folder",)
@@ -40,7 +40,7 @@ class AskedCall(ToolCall):
 
     @property
     def reader_folder(self) -> str:
-        """The folder that paths in the words are relative to."""
+        """The folder in which the reader of the answer types the commands that it names."""
         return self._reader_folder
 
 

@@ -92,7 +92,7 @@ def _no_session(store: Store, scope: str, rows: list[Session]) -> str:
     if all(row.runtime for row in rows) and is_persons(store, scope):
         return f"no agent runs this command, so it is a person's; --as ID speaks for a session of {scope}: {names}"
     if len(rows) == 1:
-        return f"nothing shows that {names} runs this command: say with --as which session this is"
+        return f"nothing shows that {names} runs this command: say with --as, or {OWN_ID}, which session this is"
     number = str(len(rows))
     if len(rows) > MOST_NAMED:
         number = f"more than {MOST_NAMED}"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from support.fixtures import wait_for
 
 from .client import Client
+from .coordinator import PATIENCE
 from .test_person import typed
 
 pytestmark = pytest.mark.ways("install")
@@ -72,6 +74,46 @@ def test_a_person_commits_at_a_terminal_what_no_session_wrote(client: Client) ->
     assert asked(client, "status", "--porcelain") == f" M {file}\n?? own.md\n"
     again = typed(client, "commit", "-m", "again")
     assert again.returncode == 1 and "nothing of yours to commit: " in again.stderr
+
+
+def test_a_person_s_script_beside_the_only_session_is_the_person_s(client: Client) -> None:
+    ground, file = client.ground, begin(client, "script")
+
+    def script(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(ground.bin / "swarm-mcp"), *words], cwd=ground.checkout, env=ground.env, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=PATIENCE, start_new_session=True,
+        )  # fmt: skip
+
+    present = BEFORE.replace("beta", "SESSION").replace("omega", "PERSON")
+    with client.held("work", client.replace(file, "beta", "SESSION"), at=1) as session:
+        assert script("undo").returncode == 1 and (ground.checkout / file).read_text() == present
+        assert script("whoami").returncode == 1
+        done = script("commit", "-m", "script")
+        assert done.returncode == 0 and f"{file} line 2 ({client.name} " in done.stdout, done
+        session.go_on()
+    assert asked(client, "show", f"HEAD:{file}") == BEFORE.replace("omega", "PERSON")
+    assert asked(client, "status", "--porcelain") == f" M {file}\n"
+
+
+def test_an_agent_is_no_person_and_its_orphan_is_its_session_s(client: Client) -> None:
+    file = begin(client, "orphan")
+    (client.ground.checkout / "as_person.sh").write_text("#!/bin/sh\nexec swarm-mcp $1 --person $2 $3\n")
+    (client.ground.checkout / "orphan.sh").write_text(
+        "#!/bin/sh\n(setsid sh -c 'while [ $(ps -o ppid= -p $$) = '$$' ]; do :; done; swarm-mcp commit -m orphan "
+        f"{file}; echo $? > ended' >/dev/null 2>&1 &)\n"
+    )
+    deeds = ("commit -m x", f"undo {file}", f"lock {file}")
+    refused = [client.shell(f"sh as_person.sh {deed}") for deed in deeds]
+    client.run("work", client.replace(file, "beta", "SESSION"), *refused, client.shell("sh orphan.sh"))
+    told = client.results("work")
+    assert sum("--person is for persons" in text for text in told) == len(deeds), told
+    wait_for((client.ground.checkout / "ended").exists)
+    assert asked(client, "log", "-1", "--format=%s") == "orphan\n", told
+    assert asked(client, "show", f"HEAD:{file}") == BEFORE.replace("beta", "SESSION")
+    assert "PERSON" in (client.ground.checkout / file).read_text()
+    for name in ("ended", "orphan.sh", "as_person.sh"):
+        (client.ground.checkout / name).unlink()
 
 
 def test_an_agent_s_shell_commits_its_session_s_lines(client: Client) -> None:

@@ -26,9 +26,10 @@ class Scene(World):
         self.me, self.peer = self.session("claude-code"), self.session("codex")
 
     def undo(self, *words: str, of: Agent | None = None) -> Done:
-        """The command, typed by a person."""
+        """The command, typed by a person: a variable stands for the terminal."""
         given = ["--session", of.session_id] if of else []
-        return self.ground.swarm("undo", *words, *given, "--json")
+        with mock.patch.dict(os.environ, SWARM_MCP_ALLOW_SPAWN="1"):
+            return self.ground.swarm("undo", *words, *given, "--json")
 
     def types(self, command: str, by: Agent, folder: str = "") -> Done:
         """Run a `swarm-mcp` command in the shell of this session."""

@@ -135,8 +135,8 @@ def test_a_path_that_nobody_holds_and_no_store_at_all(ground: Ground):
     told = why(ground, "nowhere/f")
     assert told["held"] == told["waiting"] == [] and told["write"]["allowed"] is True
     assert told["write"]["instance_id"] is None and not os.path.exists(ground.database)
-    ground.session("1", "one")
-    out = ground.swarm("why", "nowhere/f").out
+    one = ground.session("1", "one")["id"]
+    out = ground.swarm("why", "nowhere/f", "--as", one).out
     assert "  not locked" in out and "a write by one " in out and "would go ahead" in out
 
 

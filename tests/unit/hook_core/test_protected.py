@@ -95,6 +95,7 @@ DENIED = [
     "sh -c 'swarm-mcp auto off'", "echo auto off | xargs swarm-mcp", "swarm-mcp uninstall", "swarm-mcp guard uninstall",
     "swarm-mcp task answer t yes", "swarm-mcp answer t yes",
     "swarm-mcp install --no-kernel", "swarm-mcp team leave", "swarm-mcp steal f --force --reason x",
+    "swarm-mcp undo --person f", "env -i setsid swarm-mcp commit --person -m x",
     "SWARM_AUTO=off swarm-mcp auto off", "swarm-mcp hold x -- rm {store}",
 ]  # fmt: skip
 PASSES = [

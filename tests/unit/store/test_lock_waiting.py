@@ -387,7 +387,7 @@ def test_the_command_waits_and_answers_in_full(ground: Ground, monkeypatch):
 )
 def test_flags_that_mean_nothing(ground: Ground, monkeypatch, words, why):
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
-    ground.session("1")
+    ground.plain()
     done = ground.swarm("lock", *words)
     code = 2 - ("lease" in why)  # the store refuses a short lease
     assert done.code == code and why in done.err and done.err.count("\n") == 1

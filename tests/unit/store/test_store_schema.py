@@ -167,7 +167,7 @@ READS = (
 
 
 def furnished(ground: Ground) -> dict:
-    row = ground.session("s", "me")
+    row = ground.plain("me")
     ground.lock(row, "f", "note")
     assert ground.swarm("kv", "set", "k", "v").code == 0
     return row
