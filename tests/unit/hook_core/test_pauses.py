@@ -40,6 +40,7 @@ class Session(Player):
         super().__init__(runtime, folder)
         self.log = Log(logs, runtime, self.session_id)
         self.transcript = str(self.log.path)
+        self.is_prompted()
 
     def writes_with(self, way: str, name: str = "notes.md") -> None:
         """Write a file, with the client's own tool or a command; the call is over then, in the log too."""
@@ -48,7 +49,8 @@ class Session(Player):
             assert self.edits(name, "beta", "MINE") == ""
         else:
             assert self.runs(f"echo mine > {name}") == ""
-            notes_an_end()
+            self.call_ends()
+            notes_an_end()  # to a check in this process, another one is the client
         self.log.ends(call)
         some_time_passes()
 
@@ -192,7 +194,6 @@ def notes_of(me: Session, work: Path) -> str:
 
 @pytest.mark.parametrize("way", ["replaces", "edits", "removes"])
 def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Session, work: Path) -> None:
-    me.is_prompted()
     peer = Player("claude-code", work)
     call = me.log.begins()
     path = notes_of(me, work)
@@ -209,7 +210,6 @@ def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Sessio
 
 def test_a_write_that_is_not_over_is_awaited(me: Session, work: Path, limits: Limits) -> None:
     limits(meetings, WAIT_SECONDS=0.1)
-    me.is_prompted()
     peer = Player("claude-code", work)
     me.log.begins()
     path = notes_of(me, work)
@@ -218,7 +218,6 @@ def test_a_write_that_is_not_over_is_awaited(me: Session, work: Path, limits: Li
 
 
 def test_the_note_of_a_client_goes_with_its_session(me: Session, work: Path) -> None:
-    me.is_prompted()
     name = journal_name(me.runtime, me.session_id)
     assert name in os.listdir(os.path.dirname(ended_mark()))
     forget(me.runtime, me.session_id)
