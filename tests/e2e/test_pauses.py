@@ -1,4 +1,4 @@
-"""A person works in the pause in which a model thinks, and the session's next call would throw that work away."""
+"""A person works while a model thinks, and the session's next call would throw that work away."""
 
 from __future__ import annotations
 
@@ -32,11 +32,17 @@ DESTROYERS = {
 }
 
 
+# client -> the folder of its logs, and the mark of a result in a line
+LOGS = {
+    "claude-code": (".claude/projects", '"type":"tool_result"'),
+    "codex": (".codex/sessions", 'call_output","'),
+}
+
+
 def results_on_disk(client: Client, count: int) -> bool:
     """Return True if the client's log of a session has so many results of calls."""
-    mark = '"type":"tool_result"' if client.name == "claude-code" else 'call_output","'
-    folder = client.ground.home / (".claude/projects" if client.name == "claude-code" else ".codex/sessions")
-    logs = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    name, mark = LOGS[client.name]
+    logs = sorted((client.ground.home / name).rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
     return bool(logs) and logs[-1].read_text().count(mark) >= count
 
 

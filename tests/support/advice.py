@@ -27,7 +27,7 @@ def files_advised(said: str) -> set[str]:
 
 
 def advice_passes(agent: Agent, said: str) -> None:
-    """Ask the check about each advised command: none of them is denied for the sake of others' work."""
+    """Ask the check about each advised command: it passes."""
     for command in advised(said):
         verdict = agent.ask("Bash", {"command": command})
         assert not verdict.denied, f"{said}\n\nadvises `{command}`, which is denied:\n{verdict.words}"

@@ -1,4 +1,4 @@
-"""A checkout in which four sessions have changed many files, each by the client's own tool through the check."""
+"""A checkout with many files changed by four sessions, each by the client's own tool through the check."""
 
 from __future__ import annotations
 

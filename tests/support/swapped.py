@@ -1,4 +1,4 @@
-"""A folder whose place a symbolic link takes right before a certain system call of this process."""
+"""A folder that makes room for a symbolic link right before a certain system call of this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CALLS = ("open", "lstat", "stat", "mkdir", "readlink", "replace", "symlink", "un
 
 
 class Swap:
-    """The folder `inside`, which becomes a link to `outside`, a folder that nothing may read or change."""
+    """The folder `inside` becomes a link to `outside`, a folder that nothing may read or change."""
 
     def __init__(self, inside: Path, outside: Path):
         self.inside = inside

@@ -86,16 +86,14 @@ class Log:
     def __init__(self, folder: Path, runtime: str, session: str = "s", clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
         self.runtime = runtime
-        self.path = folder / (f"{session}.jsonl" if runtime == "claude-code" else f"rollout-0-{session}.jsonl")
+        self.path = folder / {"claude-code": f"{session}.jsonl", "codex": f"rollout-0-{session}.jsonl"}[runtime]
         self.calls = 0
 
     def of_agent(self, agent: str) -> Log:
         """Return the log of an agent."""
-        folder = self.path.with_suffix("") / "subagents" if self.runtime == "claude-code" else self.path.parent
-        made = Log(folder, self.runtime, agent)
-        if self.runtime == "claude-code":
-            made.path = folder / f"agent-{agent}.jsonl"
-        return made
+        if self.runtime == "codex":
+            return Log(self.path.parent, self.runtime, agent)
+        return Log(self.path.with_suffix("") / "subagents", self.runtime, f"agent-{agent}")
 
     def begins(self, message: str = "", name: str = "exec_command") -> str:
         """Note that the model makes a call, by default in a message of its own; return the call's id."""

@@ -125,7 +125,7 @@ class Agent:
         session_events.takes_turn(self.core, SessionEvent(self.session_id, str(self.folder), "Stop"))
 
     def is_prompted(self) -> None:
-        """Tell the hook of a turn's beginning, which notes this process as the client, and the log of the session."""
+        """Tell the hook of a turn's beginning: it notes this process as the client, and the log of the session."""
         ran = self.fire("turn", "UserPromptSubmit", transcript_path=self.transcript)
         assert ran.code == 0, ran.err
 

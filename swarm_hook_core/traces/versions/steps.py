@@ -225,7 +225,7 @@ class History:
             self._steps[-1].moves = is_open
 
     def _just_before(self, after: Moment) -> Act | None:
-        """Return the last call that has written the file before `after`, and was its session's last one then; or None."""
+        """Return the last call that wrote the file before `after`, if it was its session's last one then; else None."""
         since_ns = self.moments[-1].at_ns
         acts = [act for act in self.acts if act.is_made and act.at_ns < after.at_ns and act.next_ns > since_ns]
         return next(reversed(acts), None)

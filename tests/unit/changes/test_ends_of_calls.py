@@ -21,7 +21,7 @@ COMMANDS = {
 
 
 class Scene(World):
-    """A session that has written a file and ends a command, and a person who saves right after that."""
+    """A session with a written file and a command that ends, and a person's save right after that."""
 
     def __init__(self, folder: Path, command: str, is_beside: bool):
         super().__init__(folder, "notes.md", "other.md")

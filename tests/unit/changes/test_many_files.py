@@ -1,4 +1,4 @@
-"""Questions about many changed files: what is read and asked once is so however many files there are."""
+"""Questions about many changed files: the reads and questions do not grow with their number."""
 
 from __future__ import annotations
 

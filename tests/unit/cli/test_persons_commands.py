@@ -198,7 +198,7 @@ def test_a_script_is_not_the_only_agent(world: World, words: list[str]) -> None:
 
 
 def below(world: World, runtime: str = "codex") -> Agent:
-    """Begin a session whose client is this process: the commands that it starts are that session's."""
+    """Begin a session with this process as its client: the commands that it starts are that session's."""
     return world.session(runtime, "agent0", client=(os.getpid(), start_time(os.getpid())))
 
 
@@ -289,7 +289,7 @@ def test_an_agent_whose_client_names_no_session_is_the_only_one_of_its_client(wo
 
 @pytest.fixture(params=["in another container", "unknown"])
 def unseen(request: pytest.FixtureRequest, world: World) -> Agent:
-    """A session at work whose client cannot be looked for from here."""
+    """A session at work with a client that cannot be seen from here."""
     (agent,) = agents_at_work(world, 1)
     if request.param == "unknown":
         world.sql("UPDATE swarm_sessions SET client_pid = NULL, client_start = NULL")

@@ -1,4 +1,4 @@
-"""The pause in which a model thinks belongs to no call: a person's changes in it are the person's."""
+"""A model's pause belongs to no call: a person's changes in it are the person's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RUNTIMES = ("claude-code", "codex")
 
 
 class Session(Player):
-    """A session whose client logs its calls."""
+    """A session with a client that logs its calls."""
 
     def __init__(self, runtime: str, folder: Path, logs: Path):
         super().__init__(runtime, folder)
@@ -136,7 +136,7 @@ def test_a_patch_counts_for_all_its_files(work: Path) -> None:
 
 
 class Slow:
-    """A clock whose pauses end with the client's next line in its log."""
+    """A clock: its pauses end with the client's next line in its log."""
 
     def __init__(self, path: Path, lines: str):
         self.path, self.lines, self.time_ns = path, lines, time.time_ns
@@ -166,7 +166,7 @@ def test_an_agent_has_a_log_of_its_own(me: Session, work: Path) -> None:
     call = main.begins()  # it has an agent work
     log = main.of_agent("helper")
     inner = log.begins()
-    given = me.writing(str(work / "notes.md") if me.runtime == "claude-code" else "notes.md", TEXT + "MINE\n")
+    given = me.writing(notes_of(me, work), TEXT + "MINE\n")
     if me.runtime == "codex":
         me.transcript = str(log.path)  # Codex tells an agent's own
     assert me.told(*given, agent="helper") == ""
@@ -180,6 +180,13 @@ def test_an_agent_has_a_log_of_its_own(me: Session, work: Path) -> None:
     main.ends(call)
 
 
+def notes_of(me: Session, work: Path) -> str:
+    """Return the path of notes.md as the session's client names files."""
+    if me.runtime == "claude-code":
+        return str(work / "notes.md")
+    return "notes.md"
+
+
 # ------------------------------------------------------------------------------------------------ refused writes
 
 
@@ -188,7 +195,7 @@ def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Sessio
     me.is_prompted()
     peer = Player("claude-code", work)
     call = me.log.begins()
-    path = str(work / "notes.md") if me.runtime == "claude-code" else "notes.md"
+    path = notes_of(me, work)
     assert me.ask(*me.writing(path)).silent
     me.log.ends(call, "The user doesn't want to proceed with this tool use.", is_error=True)
     some_time_passes()
@@ -205,7 +212,7 @@ def test_a_write_that_is_not_over_is_awaited(me: Session, work: Path, limits: Li
     me.is_prompted()
     peer = Player("claude-code", work)
     me.log.begins()
-    path = str(work / "notes.md") if me.runtime == "claude-code" else "notes.md"
+    path = notes_of(me, work)
     assert me.ask(*me.writing(path)).silent
     assert "denied each time, for two minutes" in peer.runs("rm notes.md")
 
@@ -222,12 +229,12 @@ def test_the_note_of_a_client_goes_with_its_session(me: Session, work: Path) -> 
 
 
 class Told:
-    """A log whose lines are a second apart. `at`: the present second."""
+    """A log with lines a second apart. `at`: the present second."""
 
     def __init__(self, folder: Path, runtime: str):
         self.at = 1000
         self.log = Log(folder, runtime, clock=self._next)
-        self.form = "blocks" if runtime == "claude-code" else "rollout"
+        self.form = {"claude-code": "blocks", "codex": "rollout"}[runtime]
 
     def _next(self) -> float:
         self.at += 1

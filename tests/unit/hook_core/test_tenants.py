@@ -1,4 +1,4 @@
-"""A work tree in which another session lives is not removed or moved in silence."""
+"""A work tree with another live session is not removed or moved in silence."""
 
 from __future__ import annotations
 

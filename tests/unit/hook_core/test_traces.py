@@ -19,7 +19,7 @@ from support.transcripts import Blocks
 
 from swarm_hook_core import budget, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.state import lock_alone
+from swarm_hook_core.state import lock_alone, rotate
 from swarm_hook_core.traces import claims, journal, meetings, others, unread
 from swarm_mcp.store import Store
 
@@ -692,11 +692,11 @@ def test_of_two_calls_that_find_a_journal_too_long_one_rotates_it(tmp_path: Path
     path = tmp_path / "codex.one"
     path.write_text("many entries")
     first, second = (os.open(path, os.O_RDWR) for _ in range(2))
-    journal.rotate(str(path), first)
+    rotate(str(path), first)
     os.close(first)
-    journal.rotate(str(path), second)
+    rotate(str(path), second)
     path.write_text("a new one")
-    journal.rotate(str(path), second)
+    rotate(str(path), second)
     os.close(second)
     assert (path.read_text(), Path(f"{path}.1").read_text()) == ("a new one", "many entries")
 
@@ -706,10 +706,10 @@ def test_a_journal_that_another_process_keeps_locked_is_not_waited_for(tmp_path:
     path.write_text("many entries")
     mine, theirs = (os.open(path, os.O_RDWR) for _ in range(2))
     lock_alone(theirs)
-    journal.rotate(str(path), mine)
+    rotate(str(path), mine)
     assert os.listdir(tmp_path) == [path.name]
     os.close(theirs)
-    journal.rotate(str(path), mine)
+    rotate(str(path), mine)
     os.close(mine)
     assert os.listdir(tmp_path) == [f"{path.name}.1"]
 

@@ -575,8 +575,8 @@ def test_what_is_no_plain_file_is_never_opened(tmp_path: Path, state: Path) -> N
 
 
 def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], failing) -> None:
-    for reader in (kept, snapshot):
-        failing(reader, "read", PermissionError(13, "Permission denied"))
+    for where, reader in ((kept, "read_resolved"), (snapshot, "read")):
+        failing(where, reader, PermissionError(13, "Permission denied"))
     _changes_without_content(files[0], "Permission denied")
 
 

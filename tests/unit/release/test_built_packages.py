@@ -122,7 +122,7 @@ def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
 
 @pytest.mark.parametrize("has_compiler", [True, False], ids=["cc", "no cc"])
 def test_an_installation_from_a_clone_compiles_what_it_can(tmp_path: Path, has_compiler: bool):
-    """As pip builds it, without a network; doctor says which check answers. The next build has no trace of it."""
+    """As pip builds it, without a network; doctor names the check that answers. The next build has no trace of it."""
     if has_compiler and not shutil.which("cc"):
         pytest.skip("no C compiler")
     source, wheels, home = (tmp_path / name for name in ("source", "wheels", "home"))
