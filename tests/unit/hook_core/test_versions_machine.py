@@ -147,6 +147,9 @@ class Versions(RuleBasedStateMachine):
     @rule(name=NAMES, place=NUMBERS, replaces=st.booleans())
     def person_edits(self, name: str, place: int, replaces: bool) -> None:
         """At any time: also right after a session's write, before its next call."""
+        lines = self.lines[name]
+        if replaces and lines and lines[place % len(lines)][1] not in ("", PERSON):
+            self.is_exact[name] = False  # nothing is left of that call: the person may have removed its line as well
         self._write(name, self._changed(name, place, PERSON, replaces))
 
     @rule()
