@@ -193,8 +193,10 @@ def _reason(one: DirtyFile) -> str:
 
 
 def _size(path: str) -> int:
-    found = _facts(path)
-    return found.st_size if found is not None else 0
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0  # gone just now
 
 
 def filters_of(repository: Repository, files: list[DirtyFile]) -> dict[str, str]:

@@ -102,6 +102,7 @@ class JournalNotes:
         self.ends = Ends()
         self._of_file: dict[bytes, list[bytes]] = {}
         self._of_kind: dict[str, list[bytes]] = {kind: [] for kind in _MANY}
+        self._parsed: dict[str, list[Entry]] = {}  # results of `of_kind`
         self.inputs = Inputs(place, name)
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
@@ -122,9 +123,11 @@ class JournalNotes:
             if entry.kind in kinds:
                 yield entry
 
-    def of_kind(self, kind: str) -> Iterator[Entry]:
-        """Yield the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
-        return _entries(self._of_kind[kind])
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Return the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
+        if kind not in self._parsed:
+            self._parsed[kind] = list(_entries(self._of_kind[kind]))
+        return self._parsed[kind]
 
     def commands_that_wrote(self, path: str) -> list[Entry]:
         """Return the unparsed commands that wrote the file at `path`. Parsing has a time of its own for each file."""
