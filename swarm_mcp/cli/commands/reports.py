@@ -326,7 +326,7 @@ def overwritten(args: Arguments) -> int:
     group=INTERNAL,
 )
 def evicted(args: Arguments) -> int:
-    """evicted: tell a session that its folder is removed or moved away (hooks call this)
+    """evicted: tell a session that its folder goes (hooks call this)
 
     The owner gets one message with the folder, the session whose call it is, the commits that would be lost, and the
     command that keeps them.
