@@ -7,8 +7,6 @@ piece that a session may have written as well stands in the way, and so does a f
 
 from __future__ import annotations
 
-import os
-
 from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_mcp.changes.commit.parts import A_MODE, REMOVED, Group, tied
 from swarm_mcp.changes.commit.whole import mode_writers
@@ -16,7 +14,7 @@ from swarm_mcp.changes.dirty import NONE, PROGRAM, relative_names, top_over
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.present import present, state_now
 from swarm_mcp.changes.problems import Problem
-from swarm_mcp.changes.records import FileUndo, mode_of, with_run_right
+from swarm_mcp.changes.records import FileUndo, mode_of, mode_of_new_file, with_run_right
 from swarm_mcp.changes.uncommitted import ChangedFile, uncommitted
 
 TYPE_CHECKING = False
@@ -53,7 +51,7 @@ def _add(plan: Plan, changed: ChangedFile) -> None:
     shared = [group for group in groups if not group.is_own and not group.is_others]
     is_all = all(group.is_own for group in groups) and bool(groups or not changed.writers)
     if file.new_mode == NONE and is_all:
-        one.after, one.mode_after = file.head, with_run_right(0o666 & ~_umask(), file.old_mode == PROGRAM)
+        one.after, one.mode_after = file.head, with_run_right(mode_of_new_file(), file.old_mode == PROGRAM)
     elif file.new_mode == NONE and (own or shared):
         plan.problems.append(Problem(file.path, [], changed.authors, REMOVED))
     elif file.old_mode == NONE and is_all:
@@ -118,9 +116,3 @@ def _others(authors: Sequence[Author]) -> list[Author]:
 
 def _is_persons(author: Author) -> bool:
     return author.is_person
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # the strictest: another thread may make a file just now
-    os.umask(mask)
-    return mask

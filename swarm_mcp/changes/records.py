@@ -39,6 +39,13 @@ def mode_of(found: os.stat_result) -> int:
     return -1
 
 
+def mode_of_new_file() -> int:
+    """Return the permissions that a new file of this process gets."""
+    mask = os.umask(0o077)  # the strictest: another thread may make a file just now
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def with_run_right(mode: int, is_program: bool) -> int:
     """Return the permissions `mode`, with the right to run the file for all who may read it, or for nobody."""
     if is_program:

@@ -18,7 +18,7 @@ from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.changes.present import LARGEST, present, state_now
 from swarm_mcp.changes.problems import NOT_KEPT, TOO_EARLY, Problem
-from swarm_mcp.changes.records import LINK, FileUndo, mode_of, with_run_right
+from swarm_mcp.changes.records import LINK, FileUndo, mode_of, mode_of_new_file, with_run_right
 
 SECONDS = 5.0  # for git's answer about one file
 TOO_LARGE = "larger than 16 MiB"
@@ -120,7 +120,7 @@ def _take_committed(one: FileUndo, state: str) -> None:
     if listed[0] == "120000":
         one.mode_after = LINK
     else:
-        kept = one.mode_before if one.before is not None and one.mode_before != LINK else 0o666 & ~_umask()
+        kept = one.mode_before if one.before is not None and one.mode_before != LINK else mode_of_new_file()
         one.mode_after = with_run_right(kept, listed[0] == "100755")
 
 
@@ -131,9 +131,3 @@ def _is_state(index: list[str], state: str) -> bool:
     changed, _, rest = state.partition(" ")
     size = rest.rpartition(" ")[2]
     return changed == f"{seconds}{nanoseconds:0>9}" and size == facts.get("size:")
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)  # the strictest: another thread may make a file just now
-    os.umask(mask)
-    return mask
