@@ -9,7 +9,9 @@ the traces.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
@@ -44,6 +46,17 @@ class Agent:
         self.flying: str | None = None
 
 
+class Changed:
+    """What `os.stat` tells of a file, with a later time of its last change."""
+
+    def __init__(self, found: os.stat_result, later_ns: int):
+        self._found = found
+        self.st_ctime_ns = found.st_ctime_ns + later_ns
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
+
+
 class InFlight(RuleBasedStateMachine):
     """Two to four agents and one file."""
 
@@ -55,6 +68,7 @@ class InFlight(RuleBasedStateMachine):
         self._apart.enter_context(mock.patch.object(time, "time", lambda: now() + self.passed))
         self._apart.enter_context(mock.patch.object(time, "time_ns", lambda: now_ns() + int(self.passed * 1e9)))
         self.file = checkout(base / "work", NAME) / NAME
+        self._file_has_the_time_too()
         self.agents: list[Agent] = []
         self.lines: set[str] = set()  # all that has been written
         self.count = 0
@@ -62,6 +76,21 @@ class InFlight(RuleBasedStateMachine):
     def teardown(self) -> None:
         with self._apart:
             self._comes_to_an_end()
+
+    def _file_has_the_time_too(self) -> None:
+        """Tell the file's last change by the clock of this model: a write is later than the entry of its call."""
+        inode = self.file.stat().st_ino
+        self.changed_ns = 0
+
+        def told_by(ask: Callable[..., os.stat_result]) -> Callable[..., Any]:
+            def tell(*words: Any, **more: Any) -> Any:
+                found = ask(*words, **more)
+                return Changed(found, self.changed_ns) if found.st_ino == inode else found
+
+            return tell
+
+        for name in ("stat", "lstat", "fstat"):
+            self._apart.enter_context(mock.patch.object(os, name, told_by(getattr(os, name))))
 
     @initialize(runtimes=st.lists(st.sampled_from(["codex", "claude-code"]), min_size=2, max_size=4))
     def begins(self, runtimes: list[str]) -> None:
@@ -104,6 +133,7 @@ class InFlight(RuleBasedStateMachine):
             lost = self.lines - set(text.splitlines())
             assert not lost, f"{sorted(lost)} is overwritten unseen"
             self.file.write_text(text)
+            self.changed_ns = int(self.passed * 1e9)
             some_time_passes()
             self.lines |= {line for line in text.splitlines() if line.startswith("line ")}
             return
@@ -135,6 +165,15 @@ _SETTINGS: Any = settings(
 )
 TestInFlight = InFlight.TestCase
 TestInFlight.settings = _SETTINGS
+
+
+def test_a_move_that_has_landed_ends_the_wait() -> None:
+    model = InFlight()
+    model.begins(["codex", "codex"])
+    for _step in range(3):
+        model.goes_on(1, WAYS[2], "lands")  # the last call of its session: no entry tells its end
+    assert model.lines == {"line 1"}
+    model.teardown()
 
 
 @pytest.mark.thorough
