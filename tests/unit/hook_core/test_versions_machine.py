@@ -203,7 +203,6 @@ class Versions(RuleBasedStateMachine):
 
 TestVersions = Versions.TestCase
 TestVersions.settings = settings(
-    derandomize=False,
     max_examples=int(os.environ.get("SWARM_EXAMPLES", "12")),
     stateful_step_count=14,
     deadline=None,
