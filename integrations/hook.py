@@ -1,7 +1,8 @@
 """Runs one hook of one client: hook.py CLIENT EVENT, the client's payload on standard input, the answer on output.
 
 The hook itself is CLIENT/hooks/EVENT.py, or hooks/EVENT.py for clients without scripts of their own.
-A third argument is the exit status of a coordinator that was killed while it ran the hook. It is only reported.
+A third argument is the exit status of a coordinator that was killed while it ran the hook: it is only reported. Or it
+is "alone": a relay has found no checker that answers.
 Python compiles this file at each start: all that can be elsewhere is in ``launch``.
 """
 
@@ -10,6 +11,10 @@ import sys
 if __name__ == "__main__":
     sys.path.insert(0, sys.path[0] + "/../swarm_hook_core")
     try:
+        if not sys.argv[3:]:
+            from relay import ask
+
+            ask(*sys.argv[1:])
         import lean  # first: it finds all others in fewer steps
 
         lean.use_image()

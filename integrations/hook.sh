@@ -2,7 +2,8 @@
 # `swarm-mcp install` fills in PYTHON. Without it an interpreter is searched once and remembered in the state folder,
 # because clients distrust a plugin that changes. Early releases wired .../CLIENT/hooks/EVENT.py [PYTHON].
 case $1 in */hooks/*.py) event=${1##*/} client=${1%/hooks/*}; set -- "${client##*/}" "${event%.py}" ${2:+"$2"} ;; esac
-here=${0%/*} script=$here/hook.py client=$1 event=${2:-} given=${3:-} within= killed= first=
+here=${0%/*} script=$here/hook.py client=$1 event=${2:-} given=${3:-} alone=${4:-} within= killed= relay=
+release=0.1.0  # of this plugin; a checker of another one does not answer
 
 # The state folder, as swarm_hook_core/state.py has it. It is empty if only Python can tell.
 state=${SWARM_STATE_DIR:-${XDG_STATE_HOME:-${HOME:-.}/.local/state}/swarm-mcp}
@@ -13,30 +14,44 @@ case $state in /*) ;; *) state= ;; esac
 if [ "$client" = coordinator ]; then
     script=$here/coordinator.py event= given=; shift
 else
+    # The end of a call, for swarm_hook_core/traces (`Trail.leave`). Four clients start hooks from one more shell.
+    case $event.$client in *.copilot | *.cursor | *.grok | *.qwen) ;; post_tool_use.*) [ -d "${state:-/}/ended" ] && : >"$state/ended/$PPID" ;; esac 2>/dev/null
+    # After a call a check is needed only if a call is watched, words wait for a session, or the call's end is awaited.
+    [ "$event" = post_tool_use ] && [ "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
+        [ ! -d "$state/awaited" ] && { PATH=${PATH:-}:/usr/bin:/bin; exec cat >/dev/null; }
+    # The relay asks the checker of this client, and comes back with "alone" where none answers. If another client runs
+    # hooks of Claude Code or Copilot, swarm_hook_core/guests.py has to decide first.
+    case $client in
+        claude-code) [ -z "${CURSOR_VERSION:-}${COPILOT_PROJECT_DIR:-}${GROK_HOOK_EVENT:-}" ] || alone=alone guest=1 ;;
+        copilot) [ -e "$here/../bin/swarm-mcp" ] || alone=alone ;;
+    esac
+    case $alone$event in pre_tool_use | post_tool_use | turn | subagent) [ "$state" ] && read -r relay <"$state/relay" ;; esac 2>/dev/null
+    # The program may be of another machine, in a shared home: its exec fails, and the shell ends, or bash goes on.
+    [ ! "$relay" ] || [ ! "${FUNCNAME+x}" ] || cmp -s -n 2 "$relay" /proc/self/exe 18 18 2>/dev/null || relay=  # BusyBox would read it as a script
+    if [ -s "$relay" ] && [ -x "$relay" ]; then
+        trap 'exec /bin/sh "$0" "$client" "$event" "$given" alone' EXIT
+        [ ! "${BASH_VERSION:-}" ] || shopt -s execfail
+        exec "$relay" "$release" "$client" "$event" /bin/sh "$0" "$client" "$event" "$given" alone 2>/dev/null
+    fi
+    # Without a relay in C, a turn is handed to a checker by hook.py, if the client that started this hook has one.
+    set -- "${state:-/}/checkers/$PPID"-*
+    [ "$event$alone" = turn ] && [ -S "$1" ] && guest=1
     # An installed plugin starts the coordinator without Python before it, for as long as swarm_hook_core/lifecycle.py
-    # allows. If another client runs hooks of Claude Code, swarm_hook_core/guests.py has to decide first.
+    # allows.
     case $event in session_start) within=5 ;; turn) within=2 ;; session_end) within=0.9 ;; esac
-    [ "$client" != claude-code ] || [ -z "${CURSOR_VERSION:-}${COPILOT_PROJECT_DIR:-}${GROK_HOOK_EVENT:-}" ] || within=
+    [ ! "${guest:-}" ] || within=
     launcher=$here/../bin/swarm-mcp
     if [ "$within" ] && [ -x "$given" ] && [ -z "${SWARM_MCP_BIN:-}" ] && [ -r "$launcher" ]; then
         { (set -- hook "$event" --runtime "$client" --within "$within"; . "$launcher"); killed=$?; } 2>/dev/null
         [ "$killed" = 0 ] && exit
         [ "$killed" -gt 128 ] || killed=  # it has not begun: the payload is still unread
     fi
-    # The end of a call, for swarm_hook_core/traces (`Trail.leave`). Four clients start hooks from one more shell.
-    case $event.$client in *.copilot | *.cursor | *.grok | *.qwen) ;; post_tool_use.*) [ -d "${state:-/}/ended" ] && : >"$state/ended/$PPID" ;; esac 2>/dev/null
-    # After a call Python is needed only if a call is watched, words wait for a session, or the call's end is awaited.
-    [ "$event" = post_tool_use ] && [ "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
-        [ ! -d "$state/awaited" ] && { PATH=${PATH:-}:/usr/bin:/bin; exec cat >/dev/null; }
-    case $given$event.$client in pre_tool_use.claude-code | pre_tool_use.codex) [ "$state" ] && read -r first <"$state/first-look" ;; esac 2>/dev/null  # the coordinator's
+    [ ! "$alone" ] || killed=${killed:-alone}
     set -- "$client" "$event" $killed
 fi
 
-start() {  # the program may be of another machine, in a shared home: its exec fails, and the shell ends, or bash goes on
+start() {
     [ -x "$python" ] && [ -r "$script" ] || return
-    [ ! "$first" ] || [ ! "${FUNCNAME+x}" ] || cmp -s -n 2 "$first" /proc/self/exe 18 18 2>/dev/null || first=  # BusyBox would read it as a script
-    [ ! -s "$first" ] || [ ! -x "$first" ] || { trap 'exec "$python" -E -s -S "$script" "$client" "$event"' EXIT; [ ! "${BASH_VERSION:-}" ] ||
-        shopt -s execfail; exec "$first" 3 "$client" "$python" -E -s -S "$script" "$@" 2>/dev/null; }
     [ "$event" = session_start ] || exec "$python" -E -s -S "$script" "$@"
     "$python" -E -s -S "$script" "$@" 2>/dev/null && exit
 }

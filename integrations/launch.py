@@ -51,7 +51,7 @@ def report_killed(status: int) -> None:
 
 def run() -> None:
     """Run the hook that hook.py was started for, or report that a coordinator was killed while it ran the hook."""
-    if sys.argv[3:]:
+    if sys.argv[3:] not in ([], ["alone"]):
         report_killed(int(sys.argv[3]))
     __import__(event)
 

@@ -7,6 +7,8 @@ process that cannot be looked at counts as alive.
 import os
 import sys
 
+from swarm_hook_core import caller
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,8 +70,8 @@ def is_stopped(pid: int) -> bool:
 
 def parent_of(pid: int) -> int:
     """The parent's pid, 0 where it cannot be told."""
-    if pid == os.getpid():
-        return os.getppid()
+    if pid == caller.pid():
+        return caller.parent()
     if _is("linux"):
         stat = _read(f"/proc/{pid}/stat")
         fields = stat[stat.rfind(")") + 2 :].split()
@@ -116,7 +118,7 @@ def ancestors(below: int = 0) -> "Iterator[int]":
     if below:
         pid = parent_of(below)
     else:
-        pid = os.getppid()
+        pid = caller.parent()
     for _ in range(24):
         if pid <= 1:
             return

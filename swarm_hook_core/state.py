@@ -92,7 +92,7 @@ def ended_mark(client_pid: int = 0) -> str:
 
     `client_pid`: the client's process; by default the one that has started this hook.
     """
-    return os.path.join(state_dir(), "ended", str(client_pid or os.getppid()))
+    return os.path.join(state_dir(), "ended", str(client_pid or caller.parent()))
 
 
 def client_note(name: str) -> str:

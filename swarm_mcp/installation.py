@@ -68,6 +68,12 @@ def leave_first_look() -> None:
 
 def coordinator_command() -> list[str]:
     """Return how hooks start this coordinator: the real interpreter, without ``site``, on our folders alone."""
+    begin = "from swarm_mcp.start import begin; begin()"
+    return command_of(f"{begin}; from swarm_mcp.cli.main import main; import os; os._exit(main())")
+
+
+def command_of(statements: str) -> list[str]:
+    """Return the command that runs `statements` in a process of this installation, as `coordinator_command` does."""
     from importlib.util import find_spec
 
     folders: list[str] = []
@@ -77,10 +83,7 @@ def coordinator_command() -> list[str]:
             folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
             if folder not in folders:
                 folders.append(folder)
-    code = (
-        f"import sys; sys.path[:0] = {folders!r}; from swarm_mcp.start import begin; begin();"
-        " from swarm_mcp.cli.main import main; import os; os._exit(main())"
-    )
+    code = f"import sys; sys.path[:0] = {folders!r}; {statements}"
     return [interpreter(), "-I", "-S", "-c", code]
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.lookup import AUTO, Held
+from swarm_hook_core import caller
 from swarm_hook_core.traces import claims
 
 TYPE_CHECKING = False
@@ -51,6 +52,7 @@ class Claimed:
         A file that another session has claimed stays theirs; `on` reports it even if that claim ends meanwhile. Folders
         are not claimed: to create or remove one is no work on all files in it.
         """
+        caller.demand_waiting()
         call = self.call
         for key, file in targets:
             if os.path.isdir(file):

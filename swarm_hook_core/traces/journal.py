@@ -117,6 +117,16 @@ def _without_withdrawn(data: bytes) -> bytes:
     return b"\n".join(lines)
 
 
+def without_left(data: bytes, lines: list[bytes], since_ns: int) -> list[bytes]:
+    """Return those of the new `lines` that the journal `data` lacks among its entries since then, whatever their time."""
+    left = set()
+    for line in data.split(b"\n"):
+        at_ns, _, rest = line.partition(b" ")
+        if at_ns.isdigit() and int(at_ns) >= since_ns:
+            left.add(rest)
+    return [line for line in lines if line.rstrip(b"\n").partition(b" ")[2] not in left]
+
+
 def owner_of(data: bytes) -> tuple[str, str]:
     """Return ``(runtime, session id)`` of the journal's session, empty strings if the first line is missing."""
     first = _first(data)

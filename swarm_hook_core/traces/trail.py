@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core import caller
 from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.state import ended_mark, make_private, state_dir
@@ -338,11 +339,21 @@ class Trail:
                 self.wrote(self.resolved("/", path, of_link=True) for path in moved_or_removed(git_call))
 
     def leave(self) -> None:
-        """Append the collected entries to the journals, and the end of the session's last call. Raises OSError."""
+        """Append the collected entries to the journals, and the end of the session's last call. Raises OSError.
+
+        Entries that a checker has left for this very call, before it stopped answering, are not left again.
+        """
         if self._lines:
+            caller.demand_waiting()
             self._note_end()
+        tried_ns = os.environ.get("SWARM_TRIED_NS", "")
         for place, lines in self._lines.items():
-            self._append(place, lines)
+            if tried_ns.isdecimal():
+                from swarm_hook_core.traces import journal
+
+                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, int(tried_ns))
+            if lines:
+                self._append(place, lines)
         self._left += self._lines
         self._lines = {}
 

@@ -14,6 +14,8 @@ from swarm_mcp.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO, Any
+
     from swarm_hook_core.config import RuntimeConfig
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
@@ -38,20 +40,30 @@ def run(hook: str, runtime: str) -> int:
     config = hook_config(runtime)
     if hook not in _LIFE or os.environ.get("SWARM_MCP_BIN", "").strip():
         return _run_as_plugins_do(hook, runtime, config)
-    from swarm_hook_core.core import HookCore
-    from swarm_mcp.hooks.session_hooks import StoreRegistrar
     from swarm_mcp.store import driver
 
+    return run_in_store(runtime, hook.replace("-", "_"), sys.stdin, driver.load())
+
+
+def run_in_store(runtime: str, event: str, payload: IO[Any], driver: Any) -> int:
+    """Run a hook of a session's life, which registers the session in the store itself; its exit status.
+
+    `driver`: the SQLite module of this process.
+    """
+    from swarm_hook_core.core import HookCore
+    from swarm_mcp.hooks.session_hooks import StoreRegistrar
+    from swarm_mcp.runtimes import hook_config
+
     registrar = StoreRegistrar(runtime)
-    core = HookCore(config, driver=driver.load(), registrar=registrar)
-    status: int = getattr(core, f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+    core = HookCore(hook_config(runtime), driver=driver, registrar=registrar)
+    status: int = getattr(core, f"run_{event}_hook")(payload)
     try:
         registrar.close()
         put_undos_right()
     except Exception as error:  # the hook is done; were this told by the status, the plugin would run it once more
         from swarm_hook_core import faults
 
-        faults.record(runtime, hook.replace("-", "_"), faults.describe(error))
+        faults.record(runtime, event, faults.describe(error))
     return status
 
 

@@ -47,6 +47,7 @@ def run(lists_all: bool = False) -> int:
     incoming.ended = lambda: shutdown.linger(outgoing)
     _thread.start_new_thread(_watch, (session, shutdown))
     _thread.start_new_thread(Heartbeat(session).run, ())
+    _thread.start_new_thread(_keep_checker, (session.client,))
     try:
         if session.preassigned:
             _join(session)
@@ -163,6 +164,12 @@ def _tidy(session: CallingSession) -> float:
     except Exception as error:
         print(f"swarm-mcp serve: upkeep: {type(error).__name__}: {error}", file=sys.stderr)
     return UPKEEP_SECONDS
+
+
+def _keep_checker(client: tuple[int, str]) -> None:
+    from swarm_mcp.checker.keeper import Keeper  # the handshake does not wait for it
+
+    Keeper(client).run()
 
 
 def _join(session: CallingSession) -> None:

@@ -1,0 +1,52 @@
+"""The process that a call comes from, as checks see it.
+
+A hook that runs as a process of its own is that process. A checker (``swarm_mcp.checker``) answers for the hooks of its
+client: then the caller is the relay that has handed the call over, and this module holds what it told.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Abandoned(BaseException):
+    """Nobody waits for the answer any more: the hook was killed, or runs as a process of its own by now.
+
+    No ``Exception``: a check that goes on after a fault must not go on after this.
+    """
+
+
+class _Relay:
+    """The relay whose call is answered now: its `pid` and `parent`; 0 while this process is a hook itself."""
+
+    pid = 0
+    parent = 0
+    demand: Callable[[], None] | None = None
+
+
+def answer_for(pid: int, parent: int, demand: Callable[[], None] | None) -> None:
+    """Answer a call of the relay `pid` below `parent` from now on; 0 and 0: be the caller again.
+
+    `demand()` raises Abandoned once the relay has stopped waiting.
+    """
+    _Relay.pid, _Relay.parent, _Relay.demand = pid, parent, demand
+
+
+def pid() -> int:
+    """Return the pid of the hook."""
+    return _Relay.pid or os.getpid()
+
+
+def parent() -> int:
+    """Return the pid of the process that has started the hook: its client, or a shell of its client."""
+    return _Relay.parent or os.getppid()
+
+
+def demand_waiting() -> None:
+    """Raise Abandoned if nobody waits for the answer: what this call was about to leave would be left twice."""
+    if _Relay.demand is not None:
+        _Relay.demand()

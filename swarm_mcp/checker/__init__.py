@@ -1,0 +1,44 @@
+"""The checker: a process of the client's MCP server that has the hook core loaded and answers for the client's hooks.
+
+    <state folder>/checkers/<pid>-<start>         the socket, named by the client's process
+    <state folder>/checkers/<pid>-<start>.lock    held by the server whose checker it is
+    <state folder>/checkers/alone                 hooks that ran as processes of their own: a time and the reason a line
+
+The hook's command is a relay (``native/relay.c``, ``integrations/relay.py``). It finds the socket by its ancestors, is
+told that the checker begins (`BEGUN`), and sends the length of a head and of the payload, eight hexadecimal digits each,
+the head, and the payload. The head is words with a NUL behind each: `WORDS`, then the relay's environment. The answer is
+the exit status in two hexadecimal digits, the length of the output in eight, and the output. A connection that is closed
+before that is no answer: the relay runs the hook as a process of its own.
+
+``keeper`` is the server's side, ``process`` the checker, ``surroundings`` what it puts on for a call.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core.process import start_time
+from swarm_hook_core.state import state_dir
+
+BEGUN = b"B"
+SIZES = 16  # bytes
+WORDS = ("release", "client", "event", "parent", "end", "folder")
+LARGEST_HEAD = 16 * 1024 * 1024  # bytes
+LARGEST_PAYLOAD = 1024 * 1024 * 1024
+EVENTS = ("pre_tool_use", "post_tool_use", "turn", "subagent")  # a session's start and end are processes of their own
+
+
+def checkers_dir() -> str:
+    """Return the folder of the sockets. It need not exist."""
+    return os.path.join(state_dir(), "checkers")
+
+
+def name_of(client: tuple[int, str]) -> str:
+    """Return the name of the socket for the process of a client, by its pid and start time."""
+    return f"{client[0]}-{client[1]}"
+
+
+def is_living(name: str) -> bool:
+    """Return True if the client with this socket still runs."""
+    pid, _, started = name.partition(".")[0].partition("-")
+    return pid.isdigit() and start_time(int(pid)) == started

@@ -1,0 +1,120 @@
+"""The server's side of a checker: its socket, and its process, which is started when the first hook asks."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import socket
+import sys
+import time
+
+from swarm_hook_core.state import make_private, open_in_private
+from swarm_mcp.checker import checkers_dir, is_living, name_of
+from swarm_mcp.installation import command_of
+
+SHORTEST_LIFE = 1.0  # seconds; a checker that ends sooner is broken, and the next one waits
+LONGEST_PAUSE = 60.0
+WAITING = 64  # calls at once
+WORD = "checker"  # names the process in lists of processes
+
+
+class Keeper:
+    """Keeps the checker of the process `client`, pid and start time. `run` belongs in a daemon thread."""
+
+    def __init__(self, client: tuple[int, str]):
+        self._client = client
+        self._pause = 0.0
+
+    def run(self) -> None:
+        """Have one checker answer for the client, as long as this server lives; never returns but after a fault."""
+        try:
+            if self._client[0] and self._client[1] and hasattr(os, "posix_spawn"):
+                self._keep()
+        except OSError as error:  # hooks run as processes
+            print(f"swarm-mcp serve: checker: {error}", file=sys.stderr)
+
+    def _keep(self) -> None:
+        folder, name = checkers_dir(), name_of(self._client)
+        make_private(folder)
+        os.chmod(folder, 0o700)
+        lock = open_in_private(os.path.join(folder, f"{name}.lock"), os.O_RDWR | os.O_CREAT)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another server of this client may keep a checker: this one is its heir
+        _remove_old(folder)
+        os.close(open_in_private(os.path.join(folder, "alone"), os.O_WRONLY | os.O_CREAT))
+        listener = listening(folder, name)
+        while True:
+            # The hook that asks first runs as a process: it does not wait for a checker to start.
+            select.select([listener], [], [])
+            _refuse(listener)
+            began = time.monotonic()
+            self._answer(listener)
+            if time.monotonic() - began < SHORTEST_LIFE:
+                self._pause = min(LONGEST_PAUSE, 2 * self._pause + 0.1)
+            else:
+                self._pause = 0.0
+            end = time.monotonic() + self._pause
+            while (left := end - time.monotonic()) > 0:
+                if select.select([listener], [], [], left)[0]:
+                    _refuse(listener)
+
+    @staticmethod
+    def _answer(listener: socket.socket) -> None:
+        """Run a checker on the socket until it ends."""
+        ours, its = os.pipe()  # its read end is told of our end, however we end
+        try:
+            streams = [
+                (os.POSIX_SPAWN_DUP2, ours, 0),
+                (os.POSIX_SPAWN_DUP2, listener.fileno(), 3),
+                (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ]
+            words = [*command_of("from swarm_mcp.checker.process import main; main()"), WORD]
+            pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
+            os.close(ours)
+            ours = -1
+            os.waitpid(pid, 0)
+        finally:
+            if ours >= 0:
+                os.close(ours)
+            os.close(its)
+
+
+def listening(folder: str, name: str) -> socket.socket:
+    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more."""
+    listener = socket.socket(socket.AF_UNIX)
+    scratch = f"{name}.new"
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Through the folder's handle: a socket's path has room for some hundred bytes only.
+        at = f"/proc/self/fd/{handle}" if os.path.isdir("/proc/self/fd") else folder
+        if os.path.lexists(os.path.join(folder, scratch)):
+            os.remove(os.path.join(folder, scratch))
+        listener.bind(f"{at}/{scratch}")
+        listener.listen(WAITING)
+        os.replace(scratch, name, src_dir_fd=handle, dst_dir_fd=handle)
+    finally:
+        os.close(handle)
+    high = fcntl.fcntl(listener.fileno(), fcntl.F_DUPFD_CLOEXEC, 16)  # no number that the checker uses
+    listener.close()
+    return socket.socket(fileno=high)
+
+
+def _refuse(listener: socket.socket) -> None:
+    """Close the connections that wait: their hooks run as processes."""
+    listener.setblocking(False)
+    while True:
+        try:
+            listener.accept()[0].close()
+        except OSError:  # no more
+            break
+
+
+def _remove_old(folder: str) -> None:
+    """Remove the sockets and locks of clients that have ended."""
+    for name in os.listdir(folder):
+        if name != "alone" and not is_living(name):
+            try:
+                os.remove(os.path.join(folder, name))
+            except FileNotFoundError:
+                continue  # another server was faster

@@ -1,0 +1,218 @@
+"""The checker as a process: it answers one call after the other, with the very code of a hook, until its server ends."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import io
+import os
+import pkgutil
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from typing import Any
+
+import swarm_hook_core
+from swarm_hook_core import __version__, caller
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.guests import HOSTS
+from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS
+from swarm_mcp.checker.surroundings import Surroundings
+from swarm_mcp.hooks.process import run_in_store
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.runtimes import hook_config
+from swarm_mcp.store import driver
+
+LISTENER, SERVER = 3, 0  # open files: the socket, and the end of a pipe that closes with the server
+RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at once
+MARGIN_NS = 5_000_000  # before the relay stops waiting
+ONE_ANSWER = 200  # calls between two collections of garbage
+_MODULES_APART = ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace")  # of processes of their own
+
+
+class Refused(Exception):
+    """The checker does not answer this request: the relay runs the hook as a process."""
+
+
+class Request:
+    """One call as a relay has sent it."""
+
+    def __init__(self, connection: socket.socket, release: str):
+        self.connection = connection
+        self.pid = _trusted_pid(connection)
+        connection.sendall(BEGUN)
+        sizes = _received(connection, SIZES)
+        head_size, payload_size = int(sizes[:8], 16), int(sizes[8:], 16)
+        if head_size > LARGEST_HEAD or payload_size > LARGEST_PAYLOAD:
+            raise Refused
+        head = _received(connection, head_size)
+        words = head.split(b"\0")
+        told = dict(zip(WORDS, words))
+        self.payload = _received(connection, payload_size)
+        self.client, self.event = told["client"].decode(), told["event"].decode()
+        self.parent, self.end_ns, self.folder = int(told["parent"]), int(told["end"]), told["folder"]
+        self.environment = words[len(WORDS) : -1]
+        if told["release"].decode() != release or self.event not in EVENTS or not self.folder:
+            raise Refused
+        if self.client == "claude-code" and any(name.encode() + b"=" in head for name in HOSTS):
+            raise Refused  # another client runs hooks of Claude Code's: the hook itself finds out whose call it is
+
+    def demand(self) -> None:
+        """Raise Abandoned if the relay has stopped waiting, or is about to."""
+        if time.monotonic_ns() > self.end_ns - MARGIN_NS:
+            raise caller.Abandoned
+        poll = select.poll()
+        poll.register(self.connection, select.POLLIN)  # it sends nothing more: readable means closed
+        if poll.poll(0):
+            raise caller.Abandoned
+
+    def answer(self, status: int, output: str) -> None:
+        """Send the exit status and the output of the hook."""
+        data = output.encode("utf-8", "surrogateescape")
+        self.connection.settimeout(RECEIVE_SECONDS)
+        self.connection.sendall(f"{status:02x}{len(data):08x}".encode() + data)
+
+
+def _trusted_pid(connection: socket.socket) -> int:
+    """Return the pid of the relay. Raises Refused if it is another user's, or sees other processes or files."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return int.from_bytes(connection.getsockopt(0, 2, 4), sys.byteorder)  # LOCAL_PEERPID of macOS
+    pid, user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    if user != os.geteuid() or not pid:
+        raise Refused
+    for kind in ("pid", "time", "mnt"):
+        try:
+            if os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}"):
+                raise Refused
+        except FileNotFoundError:  # a kernel without namespaces of that kind
+            continue
+    return pid
+
+
+def _received(connection: socket.socket, size: int) -> bytes:
+    parts, end = [], time.monotonic() + RECEIVE_SECONDS
+    while size:
+        connection.settimeout(max(0.001, end - time.monotonic()))
+        part = connection.recv(min(size, 1 << 20))
+        if not part:
+            raise Refused
+        parts.append(part)
+        size -= len(part)
+        end = time.monotonic() + RECEIVE_SECONDS
+    return b"".join(parts)
+
+
+class Checker:
+    """Answers requests. `release`: of this hook core, whose files may be replaced while it runs."""
+
+    def __init__(self) -> None:
+        load_all()
+        self._driver: Any = driver.load()
+        self._coordinator = coordinator_command()
+        self._files = _mark()
+        self._count = 0
+
+    def run(self) -> None:
+        """Answer until the server has ended, or the files of this release were replaced."""
+        listener = socket.socket(fileno=LISTENER)
+        listener.setblocking(False)
+        poll = select.poll()
+        poll.register(LISTENER, select.POLLIN)
+        poll.register(SERVER, select.POLLIN)
+        while True:
+            ready = dict(poll.poll())
+            if SERVER in ready or _mark() != self._files:
+                return
+            try:
+                connection = listener.accept()[0]
+            except OSError:  # the relay has left
+                continue
+            with connection:
+                self._answer(connection)
+            self._tidy()
+
+    def _answer(self, connection: socket.socket) -> None:
+        try:
+            request = Request(connection, __version__)
+            left = request.end_ns - MARGIN_NS - time.monotonic_ns()
+            if left <= 0:
+                return
+            signal.setitimer(signal.ITIMER_REAL, left / 1e9)
+            try:
+                status, output = self.result(request)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            request.answer(status & 0xFF, output)
+        except Exception:
+            return  # the hook runs as a process, and tells of any fault
+
+    def result(self, request: Request) -> tuple[int, str]:
+        """Return exit status and output of the hook."""
+        words = [f"{_folder()}/integrations/hook.py", request.client, request.event]
+        around = Surroundings(
+            request.environment, request.folder, request.pid, request.parent, words, request.demand
+        )
+        with around:
+            status = self._ran(request)
+        return status, around.output.getvalue()
+
+    def _ran(self, request: Request) -> int:
+        payload, event = io.BytesIO(request.payload), request.event
+        chosen = os.environ.get("SWARM_MCP_BIN", "").strip()
+        if event == "turn" and not chosen:
+            return run_in_store(request.client, event, payload, self._driver)
+        core = HookCore(hook_config(request.client), None if chosen else self._coordinator, self._driver)
+        return int(getattr(core, f"run_{event}_hook")(payload))
+
+    def _tidy(self) -> None:
+        """Reap the errands that have ended, and now and then collect garbage, while no call waits."""
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+        except ChildProcessError:
+            pass  # there is none
+        self._count += 1
+        if self._count % ONE_ANSWER == 0:
+            gc.collect()
+
+
+def load_all() -> None:
+    """Import the whole hook core: no module may come later, from files of another release."""
+    for found in pkgutil.walk_packages(swarm_hook_core.__path__, "swarm_hook_core."):
+        if found.name not in _MODULES_APART:
+            importlib.import_module(found.name)
+
+
+def _folder() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(swarm_hook_core.__file__)))
+
+
+def _mark() -> tuple[int, int]:
+    """Return a mark that changes when this release's files are replaced."""
+    try:
+        found = os.stat(swarm_hook_core.__file__)
+    except OSError:
+        return (0, 0)
+    return (found.st_ino, found.st_mtime_ns)
+
+
+def _is_over(*_: object) -> None:
+    raise caller.Abandoned
+
+
+def main() -> None:
+    """Answer the calls of the keeper's client. An abandoned check ends the process: its keeper starts another."""
+    signal.signal(signal.SIGALRM, _is_over)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's; the server's end is this one's
+    checker = Checker()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        checker.run()
+    except caller.Abandoned:
+        pass
+    os._exit(0)

@@ -1,0 +1,63 @@
+"""The surroundings of one call: what a hook inherits from its client, put on by the checker while it answers."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+
+from swarm_hook_core import caller
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Surroundings:
+    """What one relay has told: its `environment` as the system has it, its `folder`, its `pid` and `parent`.
+
+    `words`: the hook's command line. A context manager: the output is caught in `output`, and the environment stays until
+    the next call, which mostly has the same.
+    """
+
+    def __init__(
+        self, environment: list[bytes], folder: bytes, pid: int, parent: int, words: list[str],
+        demand: Callable[[], None],
+    ):  # fmt: skip
+        self._environment = environment
+        self._folder = folder
+        self._caller = (pid, parent, demand)
+        self._words = words
+        self.output = io.StringIO()
+
+    def __enter__(self) -> Surroundings:
+        os.chdir(self._folder)
+        put_on(self._environment)
+        caller.answer_for(*self._caller)
+        self._kept = sys.stdout, sys.stderr, sys.argv
+        sys.stdout, sys.stderr, sys.argv = self.output, io.StringIO(), self._words
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout, sys.stderr, sys.argv = self._kept
+        caller.answer_for(0, 0, None)
+        os.chdir("/")  # the folder may be removed or unmounted
+
+
+def put_on(environment: list[bytes]) -> None:
+    """Make `environment` this process's own: of two entries of one name the first counts, as in a new process."""
+    new: dict[bytes, bytes] = {}
+    for entry in environment:
+        name, sign, value = entry.partition(b"=")
+        if name and sign:
+            new.setdefault(name, value)
+    old = os.environb
+    zone = old.get(b"TZ")
+    for name in [name for name in old if name not in new]:
+        del old[name]
+    for name, value in new.items():
+        if old.get(name) != value:
+            old[name] = value
+    if old.get(b"TZ") != zone:
+        time.tzset()
