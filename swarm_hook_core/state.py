@@ -8,6 +8,8 @@ import os
 import sys
 import time
 
+from swarm_hook_core import caller
+
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
