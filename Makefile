@@ -15,7 +15,7 @@ BUILDERS  ?= hatchling==1.33.0 build==1.6.1 twine==7.0.0
 # For machines without a C compiler, and for those of other platforms.
 COMPILER  ?= ziglang==0.17.1
 # No wheel that is built here has a program of its own accord: see .ci/platform_wheel.py.
-export SWARM_FIRST_LOOK :=
+export SWARM_RELAY :=
 CORES     := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 # Tests wait more than they compute: two for each core, up to 16.
 WORKERS   ?= $(shell cores=$(CORES); [ "$$cores" -lt 8 ] || cores=8; expr 2 \* "$$cores")
@@ -33,21 +33,19 @@ DIST      ?= $(SWARM_DEV)/dist
 FETCHED   := $(SWARM_DEV)/clients/$(shell printf %s "$(CLIENTS)" | cksum | cut -d' ' -f1)
 MORE      := $(SWARM_DEV)/more-clients/$(shell printf %s "$(MORE_CLIENTS) $(NEWER_NODE)" | cksum | cut -d' ' -f1)
 FROM_PYPI := $(strip $(foreach client,$(MORE_CLIENTS),$(if $(findstring ==,$(client)),$(client))))
-# The program in front of the check (native/): for this machine, and for all that get a wheel with it.
-PROGRAM   := $(SWARM_DEV)/native/swarm_check
-CHECKED   := $(SWARM_DEV)/native/swarm_check-checked
-EXPLORED  := $(SWARM_DEV)/native/swarm_check-explored
-NATIVES   := $(wildcard native/*.c native/*.h native/*.py)
+# The relay (native/): for this machine, and for all that get a wheel with it.
+PROGRAM   := $(SWARM_DEV)/native/swarm_relay
+NATIVES   := $(wildcard native/*.c native/*.py)
 SOURCES   := $(shell find pyproject.toml LICENSE README.md CHANGELOG.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
 # exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
 NAMED     := "$$(find "$(PROGRAM)" -size +0 2>/dev/null)"
-PYTEST    := SWARM_FIRST_LOOK=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
+PYTEST    := SWARM_RELAY=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 # It is written even where the environment forbids that: each worker would compile all tests, 20 s of processor time.
 CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode"
 UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: collected compiled native fuzz explore demo prepared test test-twice fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled explore demo prepared test test-twice fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, then in the real clients found here.
@@ -62,7 +60,7 @@ prepared: $(CHECKERS) $(INSTALLED) $(FETCHED)
 collected: $(INSTALLED)
 	@$(CACHED) $(PYTEST) tests/unit --collect-only -qq >"$(SWARM_DEV)/collected" || { tail -n 40 "$(SWARM_DEV)/collected"; exit 1; }
 
-test: $(INSTALLED) $(EXPLORED)
+test: $(INSTALLED)
 	@echo "running tests/unit with $(WORKERS) workers, which takes some minutes; Ctrl-C shows what has failed so far"
 	@$(UNIT)
 
@@ -92,7 +90,7 @@ promises: $(INSTALLED) $(FETCHED) $(SERVER)
 RELEASE ?= latest
 PLAY    = exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
 	SWARM_E2E_MORE="$(MORE)/node_modules" SWARM_E2E_HERMES="$(MORE)/hermes" SWARM_E2E_NODE="$(MORE)/newer/node_modules/node/bin" \
-	SWARM_FIRST_LOOK=$(NAMED) "$(BIN)/python" -m matrix
+	SWARM_RELAY=$(NAMED) "$(BIN)/python" -m matrix
 matrix: $(INSTALLED) $(FETCHED) $(if $(filter pinned,$(RELEASE)),$(MORE)/fetched)
 	@$(PLAY) $(addprefix --client ,$(CLIENT)) --release "$(RELEASE)" $(MATRIX)
 
@@ -105,7 +103,7 @@ matrix-short: $(INSTALLED) $(FETCHED)
 # patches (PATCHES=FOLDER, or an address to clone): writes docs/dev/evaluated.md. EVALUATE="--way edit-guard": one of them.
 PATCHES ?= https://github.com/cooperbench/CooperBench
 COMPARE  = exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" \
-	SWARM_FIRST_LOOK=$(NAMED) "$(BIN)/python" -m evaluate
+	SWARM_RELAY=$(NAMED) "$(BIN)/python" -m evaluate
 evaluate: $(INSTALLED) $(FETCHED)
 	@$(COMPARE) --rivals "$(SWARM_DEV)/rivals" --patches "$(PATCHES)" $(EVALUATE)
 
@@ -141,28 +139,18 @@ check: $(CHECKERS)
 	@"$(PYTHON)" tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy" "$(SWARM_DEV)/python-page" --no-error-summary
 
-# `test`, and each test whose checks begin in the program in front of them once more, without it.
+# `test`, and each test of the check once more, answered by a checker.
 test-twice: export SWARM_TWICE := 1
 test-twice: test
 
-# Fails where the program cannot be compiled: all else then goes without it.
+# Fails where the relay cannot be compiled: hooks then use the one in Python.
 compiled: $(INSTALLED)
 	@test -s "$(PROGRAM)"
 
-# The program in front of the check, and its tests, once more with AddressSanitizer and UndefinedBehaviorSanitizer.
-native: $(INSTALLED) $(CHECKED)
-	@for program in "$(PROGRAM)" "$(CHECKED)"; do \
-		$(subst $(NAMED),"$$program",$(PYTEST)) -n $(CORES) tests/unit/hook_core/first_look || exit; done
-
-# Random payloads and journals under sanitizers, by libFuzzer where clang is there: make fuzz SECONDS=3600. Keeps its corpus.
-SECONDS ?= 600
-fuzz:
-	@TMPDIR="$$(test -w /dev/shm && echo /dev/shm || echo /tmp)" "$(PYTHON)" native/fuzz/fuzz.py "$(SWARM_DEV)/fuzz" "$(SECONDS)"
-
 # Every order of processes at work: make explore SECONDS=60, HOURS=2, or REPLAY=FILE. Needs Linux and a C compiler.
 HOURS ?= 0
-explore: $(INSTALLED) $(EXPLORED)
-	@cd tests && SWARM_FIRST_LOOK="$(PROGRAM)" PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore $(if $(REPLAY),--replay "$(REPLAY)",\
+explore: $(INSTALLED)
+	@cd tests && PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore $(if $(REPLAY),--replay "$(REPLAY)",\
 		--seconds "$(if $(filter 0,$(HOURS)),$(SECONDS),$$(($(HOURS) * 3600)))") $(EXPLORE)
 
 format: $(CHECKERS)
@@ -202,7 +190,7 @@ clients-table: $(NEEDED)
 requirements:
 	@PYTHONDONTWRITEBYTECODE=1 "$(PYTHON)" tests/documents/requirements_page.py
 
-# The source archive, the wheel made from it, and one for each platform with the program in front of the check (PLATFORMS=:
+# The source archive, the wheel made from it, and one for each platform with the relay in C (PLATFORMS=:
 # without these). From one commit always the same bytes, whoever builds them, where and when (with one zlib). All files
 # have the date that hatchling gives them where it is told none.
 PLATFORMS ?= all
@@ -220,25 +208,16 @@ dist: $(BUILDING)
 # What is installed is the wheel, so that the tests see what users get.
 $(INSTALLED): $(SOURCES) $(NEEDED) $(PROGRAM)
 	@echo "installing swarm"
-	@SWARM_FIRST_LOOK="$(PROGRAM)" "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --force-reinstall --no-deps .
+	@SWARM_RELAY="$(PROGRAM)" "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --force-reinstall --no-deps .
 	@touch "$@"
 
 $(PROGRAM): $(NATIVES) | $(NEEDED)
-	@echo "compiling the program in front of the check, which takes a minute the first time"
+	@echo "compiling the relay"
 	@mkdir -p "$(@D)"
 	@"$(BIN)/python" native/build.py "$@" 2>/dev/null || \
 		{ "$(BIN)/python" -m pip install --quiet --disable-pip-version-check $(COMPILER) && \
 			CC=none "$(BIN)/python" native/build.py "$@"; } || \
-		{ echo "it cannot be compiled here: hooks run without it" >&2; : > "$@"; }
-
-$(CHECKED): $(NATIVES)
-	@mkdir -p "$(@D)"
-	@CFLAGS="-Werror -g -fsanitize=address,undefined -fno-sanitize-recover" "$(PYTHON)" native/build.py "$@"
-
-# For schedules: linked to the C library of the system. Without it they are explored with the check in Python alone.
-$(EXPLORED): $(NATIVES) | $(NEEDED)
-	@mkdir -p "$(@D)"
-	@cd tests && PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore.build "$@" 2>/dev/null || : > "$@"
+		{ echo "it cannot be compiled here: hooks use the one in Python" >&2; : > "$@"; }
 
 $(NEEDED): pyproject.toml
 	@mkdir -p "$(SWARM_DEV)"

@@ -1,6 +1,6 @@
-"""The program in front of the check (``native/``) in a wheel, which is for one platform then.
+"""The relay in C (``native/``) in a wheel, which is for one platform then.
 
-`SWARM_FIRST_LOOK` is the program, and `SWARM_PLATFORM` the tag of its platform (default: this machine's). If it is
+`SWARM_RELAY` is the program, and `SWARM_PLATFORM` the tag of its platform (default: this machine's). If it is
 empty, the wheel is for all platforms, and the same bytes everywhere. If it is not set, as in an installation from a
 clone or a source archive, the program is compiled for this machine. If that fails, the wheel has the reason for
 `doctor`.
@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-INSTALLED = "swarm_mcp/bin/swarm_check"
+INSTALLED = "swarm_mcp/bin/swarm_relay"
 REASON = "swarm_mcp/bin/not-compiled"
 SECONDS = 60  # for the compiler
 
@@ -29,7 +29,7 @@ class PlatformWheel(BuildHookInterface):
     folder = ""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        program = os.environ.get("SWARM_FIRST_LOOK")
+        program = os.environ.get("SWARM_RELAY")
         if program is None and version == "standard":
             program = self._compiled(build_data)
         if not program or not os.path.getsize(program):  # it could not be compiled
@@ -52,8 +52,8 @@ class PlatformWheel(BuildHookInterface):
         spec.loader.exec_module(native)
         sys.dont_write_bytecode = kept
         self.folder = tempfile.mkdtemp(prefix="swarm-wheel-")
-        program, reason = os.path.join(self.folder, "swarm_check"), os.path.join(self.folder, "not-compiled")
-        why = native.build_with_system(program, SECONDS)
+        program, reason = os.path.join(self.folder, "swarm_relay"), os.path.join(self.folder, "not-compiled")
+        why = native.build_here(program, SECONDS)
         if not why:
             return program
         with open(reason, "w", encoding="utf-8") as file:

@@ -27,8 +27,8 @@ def main() -> None:
             source.extractall(folder, filter="data")
         (root,) = Path(folder).iterdir()
         for target, platform in PLATFORMS.items():
-            program = str(programs / f"swarm_check-{target}")
-            environment = {**os.environ, "SWARM_FIRST_LOOK": program, "SWARM_PLATFORM": platform}
+            program = str(programs / f"swarm_relay-{target}")
+            environment = {**os.environ, "SWARM_RELAY": program, "SWARM_PLATFORM": platform}
             build = [
                 sys.executable,
                 "-m",

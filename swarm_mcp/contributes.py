@@ -101,7 +101,7 @@ CHECKS = {
     "env": "swarm_mcp.doctor.own_checks:environment",
     "libraries": "swarm_mcp.doctor.own_checks:libraries",
     "sqlite": "swarm_mcp.doctor.own_checks:journal",
-    "first look": "swarm_mcp.doctor.first_look:findings",
+    "checker": "swarm_mcp.doctor.checker:findings",
     "state": "swarm_mcp.doctor.own_checks:state",
     "settings": "swarm_mcp.doctor.own_checks:settings",
     "protect": "swarm_mcp.doctor.own_checks:protection",

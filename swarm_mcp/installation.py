@@ -6,13 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-from swarm_hook_core.first_look import CONTRACT
 from swarm_hook_core.state import data_dir, read_private, state_dir, write_private
 from swarm_mcp.folders import plugin_folder
 
-FIRST_LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "swarm_check")
-NOT_COMPILED = os.path.join(os.path.dirname(FIRST_LOOK), "not-compiled")  # why a wheel that was built here lacks it
-FIRST_LOOK_NOTE = "first-look"  # in the state folder
+RELAY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "swarm_relay")
+NOT_COMPILED = os.path.join(os.path.dirname(RELAY), "not-compiled")  # why a wheel that was built here lacks it
+RELAY_NOTE = "relay"  # in the state folder
 NOTE_BYTES = 8192
 _PACKAGES = ("swarm_mcp", "swarm_hook_core", "pysqlite3", "sqlite_utils", "platformdirs", "jsonschema")
 
@@ -22,48 +21,41 @@ def interpreter() -> str:
     return os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 
 
-def first_look() -> str:
-    """Return the program in front of the check (``swarm_hook_core.first_look``); empty where it cannot serve.
+def relay() -> str:
+    """Return the relay in C, the command of a hook; empty where it cannot serve.
 
-    A platform's wheel has it, and a wheel that was built beside a C compiler. It is not used if it cannot be run here,
-    or is of another contract.
+    A platform's wheel has it, and a wheel that was built beside a C compiler.
     """
-    program = FIRST_LOOK
-    if not os.access(program, os.X_OK) or first_look_contract(program) != str(CONTRACT):
-        return ""
-    return program
-
-
-def first_look_contract(program: str) -> str:
-    """Return the number that the program answers, or the reason why it does not."""
     import subprocess
 
+    if not os.access(RELAY, os.X_OK):
+        return ""
     try:
-        done = subprocess.run([program, "--contract"], capture_output=True, timeout=5, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    return done.stdout.decode("ascii", "replace").strip()
+        done = subprocess.run([RELAY], capture_output=True, timeout=5, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):  # of another machine
+        return ""
+    return RELAY if done.returncode == 0 else ""
 
 
-def leave_first_look() -> None:
-    """Write the program's path into the state folder, for plugins from a repository (``integrations/hook.sh``)."""
-    path = os.path.join(state_dir(), FIRST_LOOK_NOTE)
+def leave_relay() -> None:
+    """Write the relay's path into the state folder, for ``integrations/hook.sh``."""
+    path = os.path.join(state_dir(), RELAY_NOTE)
     try:
-        if os.path.lexists(FIRST_LOOK):
-            if read_private(path, NOTE_BYTES).decode("utf-8", "surrogateescape") == f"{FIRST_LOOK}\n":
+        if os.path.lexists(RELAY):
+            if read_private(path, NOTE_BYTES).decode("utf-8", "surrogateescape") == f"{RELAY}\n":
                 return
         elif not os.path.lexists(path):
             return
     except OSError:  # it was never written
         pass
-    program = first_look()
+    program = relay()
     try:
         if program:
             write_private(path, f"{program}\n")
         elif os.path.lexists(path):
             os.remove(path)
     except OSError:
-        return  # those plugins start Python
+        return  # hooks use the relay in Python
 
 
 def coordinator_command() -> list[str]:

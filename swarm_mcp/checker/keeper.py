@@ -11,7 +11,7 @@ import time
 
 from swarm_hook_core.state import make_private, open_in_private
 from swarm_mcp.checker import checkers_dir, is_living, name_of
-from swarm_mcp.installation import command_of
+from swarm_mcp.installation import command_of, leave_relay
 
 SHORTEST_LIFE = 1.0  # seconds; a checker that ends sooner is broken, and the next one waits
 LONGEST_PAUSE = 60.0
@@ -42,6 +42,7 @@ class Keeper:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another server of this client may keep a checker: this one is its heir
         _remove_old(folder)
         os.close(open_in_private(os.path.join(folder, "alone"), os.O_WRONLY | os.O_CREAT))
+        leave_relay()
         listener = listening(folder, name)
         while True:
             # The hook that asks first runs as a process: it does not wait for a checker to start.

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import swarm_hook_core
-from swarm_hook_core.first_look import CLIENTS, CONTRACT
+from swarm_hook_core import __version__ as RELEASE
 from swarm_mcp import __version__, runtimes
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.installation import coordinator_command, first_look, interpreter, plugin_source
+from swarm_mcp.installation import coordinator_command, interpreter, plugin_source, relay
 from swarm_mcp.runtimes.base import UNCHECKED, Runtime, as_json
 from swarm_mcp.runtimes.installed import hooks_in
 from swarm_mcp.runtimes.owned_folder import RECORD, put
@@ -33,7 +33,7 @@ COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installati
 SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
 STARTERS = (
     HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py",
-    "integrations/image.py", "integrations/coordinator.py",
+    "integrations/image.py", "integrations/coordinator.py", "integrations/relay.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
 BRIDGES = ("integrations/hooks.ts", "integrations/opencode.ts")  # parts of plugins that run inside a client
@@ -120,26 +120,28 @@ def _by_this_interpreter(command: str) -> str:
     instead, root, client, event, end = found.groups("")
     python = shlex.quote(interpreter())
     if event == "pre_tool_use":
-        at_once = f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}'
+        alone = f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}'
+        is_there = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ]'
+        first = shlex.quote(relay())
+        relayed, can_relay = "", ""
+        if relay():
+            # A shell takes an empty file for a script that lets all pass: a copy that a full disk has cut off. BusyBox,
+            # which has FUNCNAME, would read a program of another machine as a script: it compares the kind of machine.
+            can_relay = f'[ -s {first} ] && [ -x {first} ] && {is_there} && {{ [ ! "${{FUNCNAME+x}}" ] || '
+            can_relay += f"cmp -s -n 2 {first} /proc/self/exe 18 18 2>/dev/null; }}"
+            relayed = f"{first} {RELEASE} {client} {event} {alone} alone"
         if not instead:
             if not end:
-                return at_once
+                return alone
             # A client that takes any status for a denial gets 0 also where the interpreter dies.
             otherwise = f'/bin/sh "{root}/{HOOK}" {client} {event} {python}'
-            return f'if [ -x {python} ] && [ -r "{root}/{ENTRY}" ]; then {at_once}; else {otherwise}; fi{end}'
-        program = first_look() if client in CLIENTS else ""
-        looked = ""
-        if program:
-            first = shlex.quote(program)
-            # A shell takes an empty file for a script that lets all pass: a copy that a full disk has cut off. A shell
-            # that cannot execute the program, one of another machine in a shared home, ends; bash goes on if told so.
-            # BusyBox, which has FUNCNAME, would read it as a script: it compares the kind of machine with its own.
-            looked = f'[ -s {first} ] && [ -x {first} ] && [ -x {python} ] && [ -r "{root}/{ENTRY}" ] && '
-            looked += f'{{ [ ! "${{FUNCNAME+x}}" ] || cmp -s -n 2 {first} /proc/self/exe 18 18 2>/dev/null; }} && {{ '
-            looked += (
-                f'check() {{ exec {at_once}; }}; trap check EXIT; [ ! "${{BASH_VERSION:-}}" ] || shopt -s execfail; '
-            )
-            looked += f"exec {first} {CONTRACT} {client} {at_once} 2>/dev/null; }}; "
-        # If that cannot be started, HOOK looks for a person's wish to have the call denied.
-        instead = f'{looked}[ -x {python} ] && [ -r "{root}/{ENTRY}" ] && exec {at_once}; {instead}'
+            if relayed:
+                alone = f"if {can_relay}; then {relayed}; [ $? -lt 126 ] || {alone}; else {alone}; fi"
+            return f"if {is_there}; then {alone}; else {otherwise}; fi{end}"
+        if relayed:
+            # A shell that cannot execute the relay, in a shared home, ends; bash goes on if told so.
+            tried = f"check() {{ exec {alone}; }}; trap check EXIT; [ ! \"${{BASH_VERSION:-}}\" ] || shopt -s execfail; "
+            instead = f"{can_relay} && {{ {tried}exec {relayed} 2>/dev/null; }}; {is_there} && exec {alone}; {instead}"
+        else:
+            instead = f"{is_there} && exec {alone}; {instead}"  # else HOOK looks for a wish to have the call denied
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'

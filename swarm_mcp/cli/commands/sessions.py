@@ -102,11 +102,9 @@ def register(args: Arguments) -> int:
         if row.lease_until is not None:
             shown["heartbeat"] = row.heartbeat
         if args.value("--source"):
-            from swarm_mcp.installation import leave_first_look
             from swarm_mcp.sessions.scope_summary import scope_summary  # not needed at the begin of a turn
 
             shown["summary"] = scope_summary(store.database, row)
-            leave_first_look()
         if args.given("--tell"):
             find_lowered(store.database, row)
         with telling(store, args.given("--tell") and row or None) as notices:
