@@ -49,7 +49,7 @@ class Keeper:
             select.select([listener], [], [])
             _refuse(listener)
             began = time.monotonic()
-            self._answer(listener)
+            self._answer(listener, name)
             if time.monotonic() - began < SHORTEST_LIFE:
                 self._pause = min(LONGEST_PAUSE, 2 * self._pause + 0.1)
             else:
@@ -60,7 +60,7 @@ class Keeper:
                     _refuse(listener)
 
     @staticmethod
-    def _answer(listener: socket.socket) -> None:
+    def _answer(listener: socket.socket, name: str) -> None:
         """Run a checker on the socket until it ends."""
         ours, its = os.pipe()  # its read end is told of our end, however we end
         try:
@@ -70,7 +70,7 @@ class Keeper:
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ]
-            words = [*command_of("from swarm_mcp.checker.process import main; main()"), WORD]
+            words = [*command_of("from swarm_mcp.checker.process import main; main()"), WORD, name]
             pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
             os.close(ours)
             ours = -1

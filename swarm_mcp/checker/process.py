@@ -19,7 +19,8 @@ import swarm_hook_core
 from swarm_hook_core import __version__, caller
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
-from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS
+from swarm_hook_core.state import open_in_private
+from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS, checkers_dir
 from swarm_mcp.checker.surroundings import Surroundings
 from swarm_mcp.hooks.process import run_in_store
 from swarm_mcp.installation import coordinator_command
@@ -29,7 +30,7 @@ from swarm_mcp.store import driver
 LISTENER, SERVER = 3, 0  # open files: the socket, and the end of a pipe that closes with the server
 RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at once
 MARGIN_NS = 5_000_000  # before the relay stops waiting
-ONE_ANSWER = 200  # calls between two collections of garbage
+ANSWERS = 200  # calls between two collections of garbage
 _MODULES_APART = ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace")  # of processes of their own
 
 
@@ -106,14 +107,15 @@ def _received(connection: socket.socket, size: int) -> bytes:
 
 
 class Checker:
-    """Answers requests. `release`: of this hook core, whose files may be replaced while it runs."""
+    """Answers the requests of the client with the socket `name`, and keeps a record of them for `swarm-mcp doctor`."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         load_all()
         self._driver: Any = driver.load()
         self._coordinator = coordinator_command()
         self._files = _mark()
-        self._count = 0
+        self._count = self._spent_ns = 0
+        self._record = open_in_private(os.path.join(checkers_dir(), f"{name}.answered"), os.O_WRONLY | os.O_CREAT)
 
     def run(self) -> None:
         """Answer until the server has ended, or the files of this release were replaced."""
@@ -137,7 +139,8 @@ class Checker:
     def _answer(self, connection: socket.socket) -> None:
         try:
             request = Request(connection, __version__)
-            left = request.end_ns - MARGIN_NS - time.monotonic_ns()
+            began_ns = time.monotonic_ns()
+            left = request.end_ns - MARGIN_NS - began_ns
             if left <= 0:
                 return
             signal.setitimer(signal.ITIMER_REAL, left / 1e9)
@@ -146,6 +149,9 @@ class Checker:
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
             request.answer(status & 0xFF, output)
+            self._count += 1
+            self._spent_ns += time.monotonic_ns() - began_ns
+            os.pwrite(self._record, f"{self._count} {self._spent_ns}\n".encode(), 0)
         except Exception:
             return  # the hook runs as a process, and tells of any fault
 
@@ -174,8 +180,7 @@ class Checker:
                 continue
         except ChildProcessError:
             pass  # there is none
-        self._count += 1
-        if self._count % ONE_ANSWER == 0:
+        if self._count % ANSWERS == 0:
             gc.collect()
 
 
@@ -207,7 +212,7 @@ def main() -> None:
     """Answer the calls of the keeper's client. An abandoned check ends the process: its keeper starts another."""
     signal.signal(signal.SIGALRM, _is_over)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's; the server's end is this one's
-    checker = Checker()
+    checker = Checker(sys.argv[-1])
     gc.collect()
     gc.freeze()
     gc.disable()
