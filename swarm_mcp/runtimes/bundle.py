@@ -33,7 +33,7 @@ COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installati
 SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
 STARTERS = (
     HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py",
-    "integrations/image.py", "integrations/coordinator.py", "integrations/relay.py",
+    "integrations/coordinator.py", "integrations/relay.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
 BRIDGES = ("integrations/hooks.ts", "integrations/opencode.ts")  # parts of plugins that run inside a client
