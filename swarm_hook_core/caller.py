@@ -7,10 +7,7 @@ client: then the caller is the relay that has handed the call over, and this mod
 from __future__ import annotations
 
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 
 class Abandoned(BaseException):
