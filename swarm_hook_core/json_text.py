@@ -50,8 +50,8 @@ def loads(text: str) -> object:
     try:
         # The stubs ask for a JSONDecoder; all that the scanner looks at are these attributes of it.
         value, end = make_scanner(_ScannerOptions())(text, start)  # type: ignore[arg-type]
-    # SystemError: CPython looks for the error class in `json`, which is not loaded
-    except (StopIteration, SystemError):
+    # SystemError: CPython looks for the error class in `json`, which is not loaded. ValueError: it is.
+    except (StopIteration, SystemError, ValueError):
         raise NotJson("not JSON") from None
     if text[end:].strip(" \t\r\n"):
         raise NotJson("text after the JSON document")

@@ -346,12 +346,12 @@ class Trail:
         if self._lines:
             caller.demand_waiting()
             self._note_end()
-        tried_ns = os.environ.get("SWARM_TRIED_NS", "")
+        tried_ns = caller.tried_ns()
         for place, lines in self._lines.items():
-            if tried_ns.isdecimal():
+            if tried_ns:
                 from swarm_hook_core.traces import journal
 
-                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, int(tried_ns))
+                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, tried_ns)
             if lines:
                 self._append(place, lines)
         self._left += self._lines
