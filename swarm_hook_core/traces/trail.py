@@ -255,9 +255,12 @@ class Trail:
             if of_link and os.path.islink(whole.rstrip("/")):
                 over, name = os.path.split(os.path.normpath(whole))
                 return os.path.join(self._real(over), name)
-            return self._real(whole)
+            real = self._real(whole)
         except ValueError:
             return ""  # the text cannot be a path
+        if real.startswith("/proc/") and "/fd/" in real:
+            return ""  # a pipe of this very process, as for /dev/stdout: the call has others
+        return real
 
     def note(self, kind: str, path: str, text: str = "", at_ns: int = 0) -> None:
         """Collect an entry about the file at resolved `path`. `text`: by default the file's present state."""

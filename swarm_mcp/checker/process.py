@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 import swarm_hook_core
-from swarm_hook_core import __version__, caller, patch, repository, settings
+from swarm_hook_core import __version__, caller, coordinator, patch, repository, settings
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
 from swarm_hook_core.lookup import waiting
@@ -31,7 +31,6 @@ LISTENER, SERVER = 3, 0  # open files: the socket, and the end of a pipe that cl
 RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at once
 MARGIN_NS = 5_000_000  # before the relay stops waiting
 ANSWER_NS = 50_000_000  # likewise, for the end of a hook behind its answer
-CALLS_A_COLLECTION = 200  # of garbage
 REAP_MS = 1000  # between two looks at errands that go on
 _MODULES_APART = ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace")  # of processes of their own
 # Modules that the hook of a turn loads beside the hook core.
@@ -139,9 +138,8 @@ class Checker:
     def __init__(self) -> None:
         load_all()
         self._driver: Any = driver.load()
-        self._coordinator = coordinator_command()
+        coordinator.use(coordinator_command())
         self._files = _mark()
-        self._count = 0
 
     def run(self) -> None:
         """Answer until the server has ended, or the files of this release were replaced."""
@@ -162,8 +160,7 @@ class Checker:
                     continue
                 with connection:
                     self._answer(connection)
-                self._collect()
-            has_errands = _reap()
+            has_errands = tidy()
 
     def _answer(self, connection: socket.socket) -> None:
         try:
@@ -193,17 +190,10 @@ class Checker:
 
     def _ran(self, request: Request) -> int:
         payload, event = io.BytesIO(request.payload), request.event
-        chosen = os.environ.get("SWARM_MCP_BIN", "").strip()
-        if event == "turn" and not chosen:
+        if event == "turn" and not os.environ.get("SWARM_MCP_BIN", "").strip():
             return run_in_store(request.client, event, payload, self._driver)
-        core = HookCore(hook_config(request.client), None if chosen else self._coordinator, self._driver)
+        core = HookCore(hook_config(request.client), driver=self._driver)
         return int(getattr(core, f"run_{event}_hook")(payload))
-
-    def _collect(self) -> None:
-        """Collect garbage now and then: no call waits."""
-        self._count += 1
-        if self._count % CALLS_A_COLLECTION == 0:
-            gc.collect()
 
 
 def load_all() -> None:
@@ -226,8 +216,12 @@ def forget() -> None:
     waiting._in_vain.clear()
 
 
-def _reap() -> bool:
-    """Reap the errands that have ended. Return True if some go on."""
+def tidy() -> bool:
+    """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
+
+    After a fault only a collection closes the store: an error and the frames that it names hold each other.
+    """
+    gc.collect()
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
