@@ -12,6 +12,7 @@ RELEASE = "0.1.0"  # of this plugin
 EVENTS = ("pre_tool_use", "post_tool_use", "turn", "subagent")
 ANCESTORS = 8  # processes between a client and its hook, and the client
 BEGIN_SECONDS = 0.05  # for a busy checker to begin
+_NOTE_FLAGS = posix.O_WRONLY | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
 CHECK_SECONDS, EVENT_SECONDS = 2.2, 1.0  # for an answer before a tool, and at any other event
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def ask(client: str, event: str) -> None:
     folder = _folder()
     if not folder:
         return
+    payload = _read()  # before a checker is kept waiting for it
+    sys.stdin = Payload(payload)  # type: ignore[assignment]
     began_ns = time_ns()
     end_ns = monotonic_ns() + int((CHECK_SECONDS if event == "pre_tool_use" else EVENT_SECONDS) * 1e9)
     try:
@@ -45,8 +48,6 @@ def ask(client: str, event: str) -> None:
     if checker is None:
         _note(folder, "none")
         return
-    payload = _read()
-    sys.stdin = Payload(payload)  # type: ignore[assignment]
     try:
         checker.settimeout(BEGIN_SECONDS)
         if checker.recv(1) != b"B":
@@ -61,8 +62,11 @@ def ask(client: str, event: str) -> None:
         posix.environ[b"SWARM_TRIED_NS"] = str(began_ns).encode()  # of an `os` that is loaded from here on
         posix.putenv(b"SWARM_TRIED_NS", str(began_ns).encode())
         return
-    while output:
-        output = output[posix.write(1, output) :]
+    try:
+        while output:
+            output = output[posix.write(1, output) :]
+    except OSError:
+        pass  # the client has left
     posix._exit(status)
 
 
@@ -136,8 +140,11 @@ def _is_server_of(checker: "Any", client: int) -> bool:
 
 def _read() -> bytes:
     parts = []
-    while part := posix.read(0, 1 << 20):
-        parts.append(part)
+    try:
+        while part := posix.read(0, 1 << 20):
+            parts.append(part)
+    except OSError:
+        pass  # it is closed: an empty payload, which is recorded as a fault
     return b"".join(parts)
 
 
@@ -160,9 +167,9 @@ def _asked(checker: "Any", client: str, event: str, payload: bytes, end_ns: int)
 def _note(folder: str, why: str) -> None:
     """Note why no checker has answered, for `swarm-mcp doctor`: only where checkers have made the file."""
     try:
-        handle = posix.open(f"{folder}/alone", posix.O_WRONLY | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_CLOEXEC)
+        handle = posix.open(f"{folder}/alone", _NOTE_FLAGS)
+        if posix.fstat(handle).st_size < 65536:
+            posix.write(handle, f"{time_ns() // 10**9} {why}\n".encode())
+        posix.close(handle)
     except OSError:
-        return
-    if posix.fstat(handle).st_size < 65536:
-        posix.write(handle, f"{time_ns() // 10**9} {why}\n".encode())
-    posix.close(handle)
+        return  # there are no checkers, or the disk is full

@@ -24,6 +24,14 @@ LONGEST_WORDS = 1000  # characters of the words to a model, and of a command, th
 _READ = 1024 * 1024
 
 
+_own: list[str] = []  # the command of this process's installation, where `use` has told it
+
+
+def use(words: list[str]) -> None:
+    """Have `command` return this argv prefix in place of a plugin's record: this process is of no plugin."""
+    _own[:] = words
+
+
 def command() -> list[str]:
     """Return the coordinator's argv prefix; empty if there is no coordinator.
 
@@ -72,7 +80,7 @@ def recorded(name: str) -> object:
 
 def _installed() -> list[str]:
     """The command that `swarm-mcp install` recorded at the plugin's root, if it still exists."""
-    words = recorded("coordinator")
+    words = _own or recorded("coordinator")
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         return []
     needed = [word for word in words if os.path.isabs(word)]

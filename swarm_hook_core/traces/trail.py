@@ -252,9 +252,12 @@ class Trail:
             if of_link and os.path.islink(whole.rstrip("/")):
                 over, name = os.path.split(os.path.normpath(whole))
                 return os.path.join(self._real(over), name)
-            return self._real(whole)
+            real = self._real(whole)
         except ValueError:
             return ""  # the text cannot be a path
+        if real.startswith("/proc/") and "/fd/" in real:
+            return ""  # a pipe of this very process, as for /dev/stdout: the call has others
+        return real
 
     def note(self, kind: str, path: str, text: str = "", at_ns: int = 0) -> None:
         """Collect an entry about the file at resolved `path`. `text`: by default the file's present state."""
@@ -342,12 +345,12 @@ class Trail:
         if self._lines:
             caller.demand_waiting()
             self._note_end()
-        tried_ns = os.environ.get("SWARM_TRIED_NS", "")
+        tried_ns = caller.tried_ns()
         for place, lines in self._lines.items():
-            if tried_ns.isdecimal():
+            if tried_ns:
                 from swarm_hook_core.traces import journal
 
-                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, int(tried_ns))
+                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, tried_ns)
             if lines:
                 self._append(place, lines)
         self._left += self._lines

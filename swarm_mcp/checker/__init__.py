@@ -43,4 +43,4 @@ def name_of(client: tuple[int, str]) -> str:
 def is_living(name: str) -> bool:
     """Return True if the client with this socket still runs."""
     pid, _, started = name.partition(".")[0].partition("-")
-    return pid.isdigit() and start_time(int(pid)) == started
+    return pid.isdecimal() and start_time(int(pid)) == started

@@ -200,12 +200,15 @@ class Program:
         self.runs = runs
 
 
+MOST_MET = 1000  # names: a process that answers many calls meets ever new ones
 _met: dict[str, Program | None] = {}
 
 
 def program(name: str) -> Program | None:
     """Return the Program `name` (a base name), or None if it is unknown."""
     if name not in _met:
+        if len(_met) >= MOST_MET:
+            _met.clear()
         _met[name] = _found(name) or _found(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     return _met[name]
 

@@ -174,11 +174,14 @@ cvsexportcommit annex flow absorb rebase--interactive: asks anything
 """
 
 
+MOST_ROWS = 1000  # words: a process that answers many calls meets ever new ones
 _rows: dict[str, Case | None] = {}
 
 
 def _row(name: str) -> Case | None:
     if name not in _rows:
+        if len(_rows) >= MOST_ROWS:
+            _rows.clear()
         _rows[name] = row_in(ROWS, name)
     return _rows[name]
 
