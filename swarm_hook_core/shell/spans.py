@@ -1,7 +1,7 @@
 """The parts of a file that head, tail and sed show, from their words.
 
 A *span* is a part of a text: ``("lines", first, last)``, with a `last` of None for the end; ``("last", n)``, its last
-lines; ``("bytes", n)``, at most that many bytes. The module imports nothing, because `plain` uses it, too.
+lines; ``("bytes", n)``, at most that many bytes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
     <state folder>/checkers/<pid>-<start>         the socket, named by the client's process
     <state folder>/checkers/<pid>-<start>.lock    held by the server whose checker it is; has the server's pid
-    <state folder>/checkers/<pid>-<start>.answered   the number of its answers, and the time of all in nanoseconds
+    <state folder>/checkers/<pid>-<start>.answered   the number of its answers, the time of all and the processor time so
+                                                  far, in nanoseconds
     <state folder>/checkers/alone                 hooks that ran as processes of their own: a time and the reason a line
 
 The hook's command is a relay (``native/relay.c``, ``integrations/relay.py``). It finds the socket by its ancestors, is
