@@ -42,6 +42,8 @@ class Keeper:
         os.chmod(folder, 0o700)
         lock = open_in_private(os.path.join(folder, f"{name}.lock"), os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)  # another server of this client may keep a checker: this one is its heir
+        os.ftruncate(lock, 0)
+        os.write(lock, b"%d" % os.getpid())
         _remove_old(folder)
         _begin_notes(os.path.join(folder, "alone"))
         leave_relay()
@@ -88,7 +90,11 @@ class Keeper:
 
 
 def listening(folder: str, name: str) -> socket.socket:
-    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more."""
+    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more.
+
+    On Linux this process keeps the socket's file open as well: that shows a plugin in its client's process that the
+    file is ours.
+    """
     listener = socket.socket(socket.AF_UNIX)
     scratch = f"{name}.new"
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -99,6 +105,8 @@ def listening(folder: str, name: str) -> socket.socket:
             os.remove(os.path.join(folder, scratch))
         listener.bind(f"{at}/{scratch}")
         listener.listen(WAITING)
+        if hasattr(os, "O_PATH"):
+            os.open(scratch, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
         os.replace(scratch, name, src_dir_fd=handle, dst_dir_fd=handle)
     finally:
         os.close(handle)

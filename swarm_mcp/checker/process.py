@@ -52,6 +52,7 @@ class Request:
         self.pid = _trusted_pid(connection)
         connection.sendall(BEGUN)
         sizes = _received(connection, SIZES)
+        began_ns = time.monotonic_ns()
         head_size, payload_size = int(sizes[:8], 16), int(sizes[8:], 16)
         if head_size > LARGEST_HEAD or payload_size > LARGEST_PAYLOAD:
             raise Refused
@@ -61,6 +62,10 @@ class Request:
         self.payload = _received(connection, payload_size)
         self.client, self.event = told["client"].decode(), told["event"].decode()
         self.parent, self.end_ns, self.folder = int(told["parent"]), int(told["end"]), told["folder"]
+        if told["end"].startswith(b"+"):
+            self.end_ns += began_ns
+        if self.pid == self.parent:
+            self.pid = 0  # a plugin asks from its client's process: no process of a hook is below that
         self.environment = words[len(WORDS) : -1]
         if told["release"].decode() != release or self.event not in EVENTS or not self.folder.startswith(b"/"):
             raise Refused

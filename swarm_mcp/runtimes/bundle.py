@@ -36,7 +36,8 @@ STARTERS = (
     "integrations/coordinator.py", "integrations/relay.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
-BRIDGES = ("integrations/hooks.ts", "integrations/opencode.ts")  # parts of plugins that run inside a client
+# Parts of plugins that run inside a client.
+BRIDGES = ("integrations/checker.ts", "integrations/hooks.ts", "integrations/opencode.ts")
 KERNEL = "integrations/kernel"  # asks the check before git runs in a command for which the kernel holds locks
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
