@@ -47,7 +47,7 @@ def _recorded(started: list[list[str]]) -> None:
 # ------------------------------------------------------------------------------------------------- as the checker
 
 
-def _checker():  # noqa: ANN202
+def _checker():
     from swarm_mcp.checker.process import Checker, tidy
 
     checker, started = Checker(), []
@@ -78,7 +78,11 @@ def _checker():  # noqa: ANN202
             return -1, traceback.format_exc().encode(), []
         while tidy():
             continue
-        left = [name for name in map(_target, os.listdir("/proc/self/fd")) if name.startswith("/") and not name.startswith("/dev/")]
+        left = [
+            name
+            for name in map(_target, os.listdir("/proc/self/fd"))
+            if name.startswith("/") and not name.startswith("/dev/")
+        ]
         return status, output.encode("utf-8", "surrogateescape"), [*started, *([["left open", *left]] if left else [])]
 
     return answer
@@ -94,7 +98,7 @@ def _target(handle: str) -> str:
 # --------------------------------------------------------------------------------------------------- as processes
 
 
-def _alone(root: str):  # noqa: ANN202
+def _alone(root: str):
     sys.path[:0] = [root]
     import importlib
     import pkgutil
