@@ -1,4 +1,4 @@
-"""The checker as a process: it answers one call after the other, with the very code of a hook, until its server ends."""
+"""The checker as a process: it answers one call after the other by the code of a hook, until its server ends."""
 
 from __future__ import annotations
 
