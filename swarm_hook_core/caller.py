@@ -8,12 +8,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 LONGEST_TRY_NS = 10 * 10**9  # of a checker, before the hook runs as a process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Abandoned(BaseException):
@@ -24,7 +21,10 @@ class Abandoned(BaseException):
 
 
 class _Relay:
-    """The relay whose call is answered now: its `pid` and `parent`; 0 while this process is a hook itself."""
+    """The relay whose call is answered now: its `pid` and `parent`; 0 while this process is a hook itself.
+
+    A plugin that asks from the client's process has no relay: its `pid` is 0, and the client is the `parent`.
+    """
 
     pid = 0
     parent = 0
@@ -40,8 +40,8 @@ def answer_for(pid: int, parent: int, demand: Callable[[], None] | None) -> None
 
 
 def pid() -> int:
-    """Return the pid of the hook."""
-    return _Relay.pid or os.getpid()  # no relay has the pid 0
+    """Return the pid of the hook; where a plugin asks, this process stands for it."""
+    return _Relay.pid or os.getpid()
 
 
 def parent() -> int:

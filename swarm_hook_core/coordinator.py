@@ -11,6 +11,8 @@ import os
 import time
 
 from swarm_hook_core import DISTRIBUTION  # a second name of the command
+from swarm_hook_core.json_text import loads
+from swarm_hook_core.state import read_private, state_dir, write_private
 
 NAME = "swarm-mcp"
 MODULE = b"swarm_mcp.cli.main"
@@ -66,7 +68,6 @@ def recorded(name: str) -> object:
             text = file.read()
     except OSError:  # nothing is recorded
         return None
-    from swarm_hook_core.json_text import loads
 
     try:
         record = loads(text)
@@ -163,15 +164,11 @@ def _says_word_back(path: str) -> bool:
 
 
 def _memory() -> str:
-    from swarm_hook_core.state import state_dir
-
     return os.path.join(state_dir(), "command")
 
 
 def _remembered(state: str) -> "bool | None":
     """Return True or False if the file in this `state` was run before, else None."""
-    from swarm_hook_core.state import read_private
-
     try:
         memory = read_private(_memory(), 8192).decode("utf-8", "surrogateescape")
         answer, _, of = memory.rstrip("\n").partition(" ")
@@ -184,8 +181,6 @@ def _remembered(state: str) -> "bool | None":
 
 
 def _remember(line: str) -> None:
-    from swarm_hook_core.state import write_private
-
     try:
         write_private(_memory(), line + "\n")
     except OSError:

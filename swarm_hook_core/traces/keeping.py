@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import rotate, write_all
 from swarm_hook_core.traces import (
     AFTER,
@@ -22,10 +23,7 @@ from swarm_hook_core.traces import (
     state_of,
     version_path,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.trail import Trail
 
 NEAR_NS = 10**8  # a file that changes later after the check of a write is looked at: others may have changed it
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -107,7 +105,6 @@ def known_input(trail: Trail, given: object) -> str:
     call = trail.call
     if call.tool not in trail.config.write_tools or call.is_cut:
         return ""
-    from swarm_hook_core.json_text import dumps
 
     text = dumps(given)
     if len(text) > LONGEST_INPUT:

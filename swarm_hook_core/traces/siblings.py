@@ -17,13 +17,11 @@ import os
 import time
 
 from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.naming import agent_name
 from swarm_hook_core.state import is_at, lock_alone, open_in_private, open_private, read_all, write_all
 from swarm_hook_core.traces import AGENTS, first_line, line
 from swarm_hook_core.traces import entry as new_entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.trail import Trail
 
 SILENT_NS = 600 * 10**9  # an agent without an entry for so long counts as ended
 LARGEST = 256 * 1024  # bytes of the file
@@ -79,7 +77,6 @@ class Siblings:
     def _words(self, agent: bytes) -> str:
         if agent == MAIN:
             return "the main thread of this session"
-        from swarm_hook_core.naming import agent_name
 
         start = ""
         if not self._began_ns:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 
-from swarm_hook_core import caller
-from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core import REMOVE, caller
+from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.paths import real_paths
 from swarm_hook_core.state import ended_mark, make_private, state_dir
 from swarm_hook_core.traces import (
     FEW,
@@ -32,11 +35,7 @@ from swarm_hook_core.traces import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.denial import Notice
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
@@ -245,8 +244,6 @@ class Trail:
         `of_link`: resolve only the parent folder, so that a link is returned itself.
         """
         if self._real is None:
-            from swarm_hook_core.paths import real_paths
-
             self._real = real_paths()
         whole = os.path.join(folder, path)
         try:
@@ -322,7 +319,6 @@ class Trail:
         """
         if effects is None or self.call.tool not in SHELL_TOOLS:
             return
-        from swarm_hook_core import REMOVE
         from swarm_hook_core.targets import shell_text
 
         if effects.runs or effects.guesses:

@@ -42,6 +42,8 @@ class Keeper:
         os.chmod(folder, 0o700)
         lock = open_in_private(os.path.join(folder, f"{name}.lock"), os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)  # another server of this client may keep a checker: this one is its heir
+        os.ftruncate(lock, 0)
+        os.write(lock, b"%d" % os.getpid())
         _remove_old(folder)
         _begin_notes(os.path.join(folder, "alone"))
         leave_relay()
@@ -52,7 +54,7 @@ class Keeper:
             _refuse(listener)
             began = time.monotonic()
             try:
-                self._answer(listener)
+                self._answer(listener, name)
             except OSError as error:  # no process could be started, as on a machine without memory
                 print(f"swarm-mcp serve: checker: {error}", file=sys.stderr)
             if time.monotonic() - began < SHORTEST_LIFE:
@@ -65,7 +67,7 @@ class Keeper:
                     _refuse(listener)
 
     @staticmethod
-    def _answer(listener: socket.socket) -> None:
+    def _answer(listener: socket.socket, name: str) -> None:
         """Run a checker on the socket until it ends."""
         ours, its = os.pipe()  # its read end is told of our end, however we end
         try:
@@ -75,7 +77,7 @@ class Keeper:
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ]
-            words = [*command_of("from swarm_mcp.checker.process import main; main()"), WORD]
+            words = [*command_of("from swarm_mcp.checker.process import main; main()"), WORD, name]
             pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
             os.close(ours)
             ours = -1
@@ -88,7 +90,11 @@ class Keeper:
 
 
 def listening(folder: str, name: str) -> socket.socket:
-    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more."""
+    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more.
+
+    On Linux this process keeps the socket's file open as well: that shows a plugin in its client's process that the
+    file is ours.
+    """
     listener = socket.socket(socket.AF_UNIX)
     scratch = f"{name}.new"
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -99,6 +105,8 @@ def listening(folder: str, name: str) -> socket.socket:
             os.remove(os.path.join(folder, scratch))
         listener.bind(f"{at}/{scratch}")
         listener.listen(WAITING)
+        if hasattr(os, "O_PATH"):
+            os.open(scratch, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
         os.replace(scratch, name, src_dir_fd=handle, dst_dir_fd=handle)
     finally:
         os.close(handle)

@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import pkgutil
+import resource
 import select
 import signal
 import socket
@@ -20,7 +21,8 @@ from swarm_hook_core import __version__, caller, coordinator, patch, repository,
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
 from swarm_hook_core.lookup import waiting
-from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS
+from swarm_hook_core.state import open_in_private
+from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS, checkers_dir
 from swarm_mcp.checker.surroundings import Surroundings
 from swarm_mcp.hooks.process import run_in_store
 from swarm_mcp.installation import coordinator_command
@@ -50,6 +52,7 @@ class Request:
         self.pid = _trusted_pid(connection)
         connection.sendall(BEGUN)
         sizes = _received(connection, SIZES)
+        began_ns = time.monotonic_ns()
         head_size, payload_size = int(sizes[:8], 16), int(sizes[8:], 16)
         if head_size > LARGEST_HEAD or payload_size > LARGEST_PAYLOAD:
             raise Refused
@@ -59,6 +62,10 @@ class Request:
         self.payload = _received(connection, payload_size)
         self.client, self.event = told["client"].decode(), told["event"].decode()
         self.parent, self.end_ns, self.folder = int(told["parent"]), int(told["end"]), told["folder"]
+        if told["end"].startswith(b"+"):
+            self.end_ns += began_ns
+        if self.pid == self.parent:
+            self.pid = 0  # a plugin asks from its client's process: no process of a hook is below that
         self.environment = words[len(WORDS) : -1]
         if told["release"].decode() != release or self.event not in EVENTS or not self.folder.startswith(b"/"):
             raise Refused
@@ -133,13 +140,15 @@ def _received(connection: socket.socket, size: int) -> bytes:
 
 
 class Checker:
-    """Answers requests. `release`: of this hook core, whose files may be replaced while it runs."""
+    """Answers the requests of the client with the socket `name`, and keeps a record of them for `swarm-mcp doctor`."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
         load_all()
         self._driver: Any = driver.load()
         coordinator.use(coordinator_command())
         self._files = _mark()
+        self._count = self._spent_ns = 0
+        self._record = open_in_private(os.path.join(checkers_dir(), f"{name}.answered"), os.O_WRONLY | os.O_CREAT)
 
     def run(self) -> None:
         """Answer until the server has ended, or the files of this release were replaced."""
@@ -165,7 +174,8 @@ class Checker:
     def _answer(self, connection: socket.socket) -> None:
         try:
             request = Request(connection, __version__)
-            left = request.end_ns - MARGIN_NS - time.monotonic_ns()
+            began_ns = time.monotonic_ns()
+            left = request.end_ns - MARGIN_NS - began_ns
             if left <= 0:
                 return
             signal.setitimer(signal.ITIMER_REAL, left / 1e9)
@@ -173,8 +183,12 @@ class Checker:
                 status, output = self.result(request)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
-            if _mark() == self._files:  # else it may have met files of another release
-                request.answer(status & 0xFF, output)
+            if _mark() != self._files:
+                return  # it may have met files of another release
+            request.answer(status & 0xFF, output)
+            self._count += 1
+            self._spent_ns += time.monotonic_ns() - began_ns
+            os.pwrite(self._record, f"{self._count} {self._spent_ns} {_processor_ns()}\n".encode(), 0)
         except Exception:
             return  # the hook runs as a process, and tells of any fault
 
@@ -194,6 +208,12 @@ class Checker:
             return run_in_store(request.client, event, payload, self._driver)
         core = HookCore(hook_config(request.client), driver=self._driver)
         return int(getattr(core, f"run_{event}_hook")(payload))
+
+
+def _processor_ns() -> int:
+    """Return the processor time of this process, and of those that it has started and that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time_ns() + int((children.ru_utime + children.ru_stime) * 1e9)
 
 
 def load_all() -> None:
@@ -252,7 +272,7 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, lambda *_: None)  # a terminal's; the server's end is this one's
     os.dup2(os.pipe()[1], 1)  # a pipe, as a hook has: a command may name its output by /dev/stdout
-    checker = Checker()
+    checker = Checker(sys.argv[-1])
     gc.collect()
     gc.freeze()
     gc.disable()

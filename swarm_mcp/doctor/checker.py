@@ -31,6 +31,10 @@ def findings(_asked: Asked) -> list[Finding]:
         text = "no client has had a checker yet: each hook runs as a process"
         return [*found, Finding(NAME, "info", text, details=details)]
     text = f"{len(living)} client{'s' * (len(living) != 1)} with a checker now"
+    count, spent_ns = [sum(numbers) for numbers in zip(*(_answered(name) for name in living), (0, 0))]
+    details["answered"] = count
+    if count:
+        text += f", which answered {count} hooks in {spent_ns / count / 1e6:.1f} ms each"
     if alone:
         whys = ", ".join(f"{count} because {WORDS.get(why, why)}" for why, count in alone.most_common())
         text += f"; hooks that ran as processes of their own today: {whys}"
@@ -58,6 +62,16 @@ def _names() -> list[str]:
         return [name for name in os.listdir(checkers_dir()) if name[:1].isdigit() and "." not in name]
     except OSError:  # no server has started yet
         return []
+
+
+def _answered(name: str) -> tuple[int, int]:
+    """Return the number of a checker's answers since it started, and the nanoseconds for all."""
+    try:
+        with open(os.path.join(checkers_dir(), f"{name}.answered"), encoding="ascii", errors="replace") as file:
+            count, spent_ns, _processor_ns = file.readline().split()
+        return int(count), int(spent_ns)
+    except (OSError, ValueError):  # it has not started yet
+        return 0, 0
 
 
 def _alone() -> Counter[str]:

@@ -5,12 +5,10 @@ name ── row_of ──▶ Case ── program ──▶ Program, a function o
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.programs.table import FAMILIES, ROWS
+from collections.abc import Callable, Iterator
+from typing import Any
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+from swarm_hook_core.shell.programs.table import FAMILIES, ROWS
 
 _CONDITIONS = ("unless", "only")
 _LISTS = ("default", "skip", "drop", "needs", "asks")

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.git_repository import Refused
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.programs.git.touched_files import Question
-
+from swarm_hook_core.shell.programs.git.touched_files import Question
 
 UPSTREAM = "@{upstream}"
 _PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # verbs in a list of commits to do

@@ -13,15 +13,12 @@ A subcommand without a row may be an alias. The output is in ``listings``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs import Case, row_in
 from swarm_hook_core.shell.programs.engine import Reading
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 ROWS = """
 # ---- they only read
