@@ -150,7 +150,14 @@ def _read() -> bytes:
 
 def _asked(checker: "Any", client: str, event: str, payload: bytes, end_ns: int) -> "tuple[int, bytes]":
     """Return exit status and output of the hook. Raises OSError, ValueError."""
-    words = [RELEASE.encode(), client.encode(), event.encode(), b"%d" % posix.getppid(), b"%d" % end_ns, posix.getcwdb()]
+    words = [
+        RELEASE.encode(),
+        client.encode(),
+        event.encode(),
+        b"%d" % posix.getppid(),
+        b"%d" % end_ns,
+        posix.getcwdb(),
+    ]
     head = b"".join(word + b"\0" for word in [*words, *[name + b"=" + value for name, value in posix.environ.items()]])
     checker.settimeout((end_ns - monotonic_ns()) / 1e9)
     checker.sendall(b"%08x%08x" % (len(head), len(payload)) + head + payload)

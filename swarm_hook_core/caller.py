@@ -46,9 +46,9 @@ def pid() -> int:
 
 def parent() -> int:
     """Return the pid of the process that has started the hook: its client, or a shell of its client."""
-    if _Relay.pid:
-        return _Relay.parent  # 0 for one outside of the namespace
-    return os.getppid()
+    if _Relay.demand is None:
+        return os.getppid()
+    return _Relay.parent  # 0 for one outside of the namespace
 
 
 def demand_waiting() -> None:

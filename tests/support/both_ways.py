@@ -108,7 +108,16 @@ class BothWays:
     def _lay_out(self) -> None:
         for folder in (self.home, self.repo / "src" / "held", self.other, self.root / "tmp"):
             folder.mkdir(parents=True)
-        for name in ("free.py", "held.py", "written.py", "dirty.py", "src/app.py", "src/held/a.py", "Ünï.md", "notes.md"):
+        for name in (
+            "free.py",
+            "held.py",
+            "written.py",
+            "dirty.py",
+            "src/app.py",
+            "src/held/a.py",
+            "Ünï.md",
+            "notes.md",
+        ):
             (self.repo / name).write_text("a\nb\nc\n")
         (self.other / "x.py").write_text("a\n")
         (self.repo / "link.py").symlink_to("held.py")
@@ -139,7 +148,11 @@ class BothWays:
         begin = {"session_id": ME, "cwd": str(self.repo), "hook_event_name": "SessionStart", "source": "startup"}
         for client in CLIENTS:
             self._hook("session_start", begin, client=client)
-        peer = json.loads(self.swarm("register", str(self.repo), "--label", "role:peer session:abc", "--lease-seconds", "86400", "--json"))
+        peer = json.loads(
+            self.swarm(
+                "register", str(self.repo), "--label", "role:peer session:abc", "--lease-seconds", "86400", "--json"
+            )
+        )
         if name in ("lock", "all"):
             self.swarm("lock", "held.py", "--as", peer["id"])
             self.swarm("lock", "src/held", "--as", peer["id"])
@@ -164,7 +177,9 @@ class BothWays:
         (self.repo / name).write_text(text)
         os.utime(self.repo / name, (time.time() - 300,) * 2)  # long before any session's call
 
-    def _hook(self, event: str, payload: dict[str, Any], changes: dict[str, str] | None = None, client: str = "claude-code") -> None:
+    def _hook(
+        self, event: str, payload: dict[str, Any], changes: dict[str, str] | None = None, client: str = "claude-code"
+    ) -> None:
         environment = [f"{name}={value}" for name, value in {**self.environment, **(changes or {})}.items()]
         call = {"client": client, "event": event, "folder": str(self.repo), "environment": environment}
         said = self.alone.ask({**call, "payload": base64.b64encode(json.dumps(payload).encode()).decode()})
@@ -215,7 +230,11 @@ class BothWays:
             for name in (*folders, *files):
                 path = os.path.join(folder, name)
                 state = os.lstat(path)
-                mark = (state.st_mode, state.st_ino) if name in folders else (state.st_mode, state.st_ino, state.st_size, state.st_mtime_ns)
+                mark = (
+                    (state.st_mode, state.st_ino)
+                    if name in folders
+                    else (state.st_mode, state.st_ino, state.st_size, state.st_mtime_ns)
+                )
                 found[os.path.relpath(path, self.home)] = mark
         return found
 
@@ -224,7 +243,14 @@ class BothWays:
         path = self.home / files[number % len(files)]
         if kind in ("cut", "twice", "noise", "empty") and path.is_file():
             data = path.read_bytes()
-            path.write_bytes({"cut": data[: len(data) // 2], "twice": data * 2, "noise": data[:9] + b"\0\xff\n" + data[40:], "empty": b""}[kind])
+            path.write_bytes(
+                {
+                    "cut": data[: len(data) // 2],
+                    "twice": data * 2,
+                    "noise": data[:9] + b"\0\xff\n" + data[40:],
+                    "empty": b"",
+                }[kind]
+            )
             os.utime(path, (1.7e9, 1.7e9))
         elif kind == "closed":
             path.chmod(0)
@@ -244,11 +270,19 @@ class BothWays:
         """Return a side's answer to a case in its state."""
         self.put(case)
         before = self._looked()
-        places = ((b"REPO", str(self.repo)), (b"OTHER", str(self.other)), (b"ROOT", str(self.root)), (b"HOMEDIR", str(self.home)))
+        places = (
+            (b"REPO", str(self.repo)),
+            (b"OTHER", str(self.other)),
+            (b"ROOT", str(self.root)),
+            (b"HOMEDIR", str(self.home)),
+        )
         payload = case.payload
         for name, place in places:
             payload = payload.replace(name, place.encode())
-        told: dict[str, str | None] = {**self.environment, **({"SWARM_FAIL": "closed"} if case.state == "closed" else {})}
+        told: dict[str, str | None] = {
+            **self.environment,
+            **({"SWARM_FAIL": "closed"} if case.state == "closed" else {}),
+        }
         told.update(case.changes)
         whole = {name: value for name, value in told.items() if value is not None}
         for name, place in places:
@@ -314,8 +348,14 @@ class BothWays:
 
     @staticmethod
     def _shown(one: Answer, other: Answer) -> str:
-        parts = [f"{name} {value!r:.700}" for name, value in zip(Answer._fields[:3], one) if value != getattr(other, name)]
-        parts += [f"{name.decode('utf-8', 'replace')}: {data!r:.400}" for name, data in one.files if (name, data) not in other.files]
+        parts = [
+            f"{name} {value!r:.700}" for name, value in zip(Answer._fields[:3], one) if value != getattr(other, name)
+        ]
+        parts += [
+            f"{name.decode('utf-8', 'replace')}: {data!r:.400}"
+            for name, data in one.files
+            if (name, data) not in other.files
+        ]
         return "; ".join(parts) or "(nothing more)"
 
 

@@ -30,7 +30,18 @@ WRITES = (
     "mv other.md new.md", "echo 'x' > sub/{a,b}.md", "python - <<'E'\nopen('notes.md', 'w')\nE", "git checkout -- notes.md",
     "git stash", "git commit -am x", "git reset --hard",
 )  # fmt: skip
-FILES = ("free.py", "held.py", "written.py", "dirty.py", "src/app.py", "src/held/a.py", "new.py", "link.py", "linked/app.py", "Ünï.md")
+FILES = (
+    "free.py",
+    "held.py",
+    "written.py",
+    "dirty.py",
+    "src/app.py",
+    "src/held/a.py",
+    "new.py",
+    "link.py",
+    "linked/app.py",
+    "Ünï.md",
+)
 NAMES = (
     *FILES, *ODD_PATHS, "src/../held.py", "./held.py", "src/./../held.py", "HELD.PY", "U\u0308ni\u0308.md", "held.py/", "src", "src/held",
     "/proc/self/cwd/held.py", "/dev/fd/3", "/dev/stdout", "~/held.py", "$HOME/held.py", "../repo/held.py", "../other/x.py", "held.py\0x",
@@ -54,7 +65,10 @@ WHOLE = (b"", b"{", b"[]", b"null", b"\xff\xfe{", b"{}", b'{"tool_name": 5}', b"
          b'{"tool_name": "Bash", "tool_input": "rm held.py"}', b'{"tool_input": {"command": 1e400}, "tool_name": "Bash"}',
          b'\xef\xbb\xbf{"tool_name": "Bash"}', b'{"x": ' + b"9" * 6000 + b"}", b'{"a": "\x01"}', b"{'a': 1}", b'{"a": NaN}')  # fmt: skip
 # Where the home is not ours, state and store are all the same.
-PINNED: dict[str, str | None] = {"SWARM_STATE_DIR": "HOMEDIR/.local/state/swarm-mcp", "SWARM_DB_PATH": "HOMEDIR/.swarm-mcp/swarm.db"}
+PINNED: dict[str, str | None] = {
+    "SWARM_STATE_DIR": "HOMEDIR/.local/state/swarm-mcp",
+    "SWARM_DB_PATH": "HOMEDIR/.swarm-mcp/swarm.db",
+}
 # Changes of the environment of a call; None takes a variable away.
 VARIABLES: tuple[dict[str, str | None], ...] = (
     {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {"SWARM_PROTECT": "off"}, {"SWARM_PROTECT": "turn"}, {"SWARM_CC_PROTECT": "turn"},
@@ -112,14 +126,18 @@ def _payload(draw: random.Random, client: str, event: str, every: list[str], fol
     if draw.random() < 0.08:
         value.pop(draw.choice(("cwd", "session_id", "transcript_path")))
     if draw.random() < 0.04:
-        value["cwd"] = draw.choice(("REPO/linked", "REPO/src/..", "/nowhere", "", "relative", "REPO/held.py", 7, None, "REPO\0", "\ud800"))
+        value["cwd"] = draw.choice(
+            ("REPO/linked", "REPO/src/..", "/nowhere", "", "relative", "REPO/held.py", 7, None, "REPO\0", "\ud800")
+        )
     if draw.random() < 0.04:
         value["session_id"] = draw.choice(("", "other-session", "x" * 300, "a/b", 5, "\ud800", "peer-session"))
     if draw.random() < 0.03:
         value["session_id"], value["agent_id"] = ME, draw.choice((AGENT, "agent-2", ""))
     text = json.dumps(value, ensure_ascii=draw.random() < 0.8)
     if draw.random() < 0.01:
-        text = text[:-1] + f', "tool_name": "{draw.choice(("Bash", "Edit", "Nothing"))}", "cwd": "REPO/src"}}'  # keys twice
+        text = (
+            text[:-1] + f', "tool_name": "{draw.choice(("Bash", "Edit", "Nothing"))}", "cwd": "REPO/src"}}'
+        )  # keys twice
     if draw.random() < 0.01:
         text = text[: draw.randrange(len(text))]
     if draw.random() < 0.0005:
@@ -138,7 +156,9 @@ def _call(draw: random.Random, client: str, event: str, every: list[str]) -> dic
         if draw.random() < 0.1:
             text = draw.choice(("cd src; ", "set -e\n", "FOO=1 ", "( ", "sudo ", "timeout 5 ")) + text
         if draw.random() < 0.1:
-            text += draw.choice((" > held.py", " && rm -f held.py", " | tee written.py", "\n" + draw.choice(COMMANDS), " &", " )"))
+            text += draw.choice(
+                (" > held.py", " && rm -f held.py", " | tee written.py", "\n" + draw.choice(COMMANDS), " &", " )")
+            )
         text = text.replace("@ROOT@", "ROOT").replace("@PORT@", "9")
         tool, given = {"gemini": "run_shell_command", "opencode": "bash"}.get(client, "Bash"), {"command": text}
         if draw.random() < 0.05:
@@ -169,7 +189,13 @@ def _call(draw: random.Random, client: str, event: str, every: list[str]) -> dic
         tool = draw.choice(("Grep", "Task", "WebFetch", "ToolSearch", "Nothing", "", "Monitor"))
         given = draw.choice(({}, None, [], "x", 5, {"command": "rm held.py"}, {"file_path": path}))
     said = {"pre_tool_use": "PreToolUse", "post_tool_use": draw.choice(("PostToolUse", "PostToolUseFailure"))}[event]
-    found = {"hook_event_name": said, "tool_name": tool, "tool_input": given, "tool_use_id": call_id, "permission_mode": "default"}
+    found = {
+        "hook_event_name": said,
+        "tool_name": tool,
+        "tool_input": given,
+        "tool_use_id": call_id,
+        "permission_mode": "default",
+    }
     if event == "post_tool_use":
         found["tool_response"] = draw.choice(({"stdout": "x"}, "done", None, {"backgroundTaskId": "b1"}))
     return found

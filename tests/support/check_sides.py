@@ -48,10 +48,10 @@ def _recorded(started: list[list[str]]) -> None:
 # ------------------------------------------------------------------------------------------------- as the checker
 
 
-def _checker():  # noqa: ANN202
+def _checker():
     from swarm_mcp.checker.process import Checker, tidy
 
-    checker, started, usual = Checker(), [], _open_files()
+    checker, started, usual = Checker(""), [], _open_files()
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -99,7 +99,7 @@ def _open_files() -> set[str]:
 # --------------------------------------------------------------------------------------------------- as processes
 
 
-def _alone(root: str):  # noqa: ANN202
+def _alone(root: str):
     sys.path[:0] = [root]
     import importlib
     import pkgutil

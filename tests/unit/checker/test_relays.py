@@ -67,9 +67,9 @@ def test_environment_and_folder_travel_with_the_call(client: Client, way: str) -
     folder = client.ask(client.event("pre_tool_use", hook_event_name="PreToolUse", tool_name="Bash", cwd="",
                                      tool_input={"command": "rm ../held.py"}), way, folder=client.repo / "src",
                         environment={"PWD": str(client.repo / "src")})  # fmt: skip
-    off = client.ask(client.edit("held.py"), way, environment={"SWARM_PROTECT": "off"})
+    elsewhere = client.ask(client.edit("held.py"), way, environment={"SWARM_DB_PATH": str(client.root / "other.db")})
     assert (target.is_denied, folder.is_denied, target.alone, folder.alone) == (True, True, [], [])
-    assert off.output == client.ask(client.edit("held.py"), ALONE, environment={"SWARM_PROTECT": "off"}).output
+    assert (elsewhere.is_denied, elsewhere.alone) == (False, [])
     assert client.ask(client.edit("held.py"), way).is_denied  # and nothing of it is left
 
 
