@@ -320,7 +320,7 @@ class BothWays:
             return (name, b"folder")
         if not whole.is_file():
             return (name, b"(odd)")
-        if path.startswith(".swarm-mcp/swarm.db"):
+        if "swarm.db" in path:
             return (name, self._rows(whole)) if path.endswith(".db") else None
         return (name, self._plain(whole.read_bytes()))
 

@@ -17,6 +17,7 @@ import signal
 import sys
 import traceback
 
+PIPE = 65536  # bytes that a pipe holds
 CALLER = 4194303  # a pid that no process here has: the checker's side looks up the parent of no other
 
 
@@ -50,7 +51,7 @@ def _recorded(started: list[list[str]]) -> None:
 def _checker():
     from swarm_mcp.checker.process import Checker, tidy
 
-    checker, started = Checker(), []
+    checker, started, usual = Checker(""), [], _open_files()
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -78,21 +79,21 @@ def _checker():
             return -1, traceback.format_exc().encode(), []
         while tidy():
             continue
-        left = [
-            name
-            for name in map(_target, os.listdir("/proc/self/fd"))
-            if name.startswith("/") and not name.startswith("/dev/")
-        ]
+        left = sorted(_open_files() - usual)
         return status, output.encode("utf-8", "surrogateescape"), [*started, *([["left open", *left]] if left else [])]
 
     return answer
 
 
-def _target(handle: str) -> str:
-    try:
-        return os.readlink(f"/proc/self/fd/{handle}")
-    except OSError:  # of the list itself
-        return ""
+def _open_files() -> set[str]:
+    """Return the paths of the files that are open here."""
+    found = set()
+    for handle in os.listdir("/proc/self/fd"):
+        try:
+            found.add(os.readlink(f"/proc/self/fd/{handle}"))
+        except OSError:  # that of the list itself
+            continue
+    return {name for name in found if name.startswith("/")}
 
 
 # --------------------------------------------------------------------------------------------------- as processes
@@ -113,6 +114,8 @@ def _alone(root: str):
 
     started: list[list[str]] = []
     _recorded(started)
+    gc.collect()
+    gc.freeze()  # forks share what is not looked through
 
     def answer(call: dict) -> tuple[int, bytes, list[list[str]]]:
         output, results = os.pipe(), os.pipe()
@@ -161,7 +164,9 @@ def _put_on(call: dict, output: int) -> None:
         os.environb[name] = value
     os.chdir(call["folder"].encode("utf-8", "surrogateescape"))
     read, write = os.pipe()
-    if not os.fork():
+    if len(call["payload"]) <= PIPE:
+        os.write(write, call["payload"])
+    elif not os.fork():
         os.close(read)
         os.close(output)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
