@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import socket
 import sys
 import time
@@ -16,6 +17,7 @@ from swarm_mcp.installation import command_of, leave_relay
 SHORTEST_LIFE = 1.0  # seconds; a checker that ends sooner is broken, and the next one waits
 LONGEST_PAUSE = 60.0
 WAITING = 64  # calls at once
+LARGEST_NOTES = 32 * 1024  # bytes; relays end at twice as many
 WORD = "checker"  # names the process in lists of processes
 
 
@@ -43,7 +45,7 @@ class Keeper:
         os.ftruncate(lock, 0)
         os.write(lock, b"%d" % os.getpid())
         _remove_old(folder)
-        os.close(open_in_private(os.path.join(folder, "alone"), os.O_WRONLY | os.O_CREAT))
+        _begin_notes(os.path.join(folder, "alone"))
         leave_relay()
         listener = listening(folder, name)
         while True:
@@ -51,7 +53,10 @@ class Keeper:
             select.select([listener], [], [])
             _refuse(listener)
             began = time.monotonic()
-            self._answer(listener, name)
+            try:
+                self._answer(listener, name)
+            except OSError as error:  # no process could be started, as on a machine without memory
+                print(f"swarm-mcp serve: checker: {error}", file=sys.stderr)
             if time.monotonic() - began < SHORTEST_LIFE:
                 self._pause = min(LONGEST_PAUSE, 2 * self._pause + 0.1)
             else:
@@ -76,7 +81,8 @@ class Keeper:
             pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
             os.close(ours)
             ours = -1
-            os.waitpid(pid, 0)
+            while os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+                os.kill(pid, signal.SIGKILL)  # stopped, it would keep each hook waiting
         finally:
             if ours >= 0:
                 os.close(ours)
@@ -119,11 +125,21 @@ def _refuse(listener: socket.socket) -> None:
             break
 
 
+def _begin_notes(path: str) -> None:
+    """Make the file in which relays note why they were alone; begin it anew once it is long."""
+    handle = open_in_private(path, os.O_RDWR | os.O_CREAT)
+    try:
+        if os.fstat(handle).st_size > LARGEST_NOTES:
+            os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
 def _remove_old(folder: str) -> None:
     """Remove the sockets and locks of clients that have ended."""
     for name in os.listdir(folder):
         if name != "alone" and not is_living(name):
             try:
                 os.remove(os.path.join(folder, name))
-            except FileNotFoundError:
-                continue  # another server was faster
+            except OSError:
+                continue  # another server was faster; or a folder, which is none of ours

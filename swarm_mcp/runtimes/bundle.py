@@ -141,7 +141,7 @@ def _by_this_interpreter(command: str) -> str:
             return f"if {is_there}; then {alone}; else {otherwise}; fi{end}"
         if relayed:
             # A shell that cannot execute the relay, in a shared home, ends; bash goes on if told so.
-            tried = f"check() {{ exec {alone}; }}; trap check EXIT; [ ! \"${{BASH_VERSION:-}}\" ] || shopt -s execfail; "
+            tried = f'check() {{ exec {alone}; }}; trap check EXIT; [ ! "${{BASH_VERSION:-}}" ] || shopt -s execfail; '
             instead = f"{can_relay} && {{ {tried}exec {relayed} 2>/dev/null; }}; {is_there} && exec {alone}; {instead}"
         else:
             instead = f"{is_there} && exec {alone}; {instead}"  # else HOOK looks for a wish to have the call denied
