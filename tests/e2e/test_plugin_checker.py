@@ -256,6 +256,20 @@ def test_where_none_answers_a_process_does(small: Miniature, manner: str, why: s
     assert (small.state / "checkers" / "alone").read_text().split(" ", 1)[1] == f"{why}\n"
 
 
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(small: Miniature) -> None:
+    """Each call that waited for one would take one of the few threads with which the client reads its files."""
+    small.start()
+    (small.state / "ended").mkdir()
+    (small.state / "watched").mkdir()
+    for path in (small.socket().with_name(f"{small.socket().name}.lock"), small.state / "checkers" / "alone"):
+        path.unlink()
+        os.mkfifo(path)
+    os.mkfifo(small.state / "ended" / str(small.pid))
+    for _ in range(9):
+        assert small.said() == small.said(hook_event_name="PostToolUse", tool_name="bash") == "by a process"
+    assert small.read("environment") and b"SWARM_TRIED_NS" not in small.read("environment"), "its time was over"
+
+
 @pytest.mark.parametrize("is_known", [False, True])
 def test_another_process_s_socket_is_not_asked(small: Miniature, tmp_path: Path, is_known: bool) -> None:
     small.start()
