@@ -31,7 +31,10 @@ class Payload:
 
 
 def ask(client: str, event: str) -> None:
-    """Print the answer of a checker and end this process; return where none answers, with the payload in `sys.stdin`."""
+    """Print the answer of a checker and end this process; return where none answers.
+
+    What was read of the payload is in `sys.stdin` then.
+    """
     if event not in EVENTS:
         return
     folder = _folder()

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from os.path import realpath
 
-from swarm_hook_core.check import Writes
 from swarm_hook_core.paths import above, contains, keys_for, real_paths, spellings, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Held, Peers, Session
 

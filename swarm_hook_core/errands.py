@@ -7,10 +7,10 @@ from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.spawn import start_detached
-from swarm_hook_core.tenants.eviction import Eviction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.tenants.eviction import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 MOST_OWNERS = 20  # overwritten files of one call with an owner who is told

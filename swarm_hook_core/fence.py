@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core.check import Check
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.paths import contains
@@ -21,6 +20,10 @@ from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.elsewhere import could_lead
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import command, named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.check import Check
 
 KIND = "fence"  # of the journal's entry: `key` is the top of the other work tree, `text` the call's id
 NO_ID = "-"

@@ -10,7 +10,6 @@ from time import time
 from typing import Any
 
 from swarm_hook_core import clock
-from swarm_hook_core.check import Check, Writes
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.glance import StoreGlance
@@ -22,6 +21,7 @@ from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.check import Check, Writes
     from swarm_hook_core.lookup import LockReader
 
 KEPT_SECONDS = 86400  # of the marks for told sessions

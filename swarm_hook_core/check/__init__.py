@@ -16,7 +16,6 @@ import time
 from typing import Any
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
-from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.lookup.sqlite import StoreReader, whole
@@ -26,6 +25,7 @@ from swarm_hook_core.traces.trail import Trail, trail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
     from swarm_hook_core.lookup import Held, LockReader, Peers, Session
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.claimed import Claimed

@@ -6,7 +6,6 @@ import os
 import re
 import time
 
-from swarm_hook_core.core import HookCore
 from swarm_hook_core.denial import Denial, Loss
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.kernel import plans
@@ -20,6 +19,7 @@ from swarm_hook_core.wording import named_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
     from swarm_hook_core.lookup import Held
 
 # words of programs for such an error, in lower case

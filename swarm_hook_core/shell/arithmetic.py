@@ -7,8 +7,12 @@ from typing import Any
 
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.scope import Scope
-from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.shell.word_reader import NAME_LETTERS
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.walk import Walk
+
 
 LONGEST = 400  # characters of an expression
 _LARGEST = 1 << 63

@@ -8,7 +8,11 @@ from collections.abc import Callable
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.scope import Scope
-from swarm_hook_core.shell.walk import Walk
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.walk import Walk
+
 
 MOST_WORDS = 60
 _NUMERIC = {

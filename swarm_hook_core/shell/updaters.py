@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
+
 
 # Words of an option's or a variable's name. `--update-snapshots`, `-update`, `--snapshot-update`, `UPDATE_EXPECT`
 _OPTION_WORDS = frozenset(

@@ -19,7 +19,6 @@ import time
 from typing import Any
 
 from swarm_hook_core import fence
-from swarm_hook_core.check import Check
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.liveness import departed
@@ -35,6 +34,10 @@ from swarm_hook_core.traces.asked_trail import asked_trail
 from swarm_hook_core.traces.head import LATELY_SECONDS
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.verdict import judge as of_sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.check import Check
 
 KIND = "lives"  # of the journal's entry: `key` is the tenants' folder, `text` the commit there and the call's id
 WHY = "tenant"  # of the Loss

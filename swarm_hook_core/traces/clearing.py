@@ -24,11 +24,11 @@ from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, options_of
 from swarm_hook_core.traces import keys_of
 from swarm_hook_core.traces.elsewhere import places_with
-from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.verdict import Met
 
 MOST = 50  # folders, and git commands, of one call

@@ -16,7 +16,10 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.repository import tree_at, trees_beside
 from swarm_hook_core.targets import shell_text
 from swarm_hook_core.traces import journal, names_in, others_in, traces_dir
-from swarm_hook_core.traces.trail import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.trail import Trail
 
 MARKS = ("..", "~", "$", "`")  # parts of names that are not literal, or that lead out of the folder
 PATTERN = "*?[{"

@@ -23,7 +23,10 @@ from swarm_hook_core.traces import (
     state_of,
     version_path,
 )
-from swarm_hook_core.traces.trail import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.trail import Trail
 
 NEAR_NS = 10**8  # a file that changes later after the check of a write is looked at: others may have changed it
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -26,11 +26,14 @@ from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.state import open_in_private, write_all
 from swarm_hook_core.traces import MERGED, changed_lines, merging, new_text, seen_text, version_path
 from swarm_hook_core.traces.changed_lines import runs_between
-from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import holder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.trail import Trail
 
 RUNS = 3  # runs of lines of one file that are named
 

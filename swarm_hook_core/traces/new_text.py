@@ -15,7 +15,10 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.opaque_calls import effects_of
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.traces import changed_lines, seen_text
-from swarm_hook_core.traces.meetings import Meetings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
 
 # parameters that hold the text, in tools that write whole files
 _KEYS = ("content", "contents", "file_text", "new_content", "text")

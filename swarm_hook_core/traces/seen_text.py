@@ -12,9 +12,12 @@ import os
 from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text
 from swarm_hook_core.traces import LATER, LOOK, MERGED, journal, keys_of, seen, state_of, version_path
 from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.versions.stored import version_at
 from swarm_hook_core.watching.snapshot import digest_of, parse, read_resolved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
 
 SECONDS = 0.5  # for git's answer
 LONGEST = 1024 * 1024  # bytes

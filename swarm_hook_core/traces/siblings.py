@@ -21,7 +21,10 @@ from swarm_hook_core.naming import agent_name
 from swarm_hook_core.state import is_at, lock_alone, open_in_private, open_private, read_all, write_all
 from swarm_hook_core.traces import AGENTS, first_line, line
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces.trail import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.trail import Trail
 
 SILENT_NS = 600 * 10**9  # an agent without an entry for so long counts as ended
 LARGEST = 256 * 1024  # bytes of the file

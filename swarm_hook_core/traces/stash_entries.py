@@ -17,13 +17,13 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.traces import NOTICE, sweep_wording
 from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.unread import Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.sweeps import Sweeps
+    from swarm_hook_core.traces.trail import Trail
 
 WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
 TOGETHER_SECONDS = 3  # commands closer than this may each have made the same entry

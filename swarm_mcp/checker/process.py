@@ -1,4 +1,4 @@
-"""The checker as a process: it answers one call after the other, with the very code of a hook, until its server ends."""
+"""The checker as a process: it answers one call after the other by the code of a hook, until its server ends."""
 
 from __future__ import annotations
 
@@ -116,7 +116,8 @@ def _trusted_pid(connection: socket.socket) -> int:
     """Return the pid of the relay. Raises Refused if it is another user's, or sees other processes or files."""
     if not hasattr(socket, "SO_PEERCRED"):
         return int.from_bytes(connection.getsockopt(0, 2, 4), sys.byteorder)  # LOCAL_PEERPID of macOS
-    pid, user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    found: tuple[int, int, int] = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, user, _group = found
     if user != os.geteuid() or not pid:
         raise Refused
     for kind in ("pid", "time", "mnt"):

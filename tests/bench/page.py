@@ -46,6 +46,11 @@ PARTS = {
         "In bare interpreters, hooks as `swarm-mcp install` writes them; columns are what a peer did.",
         r"^a bare|^instructions|^claude-code (?!create|grep)|^codex edit|^cpu of claude-code edit",
     ),
+    "mix": Part(
+        "A mix of calls",
+        "Both hooks of a call, in bare interpreters, over calls as agents make them: by the relay in C, in Python, alone.",
+        r"^\d+ calls|^alone|^beside",
+    ),
     "commands": Part(
         "Commands",
         "The same of commands by pip's script, beside a peer, and in a new home.",

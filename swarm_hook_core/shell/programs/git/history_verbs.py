@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from swarm_hook_core.git_repository import Refused
-from swarm_hook_core.shell.programs.git.touched_files import Question
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.programs.git.touched_files import Question
+
 
 UPSTREAM = "@{upstream}"
 _PICKS = frozenset("pick p revert edit e reword r squash s fixup f".split())  # verbs in a list of commits to do

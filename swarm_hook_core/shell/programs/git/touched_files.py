@@ -13,6 +13,7 @@ from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import NO_CASE, contains, real_paths
 from swarm_hook_core.pattern_match import Cover, covered_below, start_of
 from swarm_hook_core.shell.model import GitCall, is_known
+from swarm_hook_core.shell.programs.git import history_verbs, work_tree_verbs
 from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
@@ -99,7 +100,6 @@ def _ask(name: str, question: Question) -> None:
     if name == "anything":
         question.cannot_tell()
         return
-    from swarm_hook_core.shell.programs.git import history_verbs, work_tree_verbs
 
     function = getattr(work_tree_verbs, name, None) or getattr(history_verbs, name)
     function(question)

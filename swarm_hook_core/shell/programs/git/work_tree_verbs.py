@@ -16,8 +16,11 @@ from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git import commit_hooks
 from swarm_hook_core.shell.programs.git.command_line import cut
-from swarm_hook_core.shell.programs.git.touched_files import Question
 from swarm_hook_core.shell.programs.patch import unquoted
+
+TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+if TYPE_CHECKING:
+    from swarm_hook_core.shell.programs.git.touched_files import Question
 
 
 def checkout(question: Question) -> None:
