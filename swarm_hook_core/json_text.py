@@ -147,15 +147,17 @@ def _deep(text: str, at: int, depth: int, levels: int, scanstring: Any) -> tuple
     return at, depth
 
 
-def dumps(value: object, indent: int = 0) -> str:
+def dumps(value: object, indent: int = 0, depth: int = 0) -> str:
     """Return `value` (dicts with string keys, lists, strings, numbers, booleans, None) as JSON.
 
-    Numbers that JSON does not have become null. With `indent`, laid out over lines.
+    Numbers that JSON does not have become null. With `indent`, laid out over lines, as a part that is nested `depth`
+    levels deep.
     """
     try:
-        return json.dumps(value, indent=indent or None, allow_nan=False)
+        text = json.dumps(value, indent=indent or None, allow_nan=False)
     except ValueError:  # a number that JSON lacks
-        return json.dumps(_finite(value), indent=indent or None)
+        text = json.dumps(_finite(value), indent=indent or None)
+    return text.replace("\n", "\n" + " " * (indent * depth)) if depth else text
 
 
 def _finite(value: Any) -> object:

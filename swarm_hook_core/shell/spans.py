@@ -6,11 +6,11 @@ lines; ``("bytes", n)``, at most that many bytes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
     from swarm_hook_core.shell.model import Span
 
 

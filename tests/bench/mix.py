@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.process import start_time
 
-from .installations import HOOKS, SHELLS, Installation
+from .installations import HOOKS, Installation
 from .mix_calls import FILES, LINES, Call, calls
 from .plugin import WrongAnswer, payload
 from .processes import Ran, run

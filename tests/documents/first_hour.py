@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from support.screen import Played, Screen
-from support.sessions import PROGRAM, captured
+from support.sessions import captured
 from support.world import file_times_catch_up, hunks_of, patch, some_time_passes
 
 COLUMNS, ROWS = 80, 24
@@ -96,7 +96,7 @@ class Agent:
         self.runtime, self.session, self.shop = runtime, session, shop
         self._client = subprocess.Popen(
             [sys.executable, "-c", CLIENT, json.dumps([os.path.abspath(folder) for folder in sys.path])], cwd=shop, text=True, start_new_session=True,
-            env={**os.environ, "SWARM_FIRST_LOOK": PROGRAM}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
     def __enter__(self) -> Agent:

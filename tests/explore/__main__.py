@@ -64,12 +64,12 @@ def main() -> int:
 
 
 def _run(given: argparse.Namespace, cores: int) -> list[str]:
-    library, program = build.library(), build.first_look()
+    library = build.library()
     started = []
     for core in range(cores):
         job = {
             "core": core, "cores": cores, "first": given.first, "seconds": given.seconds, "count": given.count,
-            "replay": str(given.replay or ""), "fault": given.fault, "out": str(given.out), "program": str(program),
+            "replay": str(given.replay or ""), "fault": given.fault, "out": str(given.out),
         }  # fmt: skip
         environment = {
             **os.environ, "LD_PRELOAD": str(library), "PYTHONHASHSEED": "0", "PYTHONPATH": str(TESTS),

@@ -7,12 +7,11 @@
 #include <semaphore.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/select.h>
 #include <sys/time.h>
 
-enum { CALL_SAY = 21, HANDED_OVER = 77, CLIENTS = 8000000 };
+enum { CALL_SAY = 21, CLIENTS = 8000000 };
 static const int64_t SECOND = 1000000000;
 
 void explore_released(void);
@@ -117,16 +116,6 @@ ssize_t getrandom(void *data, size_t size, unsigned flags) {
     for (size_t i = 0; i < size; i++)
         ((unsigned char *)data)[i] = (unsigned char)(drawn(&world->tasks[me].random) >> 24);
     return (ssize_t)size;
-}
-
-/* A program hands over to Python: the process that has started it goes on with that. */
-int execv(const char *path, char *const words[]) {
-    static int (*real)(const char *, char *const[]);
-    if (!real)
-        real = (int (*)(const char *, char *const[]))dlsym(RTLD_NEXT, "execv");
-    if (me != NOBODY && world->tasks[me].is_nested)
-        _exit(HANDED_OVER);
-    return real(path, words);
 }
 
 /* Each explored process has a client of its own. */
@@ -294,7 +283,6 @@ void explore_say(const char *line) {
     snprintf(world->said + length, SAID - length, "%d %s\n", world->tasks[task].process, line);
 }
 
-void explore_nested(int is_nested) { world->tasks[me].is_nested = is_nested; }
 /* Return a digest of the schedule's steps. What of a name may be of a pid or an inode's number counts for nothing. */
 uint64_t explore_digest(void) {
     uint64_t digest = 0;
@@ -340,13 +328,4 @@ void explore_dead(int process) {
         if (world->tasks[i].state != FREE && world->tasks[i].process == process)
             world->tasks[i].state = DONE, world->tasks[i].is_midway = 0;
     explore_released();
-}
-
-/* A program that an explored process has started goes on as the same task. */
-__attribute__((constructor)) static void begin_program(void) {
-    const char *path = getenv("EXPLORE_WORLD"), *task = getenv("EXPLORE_TASK");
-    if (path && task && explore_open(path)) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a power cut is for programs, too */
-        me = atoi(task);
-    }
 }

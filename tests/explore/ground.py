@@ -32,7 +32,7 @@ class Ground:
         self.sessions: list[Any] = []
 
     def environment(self) -> dict[str, str]:
-        """Return the variables of explored processes: few of swarm's own, which the program in front leaves to Python."""
+        """Return the variables of explored processes."""
         return {
             "HOME": self.home, "SWARM_DB_PATH": self.store, "XDG_STATE_HOME": os.path.dirname(self.state),
             "XDG_CONFIG_HOME": os.path.join(self.home, "config"), "PYTHONHASHSEED": "0", "PATH": os.environ["PATH"],
@@ -67,7 +67,7 @@ class Ground:
                 os.unlink(self._synced(ending))
         for folder in (self.state, self.home, self.work):
             empty(folder)
-        os.mkdir(os.path.join(self.work, ".git"))  # without it the program in front leaves all to Python
+        os.mkdir(os.path.join(self.work, ".git"))
         for path, content in self.template.items():
             handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             os.write(handle, content)

@@ -20,7 +20,6 @@ class Plan(NamedTuple):
         False  # a kill is a power cut: all processes end, and writes that were not synced may be lost
     )
     has_old_claim: bool = False  # a session that has gone has left a claim on the file
-    has_first_look: bool = False  # the program in C stands before the check
     decisions: tuple[Decision, ...] | None = None  # None: by the seed
 
 
@@ -65,8 +64,5 @@ def plan(seed: int, focus: Focus | None = None) -> Plan:
     chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
     for action in focus.weather:
         chances[action], most[action] = RARE, 1 if action == JUMP else choose.choice((1, 1, 2))
-    has_first_look = choose.random() < 0.3
     whole = Plan(roles, level, seed, tuple(chances), tuple(most))
-    return whole._replace(
-        has_power_cuts=focus.has_power_cuts, has_old_claim=focus.has_old_claim, has_first_look=has_first_look
-    )
+    return whole._replace(has_power_cuts=focus.has_power_cuts, has_old_claim=focus.has_old_claim)

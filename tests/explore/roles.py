@@ -16,14 +16,12 @@ from explore.ground import Ground, session_id
 from explore.world import World
 from swarm_hook_core import lifecycle
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.first_look import CONTRACT
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.store import Store
 
 CLIENT_SECONDS = 0.006  # from the hook's answer to the write; file times have steps of 4 ms
-HANDED_OVER = 77  # the status of the program in front of the check that would have become Python
 
 
 class Process:
@@ -34,7 +32,6 @@ class Process:
         self.id, self.session_id = f"instance-{number}", session_id(number)
         self.core = HookCore(config)
         self.say = world.say
-        self.program = ""  # in front of the check
 
     def path(self, name: str) -> str:
         """Return the path of a file in the checkout."""
@@ -50,8 +47,6 @@ class Process:
         usual, sys.stdout = sys.stdout, said
         begun, paused = self.world.library.explore_now(), self.world.library.explore_paused()
         try:
-            if event == "PreToolUse" and self.program and not self._hands_over(json.dumps(payload).encode()):
-                return {}
             run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
             run(io.StringIO(json.dumps(payload)))
         finally:
@@ -65,26 +60,6 @@ class Process:
     def _tell_time(self, event: str, begun: int, paused: int) -> None:
         took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
         self.say("hook", event, took // 1_000_000)
-
-    def _hands_over(self, payload: bytes) -> bool:
-        """Run the program in front of the check. Return True if Python has to check."""
-        source, sink = os.pipe()
-        os.write(sink, payload)
-        os.close(sink)
-        variables = {
-            "EXPLORE_WORLD": self.world.path,
-            "EXPLORE_TASK": str(self.number),
-            "LD_PRELOAD": self.world.preloaded,
-        }
-        words = [self.program, str(CONTRACT), "claude-code", "python", "hook.py", "claude-code", "pre_tool_use"]
-        streams = [(os.POSIX_SPAWN_DUP2, source, 0)]
-        self.world.library.explore_nested(1)
-        pid = os.posix_spawn(self.program, words, {**os.environ, **variables}, file_actions=streams)
-        os.close(source)
-        _, status = os.waitpid(pid, 0)
-        self.world.library.explore_nested(0)
-        self.world.library.explore_released()
-        return os.waitstatus_to_exitcode(status) == HANDED_OVER
 
     def write(self, name: str, tool: str, text: str = "") -> bool:
         """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.

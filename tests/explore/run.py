@@ -28,7 +28,7 @@ def main() -> None:
         from explore import faults
 
         job["focus"] = faults.plant(job["fault"])
-    server = Server(os.environ["LD_PRELOAD"], root, job["program"])
+    server = Server(os.environ["LD_PRELOAD"], root)
     server.warm_up()
     try:
         if job["replay"]:
@@ -44,7 +44,7 @@ def main() -> None:
 def claimed_place() -> tuple[int, str]:
     """Return a free place for the ground, and the descriptor that keeps it. All paths of places have one length."""
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-    folder = os.path.join(base, f"explored-{os.getuid()}")  # the program in front leaves paths with "swarm" to Python
+    folder = os.path.join(base, f"explored-{os.getuid()}")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     for number in range(100):
         handle = os.open(os.path.join(folder, f"{number:02}.lock"), os.O_WRONLY | os.O_CREAT, 0o600)
@@ -100,7 +100,7 @@ def replayed(server: Server, path: Path) -> dict[str, Any]:
     """Run the plan in a file."""
     facts = json.loads(path.read_text())
     decisions = tuple(Decision(*one) for one in facts["decisions"])
-    names = ("roles", "level", "seed", "chances", "most", "has_power_cuts", "has_old_claim", "has_first_look")
+    names = ("roles", "level", "seed", "chances", "most", "has_power_cuts", "has_old_claim")
     violations = server.judged(Plan(*(facts[name] for name in names), decisions=decisions))
     return {"violations": violations, "steps": server.world.steps()}
 

@@ -29,7 +29,7 @@ enum { CHANGES = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 15
 /* A thread that is scheduled: one for each process, and those that it starts. */
 struct task {
     uint32_t word; /* grows with each turn, over all schedules: a wait that a signal interrupts compares it again */
-    int32_t state, process, number, is_nested;
+    int32_t state, process, number;
     uint32_t is_midway; /* it may have its interpreter's lock: other threads of it cannot run */
     int64_t wakes_at, paused;
     uint64_t semaphore, random;
@@ -205,10 +205,8 @@ static void sleep_until(int64_t at) {
 
 static void end_by_kill(void) {
     struct task *own = &world->tasks[me];
-    if (!own->is_nested) {
-        world->token = NOBODY;
-        tell(KILLED, own->process);
-    }
+    world->token = NOBODY;
+    tell(KILLED, own->process);
     kill((pid_t)syscall(SYS_getpid), SIGKILL);
     while (true)
         pause();

@@ -87,7 +87,7 @@ def import_all() -> None:
 class Server:
     """Runs schedules on the ground below `root`, one after the other."""
 
-    def __init__(self, library: str, root: str, program: str = "", processes: int = 3):
+    def __init__(self, library: str, root: str, processes: int = 3):
         self.world = World(library, os.path.join(os.path.dirname(root), os.path.basename(root) + ".world"), root + "/")
         self.ground = Ground(root)
         environment = self.ground.environment()
@@ -95,7 +95,6 @@ class Server:
         os.environ.update(environment)
         self.world.shared.is_virtual, self.world.shared.offset = 1, -HOUR_NS
         self.ground.make(processes)
-        self.processes, self.program = processes, program
         self.config = runtime("claude-code")
         self.pids: dict[int, int] = {}
 
@@ -125,7 +124,7 @@ class Server:
         shared.offset = -HOUR_NS
         self.ground.put_back(plan.has_old_claim)  # at a time that does not depend on the schedule before
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
-        shared.job = json.dumps([plan.roles, plan.level, self.program if plan.has_first_look else ""]).encode()
+        shared.job = json.dumps([plan.roles, plan.level]).encode()
         for place in range(6):
             shared.chances[place], shared.left[place] = plan.chances[place], plan.most[place]
         if plan.decisions is not None:
@@ -182,7 +181,7 @@ class Server:
             self.world.library.explore_begin(process)
             while True:
                 me = roles.Process(self.world, self.ground, process, self.config)
-                names, level, me.program = json.loads(self.world.shared.job)
+                names, level = json.loads(self.world.shared.job)
                 os.environ.pop("SWARM_PROTECT", None)
                 if level != "keep":
                     os.environ["SWARM_PROTECT"] = level

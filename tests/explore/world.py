@@ -25,7 +25,7 @@ PLACE = re.compile(r"(traces|kept|heads)/[0-9a-f]+\.[0-9a-f]+")  # named after a
 class Task(ctypes.Structure):
     _fields_ = [
         ("word", ctypes.c_uint32),
-        *((name, ctypes.c_int32) for name in ("state", "process", "number", "is_nested")),
+        *((name, ctypes.c_int32) for name in ("state", "process", "number")),
         ("is_midway", ctypes.c_uint32),
         *((name, ctypes.c_int64) for name in ("wakes_at", "paused")),
         *((name, ctypes.c_uint64) for name in ("semaphore", "random")),

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from support.first_look import ME
+from support.scenes import ME
 
 NAMES = ("notes.md", "other.md", "sub/deep.md", "real/file.md", "new.md", "new/folder/x.py")
 ODD_PATHS = (

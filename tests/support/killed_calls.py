@@ -1,4 +1,4 @@
-"""A program that is killed as it enters its n-th system call, by ptrace: Linux alone has it in this form."""
+"""A process that is killed as it enters its n-th system call, by ptrace: Linux alone has it in this form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 TRACEME, SYSCALL, SETOPTIONS = 0, 24, 0x4200
 SYSGOOD, EXITKILL = 1, 0x100000
@@ -22,18 +22,17 @@ def _ptrace(request: int, pid: int, data: int = 0) -> None:
         raise OSError(ctypes.get_errno(), "ptrace")
 
 
-def killed_at(argv: list[str], given: Path, number: int) -> int | None:
-    """Run a program with the file `given` on its standard input, and kill it as it enters that system call.
+def killed_at(work: Callable[[], int], number: int) -> int | None:
+    """Do the work in a fork of this process, and kill it as it enters that system call.
 
-    Return the exit status, or None after the kill: it ended before, or became another program.
+    Return the work's number, or None after the kill.
     """
     pid = os.fork()
     if not pid:
         try:
-            os.dup2(os.open(given, os.O_RDONLY), 0)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             _ptrace(TRACEME, 0)
-            os.execv(argv[0], argv)
+            os.kill(os.getpid(), signal.SIGSTOP)
+            os._exit(work())
         finally:
             os._exit(99)
     _pid, status = os.waitpid(pid, 0)
@@ -46,9 +45,7 @@ def killed_at(argv: list[str], given: Path, number: int) -> int | None:
         if not os.WIFSTOPPED(status):
             return os.waitstatus_to_exitcode(status)
         passed_on = os.WSTOPSIG(status)
-        if passed_on == signal.SIGTRAP:
-            passed_on = 0  # it becomes another program
-        elif passed_on == STOPPED:
+        if passed_on == STOPPED:
             passed_on, stops = 0, stops + 1
             if stops == 2 * number - 1:  # each call stops twice: as it begins and as it ends
                 os.kill(pid, signal.SIGKILL)

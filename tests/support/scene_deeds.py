@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from support.first_look import ME, PEER, not_a_pipe
+from support.scenes import ME, PEER, not_a_pipe
 from support.shared_scenes import Shared, remove
 
 THIRD = "33333333-3333-4333-8333-333333333333"

@@ -13,10 +13,11 @@ import uuid
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from support.checkers import Checker
 from support.fixtures import put_empty_store
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.first_look import CLIENTS, CONTRACT
 from swarm_hook_core.process import start_time
+from swarm_mcp.checker import EVENTS as ANSWERED
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -25,8 +26,8 @@ PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # the hooks' interpreter
-PROGRAM = os.environ.get("SWARM_FIRST_LOOK", "")  # in front of the check, where there is one: `make test` names it
-looked_first: list[str] = []  # the runtimes of this process's checks that began in that program
+checker: Checker | None = None  # answers for the hooks of `run` and `after`; None: each is a process of its own
+alone: list[str] = []  # the events of those that ran without it
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -110,32 +111,16 @@ def run(
     data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
     variables = {**os.environ, **(env or {})}
-    if PROGRAM and hook == "pre_tool_use" and runtime in CLIENTS:
-        looked_first.append(runtime)
-        words, variables = [PROGRAM, str(CONTRACT), runtime, *words], without_settings(variables)
     begun = time.monotonic()
-    done = subprocess.run(
-        words,
-        input=data,
-        capture_output=True,
-        env=variables,
-        cwd=cwd,
-        timeout=300,
-        check=False,
-    )
+    if checker and hook in ANSWERED and checker.answers_in(variables.get("SWARM_STATE_DIR", "")):
+        done = checker.answer(runtime, hook, words, data, variables, cwd)
+    else:
+        alone.append(hook)
+        done = subprocess.run(
+            words, input=data, capture_output=True, env=variables, cwd=cwd, timeout=300, check=False
+        )  # fmt: skip
     took = time.monotonic() - begun
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), took)
-
-
-def without_settings(variables: dict[str, str]) -> dict[str, str]:
-    """Return the environment with the tests' own settings spelled as a system's: the program leaves settings to Python."""
-    state = variables.get("SWARM_STATE_DIR", "")
-    if os.path.basename(state) == "swarm-mcp" and sys.platform != "darwin":
-        variables = {**variables, "XDG_STATE_HOME": os.path.dirname(state)}
-        del variables["SWARM_STATE_DIR"]
-    if variables.get("SWARM_UVX") == "off":
-        del variables["SWARM_UVX"]
-    return variables
 
 
 def captured(runtime: str, name: str, cwd: Any, **more: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """One scene for many examples: it is put back as it was before each, in milliseconds.
 
-A ``Scene`` of ``support.first_look`` with a write by each session. Kept in memory: the state folder, the store,
+A ``Scene`` of ``support.scenes`` with a write by each session. Kept in memory: the state folder, the store,
 and the files of the work tree.
 """
 
@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import sqlite3
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.first_look import HANDED_OVER, ME, PEER, TIMED_BY_THE_KERNEL, Scene, not_a_pipe
-from swarm_hook_core.traces.versions.own_files import TICK_NS
+from support.scenes import ME, PEER, Scene, not_a_pipe
 
 FILES = ("notes.md", "other.md", "sub/deep.md", "real/file.md")
 LINKS = {"link.md": "notes.md", "linked": "real"}
-LATE_SECONDS = 0.7  # of an example: later, two looks at one entry may find it young and old
 
 
 def in_both_clients(cases: Iterable[str], each: int = 4) -> list[tuple[str, str]]:
@@ -34,16 +31,12 @@ def in_both_clients(cases: Iterable[str], each: int = 4) -> list[tuple[str, str]
 
 
 class Seen(NamedTuple):
-    """One file, as `Shared.compare` keeps and compares it; `content` of a link is its target."""
+    """One file, as it is kept and compared; `content` of a link is its target."""
 
     mode: int
     content: bytes
     atime_ns: int
     mtime_ns: int
-
-
-class Late(Exception):
-    """The machine was too busy for a comparison: the two checks may differ by their times alone."""
 
 
 class Shared(Scene):
@@ -60,8 +53,6 @@ class Shared(Scene):
                 store.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._state = files_below(self.state)
         self._store = self.store.read_bytes()
-        self._environment = dict(os.environ)
-        self.why, self._begun = "", 0.0
 
     def begin_example(self) -> None:
         """Restore state, store and work tree."""
@@ -83,11 +74,6 @@ class Shared(Scene):
             (self.work / name).write_text(f"{name}\n")
         for name, target in LINKS.items():
             (self.work / name).symlink_to(target)
-        self._begun = time.monotonic()
-
-    def is_late(self) -> bool:
-        """Return True if the example has taken so long that ages of entries may have crossed a limit."""
-        return time.monotonic() - self._begun > LATE_SECONDS
 
     def writes(self, who: str, name: str) -> None:
         """Let a session edit a file; a denied call writes nothing."""
@@ -121,50 +107,6 @@ class Shared(Scene):
         with contextlib.closing(sqlite3.connect(self.store, isolation_level=None)) as store:
             with contextlib.suppress(sqlite3.IntegrityError):
                 store.execute(statement, values)
-
-    def compare(self, payload: bytes) -> bool:
-        """Ask the program; if it was silent, ask the check, too: return True, and it must be silent and leave the same.
-
-        Raises Late if the machine was too busy, and AssertionError for a difference.
-        """
-        before, rows = files_below(self.state), self._rows()
-        self._outlast_tick()
-        begun_ns = time.time_ns()
-        status, _why = self.looks(payload)
-        if status == HANDED_OVER:
-            return False
-        by_program, program_ns = files_below(self.state), begun_ns
-        assert self._rows() in (rows, None) or rows is None, "the program has written into the store"
-        put_back(self.state, before)
-        begun_ns = time.time_ns()
-        answer = self.asks(payload)
-        by_check = files_below(self.state)
-        left, expected = timeless(by_program, program_ns), timeless(by_check, begun_ns)
-        if self.is_late() and (answer, left) != ((0, ""), expected):
-            raise Late
-        assert answer == (0, ""), (payload, answer)
-        assert left == expected, (payload, _difference(left, expected))
-        return True
-
-    def _outlast_tick(self) -> None:
-        """Wait until the newest change of a file is more than a tick old: one of two looks may find it younger."""
-        changed = [
-            os.lstat(os.path.join(base, name)).st_ctime_ns
-            for top in (self.work, self.other)
-            for base, folders, files in os.walk(top)
-            for name in (*folders, *files)
-        ]
-        while time.time_ns() <= max(changed) + 2 * TICK_NS:
-            time.sleep(0.005)
-
-    def _rows(self) -> list[Any] | None:
-        """Return the rows of the store; None while its file cannot be read."""
-        try:
-            with contextlib.closing(sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)) as store:
-                return [row for table in ("context", "messages", "swarm_notices", "instances", "swarm_sessions")
-                        for row in store.execute(f"SELECT * FROM {table}")]  # fmt: skip
-        except sqlite3.Error:
-            return None
 
 
 def remove(path: Path) -> None:
@@ -216,42 +158,3 @@ def put_back(folder: Path, kept: dict[str, Seen]) -> None:
         path.chmod(stat.S_IMODE(seen.mode))
         if not stat.S_ISDIR(seen.mode):
             os.utime(path, ns=(seen.atime_ns, seen.mtime_ns))
-
-
-def timeless(files: dict[str, Seen], since_ns: int) -> dict[str, list[tuple[int, str, bytes]]]:
-    """Return the files with each later time shown as ``T``, so that two runs can be compared.
-
-    Times of a version say when its call was checked; those of other files say nothing.
-    """
-
-    def shown(number: str) -> str:
-        return "T" if int(number) >= since_ns else number
-
-    def text(data: bytes) -> bytes:
-        return re.sub(rb"\d{19}", lambda found: shown(found[0].decode()).encode(), data)
-
-    found: dict[str, list[tuple[int, str, bytes]]] = {}
-    for name, seen in sorted(files.items()):
-        times = ""
-        if name.startswith("kept/") and stat.S_ISREG(seen.mode) and not TIMED_BY_THE_KERNEL.search(name):
-            times = f"{shown(str(seen.atime_ns))} {shown(str(seen.mtime_ns))}"
-        found.setdefault(text(name.encode()).decode(), []).append((seen.mode, times, text(seen.content)))
-    return found
-
-
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    return {name: (one.get(name), other.get(name)) for name in {*one, *other} if one.get(name) != other.get(name)}
-
-
-@contextlib.contextmanager
-def also_set(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables of this process for a moment."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value

@@ -14,6 +14,7 @@ from unittest import mock
 import pytest
 from support import checkouts, sessions
 from support.altered import Limits
+from support.checkers import Checker
 from support.checkouts import ALONE, AMPLE
 from support.fixtures import Ground
 from support.patience import HURRY
@@ -34,9 +35,11 @@ LEFT_OUT = {
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
 }
 
-# SWARM_TWICE=1: a test whose checks begin in the program in front of them runs once more, at once, without the program.
+# SWARM_TWICE=1: a test that starts hooks as processes runs once more, at once, with a checker that answers for them.
+# @pytest.mark.alone("why") says that a test is about hooks as processes of their own.
 TWICE = bool(os.environ.get("SWARM_TWICE"))
-WITHOUT = pytest.StashKey[bool]()
+ANSWERED = pytest.StashKey[bool]()
+CHECKERS: list[Checker] = []  # of this process, once there is one
 
 # These begin first: the last worker would be at them when the others are done.
 LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")
@@ -60,23 +63,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    sessions.looked_first.clear()
+    sessions.alone.clear()
     done = yield
-    if TWICE and sessions.looked_first:
-        item.stash[WITHOUT] = True
-        with mock.patch.object(sessions, "PROGRAM", ""):
+    could_be_answered = not item.get_closest_marker("alone") and set(sessions.alone) & set(sessions.ANSWERED)
+    if TWICE and could_be_answered and ANSWERED not in item.stash:
+        item.stash[ANSWERED] = True
+        if not CHECKERS:
+            CHECKERS.append(Checker())
+        with mock.patch.object(sessions, "checker", CHECKERS[0]):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)  # here once more, and no third time
     return done
+
+
+def pytest_sessionfinish() -> None:
+    for checker in CHECKERS:
+        checker.close()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
-    if WITHOUT in item.stash:
+    if ANSWERED in item.stash:
         # pytest-xdist knows the report of a test by its name alone, which must stay.
-        report.sections.insert(
-            0, ("once more, without the program in front of the check", f"{report.when} {report.outcome}")
-        )
+        report.sections.insert(0, ("once more, with a checker that answers", f"{report.when} {report.outcome}"))
     return report
 
 

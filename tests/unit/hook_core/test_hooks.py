@@ -251,9 +251,9 @@ def test_a_session_that_cannot_be_registered_is_checked_all_the_same(
     (folder / "swarm-mcp").chmod(0o755)
     me = new_session()
     for _ in range(2):  # the second within the pause that follows a failure
-        ran = write(runtime, me, repo, repo / "f", PATH=str(folder))
+        ran = write(runtime, me, repo, repo / "f", SWARM_MCP_BIN=str(folder / "swarm-mcp"))
         assert ran.reason and ran.took < time_limit(30)
-        assert write(runtime, me, repo, repo / "g", PATH=str(folder)).reason == ""
+        assert write(runtime, me, repo, repo / "g", SWARM_MCP_BIN=str(folder / "swarm-mcp")).reason == ""
     assert fault_lines()
 
 
