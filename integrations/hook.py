@@ -9,15 +9,11 @@ Python compiles this file at each start: all that can be elsewhere is in ``launc
 import sys
 
 if __name__ == "__main__":
-    sys.path.insert(0, sys.path[0] + "/../swarm_hook_core")
     try:
         if not sys.argv[3:]:
             from relay import ask
 
             ask(*sys.argv[1:])
-        import lean  # first: it finds all others in fewer steps
-
-        lean.use_image()
         import launch
     except Exception:  # it is missing or broken, as other files here may be
         import os

@@ -25,7 +25,7 @@ else
         claude-code) [ -z "${CURSOR_VERSION:-}${COPILOT_PROJECT_DIR:-}${GROK_HOOK_EVENT:-}" ] || alone=alone guest=1 ;;
         copilot) [ -e "$here/../bin/swarm-mcp" ] || alone=alone ;;
     esac
-    case $alone$event in pre_tool_use | post_tool_use | turn | subagent) [ "$state" ] && read -r relay <"$state/relay" ;; esac 2>/dev/null
+    case $alone$event in pre_tool_use | post_tool_use | turn | subagent) [ -f "${state:-/}/relay" ] && read -r relay <"$state/relay" ;; esac 2>/dev/null
     # The program may be of another machine, in a shared home: its exec fails, and the shell ends, or bash goes on.
     [ ! "$relay" ] || [ ! "${FUNCNAME+x}" ] || cmp -s -n 2 "$relay" /proc/self/exe 18 18 2>/dev/null || relay=  # BusyBox would read it as a script
     if [ -s "$relay" ] && [ -x "$relay" ]; then

@@ -1,10 +1,11 @@
 /**
- * The plugin's hooks, as `hooks.json` beside this file has them: short processes that read a payload and may answer.
- * Any fault counts as no answer.
+ * The plugin's hooks, as `hooks.json` beside this file has them: the checker of this client answers, or a short process
+ * that reads a payload. Any fault counts as no answer.
  */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { ask, type Environment } from "./checker.ts";
 
 export type Payload = { session_id: string; cwd: string; hook_event_name: string; tool_name?: string; [more: string]: unknown };
 export type Answer = {
@@ -19,6 +20,8 @@ type Group = { matcher?: string; hooks: Hook[] };
 
 const LEVELS = 64; // of nesting that a check looks at; JSON.stringify fails on some thousands
 const LATE_MS = 50; // for an answer that is there when a hook's time is over
+// The end of a hook's command, which names its client and event, and the interpreter where that is known.
+const LAUNCHED = /\/bin\/sh ("[^"]*\/hook\.sh") ([\w-]+) (\w+)(?: ([^;]+))?; exit 0$/;
 const LONGEST = 1024 * 1024; // characters of an answer; a longer one is none
 
 export class Hooks {
@@ -58,38 +61,51 @@ export class Hooks {
 		return answer;
 	}
 
-	private ask(hook: Hook, payload: Payload): Promise<string> {
-		return new Promise((done) => {
-			const child = spawn("/bin/sh", ["-c", hook.command], {
-				env: { ...process.env, SWARM_PLUGIN_ROOT: this.root },
-				stdio: ["pipe", "pipe", "ignore"],
-			});
-			let text = "";
-			const end = (answer: string) => {
-				clearTimeout(timer);
-				done(answer);
-			};
-			const stop = () => {
-				child.kill("SIGKILL");
-				child.stdout.destroy();
-				child.unref();
-				end("");
-			};
-			// Where this process was kept from running, the answer waits behind the timer that is over.
-			let timer = setTimeout(() => {
-				timer = setTimeout(stop, LATE_MS);
-			}, hook.timeout * 1000);
-			child.on("error", () => end(""));
-			child.on("close", () => end(text));
-			child.stdout.setEncoding("utf8");
-			child.stdout.on("data", (chunk: string) => {
-				text += chunk;
-				if (text.length > LONGEST) stop();
-			});
-			child.stdin.on("error", () => {}); // it has ended without reading
-			child.stdin.end(JSON.stringify(outer(payload, LEVELS)));
-		});
+	/** The output of a hook. Where no checker answers, a process runs it in the time that is left. */
+	private async ask({ command, timeout }: Hook, payload: Payload): Promise<string> {
+		const end = performance.now() + timeout * 1000;
+		const environment: Environment = { ...process.env, SWARM_PLUGIN_ROOT: this.root };
+		const given = JSON.stringify(outer(payload, LEVELS));
+		const [, script, client, event, python = '""'] = LAUNCHED.exec(command) ?? [];
+		const none = { text: undefined, isAsked: false, triedNs: undefined };
+		const { text, isAsked, triedNs } = script ? await ask([client, event], environment, given, timeout * 1000) : none;
+		if (text !== undefined) return text;
+		if (triedNs) environment.SWARM_TRIED_NS = triedNs; // what it may have noted of this call is not noted twice
+		// "alone": without the relay, which would ask the checker once more.
+		const alone = `[ -r ${script} ] && exec /bin/sh ${script} ${client} ${event} ${python} alone; exit 0`;
+		return run(isAsked ? alone : command, environment, given, end - performance.now());
 	}
+}
+
+/** The output of a shell's command that ends within the time; empty otherwise. */
+function run(command: string, environment: Environment, input: string, ms: number): Promise<string> {
+	return new Promise((done) => {
+		const child = spawn("/bin/sh", ["-c", command], { env: environment, stdio: ["pipe", "pipe", "ignore"] });
+		let text = "";
+		const end = (answer: string) => {
+			clearTimeout(timer);
+			done(answer);
+		};
+		const stop = () => {
+			child.kill("SIGKILL");
+			child.stdout.destroy();
+			child.unref();
+			end("");
+		};
+		// Where this process was kept from running, the answer waits behind the timer that is over.
+		let timer = setTimeout(() => {
+			timer = setTimeout(stop, LATE_MS);
+		}, ms);
+		child.on("error", () => end(""));
+		child.on("close", () => end(text));
+		child.stdout.setEncoding("utf8");
+		child.stdout.on("data", (chunk: string) => {
+			text += chunk;
+			if (text.length > LONGEST) stop();
+		});
+		child.stdin.on("error", () => {}); // it has ended without reading
+		child.stdin.end(input);
+	});
 }
 
 /** A JSON value without the parts that nest deeper than `levels`. */

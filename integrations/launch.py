@@ -3,27 +3,14 @@
 Scripts run through hook.py (CLIENT EVENT), or alone (.../CLIENT/hooks/EVENT.py).
 """
 
+import os
 import sys
 
-if "lean" not in sys.modules:  # a script that runs alone, without hook.py
-    sys.path.insert(0, __file__.rpartition("/")[0] + "/../swarm_hook_core")
-from lean import os, use_image
-
-del sys.path[0]
-image = use_image()
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def end(status: int) -> None:
     """End the process at once: to tidy up the interpreter would cost as much as the check."""
-    if image.has_missed and os.access(os.path.dirname(image.path), os.W_OK):
-        sys.path.insert(0, HERE)
-        try:
-            from image import renew
-
-            renew(image)
-        except ImportError:
-            pass  # its file is missing: the next hook imports its modules as usual
     os._exit(status)
 
 
@@ -75,11 +62,6 @@ if folder != "hooks":
 sys.excepthook = end_in_silence
 sys.path[0] = os.path.dirname(HERE)
 host = host_of(client)
-script = f"integrations/{client}/hooks/{event}"
-image.keys["runtime"] = f"integrations/{host}/runtime"
-if not os.path.exists(f"{image.root}/{script}.py"):
-    script = f"integrations/hooks/{event}"
-image.keys[event] = script
 # A script changes the first of these to find this file if it runs alone.
 sys.path[:0] = [f"{HERE}/{client}/hooks", f"{HERE}/{host}"]
 sys.path.append(HERE + "/hooks")

@@ -12,6 +12,7 @@ RELEASE = "0.1.0"  # of this plugin
 EVENTS = ("pre_tool_use", "post_tool_use", "turn", "subagent")
 ANCESTORS = 8  # processes between a client and its hook, and the client
 BEGIN_SECONDS = 0.05  # for a busy checker to begin
+_NOTE_FLAGS = posix.O_WRONLY | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
 CHECK_SECONDS, EVENT_SECONDS = 2.2, 1.0  # for an answer before a tool, and at any other event
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +31,17 @@ class Payload:
 
 
 def ask(client: str, event: str) -> None:
-    """Print the answer of a checker and end this process; return where none answers, with the payload in `sys.stdin`."""
+    """Print the answer of a checker and end this process; return where none answers.
+
+    What was read of the payload is in `sys.stdin` then.
+    """
     if event not in EVENTS:
         return
     folder = _folder()
     if not folder:
         return
+    payload = _read()  # before a checker is kept waiting for it
+    sys.stdin = Payload(payload)  # type: ignore[assignment]
     began_ns = time_ns()
     end_ns = monotonic_ns() + int((CHECK_SECONDS if event == "pre_tool_use" else EVENT_SECONDS) * 1e9)
     try:
@@ -45,8 +51,6 @@ def ask(client: str, event: str) -> None:
     if checker is None:
         _note(folder, "none")
         return
-    payload = _read()
-    sys.stdin = Payload(payload)  # type: ignore[assignment]
     try:
         checker.settimeout(BEGIN_SECONDS)
         if checker.recv(1) != b"B":
@@ -61,8 +65,11 @@ def ask(client: str, event: str) -> None:
         posix.environ[b"SWARM_TRIED_NS"] = str(began_ns).encode()  # of an `os` that is loaded from here on
         posix.putenv(b"SWARM_TRIED_NS", str(began_ns).encode())
         return
-    while output:
-        output = output[posix.write(1, output) :]
+    try:
+        while output:
+            output = output[posix.write(1, output) :]
+    except OSError:
+        pass  # the client has left
     posix._exit(status)
 
 
@@ -136,14 +143,24 @@ def _is_server_of(checker: "Any", client: int) -> bool:
 
 def _read() -> bytes:
     parts = []
-    while part := posix.read(0, 1 << 20):
-        parts.append(part)
+    try:
+        while part := posix.read(0, 1 << 20):
+            parts.append(part)
+    except OSError:
+        pass  # it is closed: an empty payload, which is recorded as a fault
     return b"".join(parts)
 
 
 def _asked(checker: "Any", client: str, event: str, payload: bytes, end_ns: int) -> "tuple[int, bytes]":
     """Return exit status and output of the hook. Raises OSError, ValueError."""
-    words = [RELEASE.encode(), client.encode(), event.encode(), b"%d" % posix.getppid(), b"%d" % end_ns, posix.getcwdb()]
+    words = [
+        RELEASE.encode(),
+        client.encode(),
+        event.encode(),
+        b"%d" % posix.getppid(),
+        b"%d" % end_ns,
+        posix.getcwdb(),
+    ]
     head = b"".join(word + b"\0" for word in [*words, *[name + b"=" + value for name, value in posix.environ.items()]])
     checker.settimeout((end_ns - monotonic_ns()) / 1e9)
     checker.sendall(b"%08x%08x" % (len(head), len(payload)) + head + payload)
@@ -160,9 +177,9 @@ def _asked(checker: "Any", client: str, event: str, payload: bytes, end_ns: int)
 def _note(folder: str, why: str) -> None:
     """Note why no checker has answered, for `swarm-mcp doctor`: only where checkers have made the file."""
     try:
-        handle = posix.open(f"{folder}/alone", posix.O_WRONLY | posix.O_APPEND | posix.O_NOFOLLOW | posix.O_CLOEXEC)
+        handle = posix.open(f"{folder}/alone", _NOTE_FLAGS)
+        if posix.fstat(handle).st_size < 65536:
+            posix.write(handle, f"{time_ns() // 10**9} {why}\n".encode())
+        posix.close(handle)
     except OSError:
-        return
-    if posix.fstat(handle).st_size < 65536:
-        posix.write(handle, f"{time_ns() // 10**9} {why}\n".encode())
-    posix.close(handle)
+        return  # there are no checkers, or the disk is full

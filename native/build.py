@@ -59,8 +59,10 @@ def main() -> None:
         why = build_here(out, 60)
         if why:
             zig = [sys.executable, "-m", "ziglang", "cc"]
-            build(Path(out), [*zig, *(["-target", f"{os.uname().machine}-linux-musl"] if sys.platform == "linux" else [])],
-                  sys.platform == "linux")  # fmt: skip
+            is_linux = sys.platform == "linux"
+            if is_linux:
+                zig += ["-target", f"{os.uname().machine}-linux-musl"]
+            build(Path(out), zig, is_linux)
     for target in targets:
         Path(out).mkdir(parents=True, exist_ok=True)
         compiler = [sys.executable, "-m", "ziglang", "cc", "-target", target]

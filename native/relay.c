@@ -74,7 +74,7 @@ static bool put_back(void) {
         _exit(0);
     }
     close(ends[1]);
-    return child > 0 && dup2(ends[0], 0) == 0;
+    return child > 0 && dup2(ends[0], 0) == 0 && (!ends[0] || close(ends[0]) == 0);
 }
 
 /* Note why no checker has answered, for `swarm-mcp doctor`: only where checkers have made the file. */
@@ -82,7 +82,7 @@ static void note(const char *why) {
     char path[sizeof folder + 16], line[256];
     snprintf(path, sizeof path, "%s/alone", folder);
     int count = snprintf(line, sizeof line, "%lld %s\n", (long long)time(NULL), why);
-    int handle = *folder ? open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int handle = *folder ? open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
     if (handle >= 0 && lseek(handle, 0, SEEK_END) < 65536)
         write_all(handle, line, (size_t)count);
 }
@@ -105,7 +105,7 @@ static void read_payload(void) {
         if (length == room && !(payload = realloc(payload, room = room ? room * 2 : 65536)))
             _exit(0); /* nor would Python find memory for it */
         ssize_t got = read(0, payload + length, room - length);
-        if (got < 0 && errno == EINTR)
+        if (got < 0 && (errno == EINTR || (errno == EAGAIN && poll(&(struct pollfd){.events = POLLIN}, 1, -1) > 0)))
             continue;
         if (got <= 0)
             return;
@@ -277,9 +277,9 @@ int main(int count, char **words) {
     if (count < 5)
         return 0; /* no hook: nothing is said */
     command = words + 4;
-    int64_t began_ns = steady_ns(), limit_ms = strcmp(words[3], "pre_tool_use") ? EVENT_MS : CHECK_MS;
-    int64_t end_ns = began_ns + limit_ms * 1000000, tried_ns = now_ns(CLOCK_REALTIME);
-    read_payload();
+    read_payload(); /* a client may take its time over it */
+    int64_t limit_ms = strcmp(words[3], "pre_tool_use") ? EVENT_MS : CHECK_MS;
+    int64_t end_ns = steady_ns() + limit_ms * 1000000, tried_ns = now_ns(CLOCK_REALTIME);
     int checker = find_folder() ? connected() : -1;
     if (checker < 0)
         run_alone("none", 0);

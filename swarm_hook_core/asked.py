@@ -11,14 +11,14 @@ from swarm_hook_core.check import Check, rules
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.traces.asked_trail import asked_trail
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial
-    from swarm_hook_core.lookup import Session
-    from swarm_hook_core.traces.trail import Trail
 
 KINDS = {EDIT: "edit", REPLACE: "overwrite", REMOVE: "remove"}  # kinds of writes -> people's words for them
 _TOOLS = {EDIT: "Write", REPLACE: "Write", REMOVE: "rm"}  # as the words of a refusal have them

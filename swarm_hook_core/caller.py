@@ -7,10 +7,10 @@ client: then the caller is the relay that has handed the call over, and this mod
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+LONGEST_TRY_NS = 10 * 10**9  # of a checker, before the hook runs as a process
 
 
 class Abandoned(BaseException):
@@ -21,7 +21,10 @@ class Abandoned(BaseException):
 
 
 class _Relay:
-    """The relay whose call is answered now: its `pid` and `parent`; 0 while this process is a hook itself."""
+    """The relay whose call is answered now: its `pid` and `parent`; 0 while this process is a hook itself.
+
+    A plugin that asks from the client's process has no relay: its `pid` is 0, and the client is the `parent`.
+    """
 
     pid = 0
     parent = 0
@@ -37,16 +40,26 @@ def answer_for(pid: int, parent: int, demand: Callable[[], None] | None) -> None
 
 
 def pid() -> int:
-    """Return the pid of the hook."""
+    """Return the pid of the hook; where a plugin asks, this process stands for it."""
     return _Relay.pid or os.getpid()
 
 
 def parent() -> int:
     """Return the pid of the process that has started the hook: its client, or a shell of its client."""
-    return _Relay.parent or os.getppid()
+    if _Relay.demand is None:
+        return os.getppid()
+    return _Relay.parent  # 0 for one outside of the namespace
 
 
 def demand_waiting() -> None:
     """Raise Abandoned if nobody waits for the answer: what this call was about to leave would be left twice."""
     if _Relay.demand is not None:
         _Relay.demand()
+
+
+def tried_ns() -> int:
+    """Return the time at which a relay handed this very call to a checker that has not answered; 0 if none did."""
+    told = os.environ.get("SWARM_TRIED_NS", "")
+    if told.isdecimal() and 0 <= time.time_ns() - int(told) < LONGEST_TRY_NS:
+        return int(told)
+    return 0

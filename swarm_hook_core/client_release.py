@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.json_text import loads_object
+from swarm_hook_core.process import client_process
+from swarm_hook_core.spawn import run
+from swarm_hook_core.state import read_private, state_dir, write_private
 
 SECONDS = 1.0  # for a client's answer
 INTERPRETERS = ("node", "bun", "deno")
@@ -16,9 +18,6 @@ LONGEST = 64 * 1024  # bytes of a command line
 
 def client_version(config: RuntimeConfig) -> str:
     """Return the release of the client that started this hook, or ""; asked once for each program file."""
-    from swarm_hook_core.process import client_process
-    from swarm_hook_core.state import read_private, state_dir, write_private
-
     pid, _ = client_process(config.client_marks)
     program = ""
     if os.path.isdir("/proc/self"):
@@ -37,7 +36,6 @@ def client_version(config: RuntimeConfig) -> str:
             return version
     except (OSError, ValueError):
         pass  # not asked yet
-    from swarm_hook_core.spawn import run
 
     output = run([os.readlink(program), "--version"], SECONDS).stdout.split()
     version = next((word for word in output if word[:1].isdigit()), "").rstrip(".")
@@ -47,8 +45,6 @@ def client_version(config: RuntimeConfig) -> str:
 
 def _of_package(pid: int) -> str:
     """Return the version of the package with the script that the interpreter `pid` runs, or "". Raises OSError."""
-    from swarm_hook_core.json_text import loads_object
-
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         words = os.fsdecode(file.read(LONGEST)).split("\0")
     script = next((word for word in words[1:] if word[:1] not in ("", "-")), "")

@@ -6,10 +6,7 @@ of the machine, so it is only ever compared together with `boot`.
 
 import sys
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 if sys.platform.startswith("linux"):
     _CLOCK = getattr(time, "CLOCK_BOOTTIME", None)

@@ -1,13 +1,12 @@
 """The first file of a call that another session holds: by all spellings of its path, and the locks on them."""
 
+from collections.abc import Callable, Sequence
 from os.path import realpath
 
 from swarm_hook_core.paths import above, contains, keys_for, real_paths, spellings, translated
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from swarm_hook_core.check import Writes
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Held, Peers, Session

@@ -1,20 +1,15 @@
 """Registration of sessions through the coordinator's command, which brings its own store."""
 
 import os
+from typing import Any
 
 from swarm_hook_core import scratch
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import command, find_on_path
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.spawn import run
+from swarm_hook_core.spawn import Result, run
 from swarm_hook_core.state import has_claims
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.spawn import Result
 
 
 class CommandRegistrar:

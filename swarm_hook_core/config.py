@@ -1,6 +1,12 @@
 """All that differs between runtimes, as data."""
 
+from collections.abc import Callable, Iterable
+from os.path import expanduser, join, normpath
+from typing import Any
+
 from swarm_hook_core import EDIT, REPLACE
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.json_text import loads_outer
 
 # The tools of clients that run commands: in a shell, and in a language without a reader here.
 SHELL_TOOLS = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command"})
@@ -9,13 +15,6 @@ OPAQUE_TOOLS = frozenset({"PowerShell"})
 # Ways of another input to a client: without a decision; with the decision `allow`, and words at a later event; by a
 # plugin of ours in the client's own process.
 BESIDE, ALLOWED, PLUGIN = "beside", "allowed", "plugin"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from swarm_hook_core.hooks import ToolCall
 
 
 class Frozen:
@@ -136,8 +135,6 @@ class Dialect(Frozen):
             elif key == "tool_name" and self.mcp_tool is not None and isinstance(told, str):
                 found[key] = self.mcp_tool(told) or told
         if self.input_is_text and isinstance(found.get("tool_input"), str):
-            from swarm_hook_core.json_text import loads_outer
-
             try:
                 found["tool_input"] = loads_outer(found["tool_input"])
             except ValueError:
@@ -165,7 +162,6 @@ def in_own_folder(payload: "dict[str, Any]") -> "dict[str, Any]":
     folder = next((given[key] for key in ("dir_path", "directory", "cwd") if isinstance(given.get(key), str)), None)
     if payload.get("tool_name") not in SHELL_TOOLS or not folder or not isinstance(cwd, str):
         return payload
-    from os.path import expanduser, join, normpath
 
     return {**payload, "cwd": normpath(join(cwd, expanduser(folder)))}
 
@@ -308,8 +304,6 @@ def patch_or_path(patch: str, key: str, whole: str) -> "Callable[[object], list[
 
 def changes_in_patch(tool_input: object) -> "list[tuple[str, str]]":
     """An ``extract_changes`` for tools that take an apply_patch envelope."""
-    from os.path import join
-
     from swarm_hook_core.patch import patch_changes
 
     changes: dict[str, Any] = {}

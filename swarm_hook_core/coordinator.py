@@ -11,6 +11,8 @@ import os
 import time
 
 from swarm_hook_core import DISTRIBUTION  # a second name of the command
+from swarm_hook_core.json_text import loads
+from swarm_hook_core.state import read_private, state_dir, write_private
 
 NAME = "swarm-mcp"
 MODULE = b"swarm_mcp.cli.main"
@@ -20,6 +22,14 @@ REFUSED_SECONDS = 600  # an answer that was not ours is asked for again after th
 MOST_ALSO = 20  # further files of a refusal that it records
 LONGEST_WORDS = 1000  # characters of the words to a model, and of a command, that it records
 _READ = 1024 * 1024
+
+
+_own: list[str] = []  # the command of this process's installation, where `use` has told it
+
+
+def use(words: list[str]) -> None:
+    """Have `command` return this argv prefix in place of a plugin's record: this process is of no plugin."""
+    _own[:] = words
 
 
 def command() -> list[str]:
@@ -58,7 +68,6 @@ def recorded(name: str) -> object:
             text = file.read()
     except OSError:  # nothing is recorded
         return None
-    from swarm_hook_core.json_text import loads
 
     try:
         record = loads(text)
@@ -71,7 +80,7 @@ def recorded(name: str) -> object:
 
 def _installed() -> list[str]:
     """The command that `swarm-mcp install` recorded at the plugin's root, if it still exists."""
-    words = recorded("coordinator")
+    words = _own or recorded("coordinator")
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         return []
     needed = [word for word in words if os.path.isabs(word)]
@@ -155,15 +164,11 @@ def _says_word_back(path: str) -> bool:
 
 
 def _memory() -> str:
-    from swarm_hook_core.state import state_dir
-
     return os.path.join(state_dir(), "command")
 
 
 def _remembered(state: str) -> "bool | None":
     """Return True or False if the file in this `state` was run before, else None."""
-    from swarm_hook_core.state import read_private
-
     try:
         memory = read_private(_memory(), 8192).decode("utf-8", "surrogateescape")
         answer, _, of = memory.rstrip("\n").partition(" ")
@@ -176,8 +181,6 @@ def _remembered(state: str) -> "bool | None":
 
 
 def _remember(line: str) -> None:
-    from swarm_hook_core.state import write_private
-
     try:
         write_private(_memory(), line + "\n")
     except OSError:

@@ -2,21 +2,19 @@
 
 import os
 import time
+from collections.abc import Callable
+from typing import IO, Any
 
-from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS
-from swarm_hook_core.hooks import ToolCall, answer, run, session_event, tool_call
+from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
+from swarm_hook_core.lookup.glance import StoreGlance
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import has_plans, has_settings, is_awaited, is_watching, local_store, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import IO, Any
-
-    from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.denial import Denial, Notice
-    from swarm_hook_core.hooks import SessionEvent, Verdict
     from swarm_hook_core.lookup import LockReader, Session
-    from swarm_hook_core.lookup.glance import StoreGlance
 
 
 class HookCore:
@@ -51,8 +49,6 @@ class HookCore:
 
     def store_reader(self) -> "LockReader":
         """Return a reader of this machine's store: of the file that the registrar has open, if it has one."""
-        from swarm_hook_core.lookup.sqlite import StoreReader
-
         opened: LockReader | None = self.registrar.reader()
         return opened or StoreReader(local_store(), self.driver)
 

@@ -1,10 +1,8 @@
 """The whole members of JSON that a client has cut short. Loaded for such a call alone."""
 
-from swarm_hook_core.json_text import loads
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_hook_core.json_text import loads
 
 _CLOSING = {"{": "}", "[": "]"}
 _WHOLE = tuple('"}]el')  # the last characters of values that end by themselves

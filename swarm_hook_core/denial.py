@@ -1,10 +1,15 @@
 """The reasons for which a call is denied, or its model is told something about it."""
 
+from collections.abc import Iterable
+
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.labels import token
+from swarm_hook_core.storms import MANY, PERSON
+from swarm_hook_core.untrusted_text import cut, named, quoted
+from swarm_hook_core.wording import holder
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Held, Peers, Session
 
 PATH, WHO = 45, 40  # characters of a path, the last ones, and of a holder's name
@@ -96,7 +101,6 @@ def of_lock(
     collision: "tuple[str, Held, int, bool]", session: "Session", call: "ToolCall", peers: "Peers", now: float
 ) -> Denial:
     """Return the Denial of a call that names a locked file; `collision` as ``first_collision`` returns it."""
-    from swarm_hook_core.labels import token
     from swarm_hook_core.wording import reason
 
     path, held, _place, within = collision
@@ -113,11 +117,6 @@ def shorten(denial: Denial, session: "Session | None", call: "ToolCall", room: i
     For a lock, ``brief`` has the file, the holder and the way out, and ``rest`` has the news behind the reason. For any
     other denial, ``brief`` is the beginning and ``rest`` the whole reason.
     """
-    from swarm_hook_core.labels import token
-    from swarm_hook_core.storms import MANY, PERSON
-    from swarm_hook_core.untrusted_text import cut, named, quoted
-    from swarm_hook_core.wording import holder
-
     reason, held = denial.reason, denial.held
     if held is None or session is None:
         denial.brief, denial.rest = cut(denial.short or reason, room), reason

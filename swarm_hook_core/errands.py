@@ -1,14 +1,15 @@
 """The errands on which hooks send the coordinator's command, without waiting: mostly reports of what they decided."""
 
+from collections.abc import Sequence
+
 from swarm_hook_core import coordinator
 from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
+from swarm_hook_core.denial import Denial, Loss, Notice
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.spawn import start_detached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_hook_core.denial import Denial, Loss, Notice
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.tenants.eviction import Eviction
     from swarm_hook_core.traces.trail import Owner
 
@@ -27,7 +28,6 @@ def send(
     argv = (prefix or coordinator.command()) if session_id else ()
     if not argv:
         return False
-    from swarm_hook_core.spawn import start_detached
 
     start_detached([*argv, *verb, "--runtime", runtime, "--session-id", session_id, *words])
     return True

@@ -5,16 +5,16 @@ denied. ``integrations/unchecked.sh`` does the same if no hook can run.
 """
 
 import os
+from typing import Any
 
+from swarm_hook_core import faults
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.coordinator import chosen_command
+from swarm_hook_core.denial import Denial, without_owner
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.settings import CLOSED, Setting, fail
 from swarm_hook_core.state import config_path, store_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall, Verdict
-    from swarm_hook_core.settings import Setting
+from swarm_hook_core.untrusted_text import cut_text
 
 
 class NotChecked(Exception):
@@ -30,9 +30,6 @@ def verdict(config: "RuntimeConfig", call: "ToolCall", error: BaseException) -> 
     found = _closed(config, call)
     if found is None:
         return None
-    from swarm_hook_core import faults
-    from swarm_hook_core.denial import Denial, without_owner
-    from swarm_hook_core.hooks import Verdict
 
     if isinstance(error, NotChecked):
         why = str(error)
@@ -61,7 +58,6 @@ def _closed(config: "RuntimeConfig", call: "ToolCall") -> "Setting | None":
     """Return the Setting that denies unchecked calls; None if it is off, or there is no store to check against."""
     if not has_store():
         return None
-    from swarm_hook_core.settings import CLOSED, fail
 
     found = fail(config.env_prefix, call.folder)
     if found.value == CLOSED:
@@ -71,8 +67,6 @@ def _closed(config: "RuntimeConfig", call: "ToolCall") -> "Setting | None":
 
 def has_store() -> bool:
     """Return True if there is a store, even a broken one, or a coordinator of one's own choice."""
-    from swarm_hook_core.coordinator import chosen_command
-
     try:
         os.lstat(store_path())
     except FileNotFoundError:  # no local store
@@ -109,8 +103,6 @@ def _file_of(config: "RuntimeConfig", call: "ToolCall") -> str:
 
 
 def _words(tool: str, why: str, found: "Any") -> str:
-    from swarm_hook_core.untrusted_text import cut_text
-
     if found.source == "checkout":
         whose = f'"fail" is "closed" for {found.folder} in {config_path()}'
         way = 'set that to "open"'

@@ -11,15 +11,19 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.denial import Denial, Notice, without_owner
+from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import Tree, tree_at, tree_over, trees_beside
+from swarm_hook_core.settings import fence
 from swarm_hook_core.traces import NOTICE, journal
+from swarm_hook_core.traces.elsewhere import could_lead
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.untrusted_text import command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Check
-    from swarm_hook_core.hooks import ToolCall, Verdict
-    from swarm_hook_core.traces.trail import Trail
 
 KIND = "fence"  # of the journal's entry: `key` is the top of the other work tree, `text` the call's id
 NO_ID = "-"
@@ -34,7 +38,6 @@ def may_cross(check: Check, root: str) -> bool:
     home = _home(root)
     if home is None or not _is_on(check, root) or check.trail is None:
         return False
-    from swarm_hook_core.traces.elsewhere import could_lead
 
     if not contains(home.top, os.path.realpath(check.call.folder)):
         return True
@@ -55,11 +58,9 @@ def judge(check: Check) -> Verdict | None:
     path, tree, by = crossing
     if _was_told(check.call, trail, tree.top):
         return None
-    from swarm_hook_core.hooks import Verdict
 
     denies = trail.level != NOTICE
     words = _words(check.call, path, by, home, tree, denies)
-    from swarm_hook_core.denial import Denial, Notice, without_owner
 
     loss = without_owner(KIND, "write", by)
     if denies:
@@ -70,8 +71,6 @@ def judge(check: Check) -> Verdict | None:
 
 
 def _is_on(check: Check, top: str) -> bool:
-    from swarm_hook_core.settings import fence
-
     return bool(fence(check.config.env_prefix, top).value == "on")
 
 
@@ -133,8 +132,6 @@ def _was_told(call: ToolCall, trail: Trail, top: str) -> bool:
 
 
 def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: bool) -> str:
-    from swarm_hook_core.untrusted_text import command, named
-
     tool, kind, would = call.client_tool, "another work tree", "writes"
     if by:
         tool = f"{tool} ({command(by)})"

@@ -4,14 +4,10 @@ A repository's own configuration may name programs (a monitor of files, hooks, f
 unpacked archive brings such a configuration along, so every git that answers a question is started here.
 """
 
-from swarm_hook_core.spawn import run
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from swarm_hook_core.spawn import Result
+from swarm_hook_core.spawn import Result, run
 
 FLAGS = (
     "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 def committed_contents(paths: Iterable[str], seconds: float, most_bytes: int) -> dict[str, bytes]:

@@ -10,14 +10,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from swarm_hook_core import git
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any
-
+from swarm_hook_core.paths import ignores_case
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
@@ -86,8 +83,6 @@ class Repository:
         self._end = time.monotonic() + seconds
         self.ignores_case = False
         if sys.platform == "darwin":
-            from swarm_hook_core.paths import ignores_case
-
             self.ignores_case = ignores_case(top)
 
     def ask(self, *words: str, stdin: str = "") -> str:

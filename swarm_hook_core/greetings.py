@@ -1,14 +1,15 @@
 """Words for a session or a subagent that starts, and for a session that the coordinator does not know."""
 
 import os
+from typing import Any
 
 from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.coordinator import chosen_command, command
+from swarm_hook_core.labels import token
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.naming import holder_name
+from swarm_hook_core.state import local_store, store_path
 from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters about one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
@@ -44,8 +45,6 @@ def unregistered(why: str, is_fetched: bool = False) -> str:
 def _is_store_at_hand() -> bool:
     """Return True if checks can read the locks without the coordinator, or could as soon as there are any."""
     from swarm_hook_core import faults
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store, store_path
 
     try:
         file = local_store()
@@ -60,9 +59,6 @@ def _is_store_at_hand() -> bool:
 
 def greeting(row: "dict[str, Any]") -> str:
     """Return the words for the model at the start of a session."""
-    from swarm_hook_core.labels import token
-    from swarm_hook_core.naming import holder_name
-
     label, scope = str(row.get("label") or ""), named(str(row.get("scope") or ""))
     name = cut(holder_name(label, str(row["id"])).replace("`", "'"), LABEL)
     facts = ((key, token(label, key)) for key in ("identity", "role"))

@@ -7,6 +7,7 @@ files.
 """
 
 import os
+import re
 import sys
 
 # A variable of the client's hooks, which the shells of its agents lack: a session of another client may start there ->
@@ -36,8 +37,6 @@ def _has_cursor() -> bool:
 
 def _has_copilot() -> bool:
     """Return True if Copilot has the plugin switched on, from a folder made by `swarm-mcp install`."""
-    import re
-
     lines = _text_of(os.path.join(os.environ.get("COPILOT_HOME") or "~/.copilot", "settings.json")).splitlines()
     text = "\n".join(line for line in lines if not line.lstrip().startswith("//"))
     folder = re.search(r'"swarm"\s*:\s*\{\s*"source"\s*:\s*\{[^{}]*"path"\s*:\s*"([^"]*)"', text)

@@ -7,14 +7,13 @@ the one object that clients honour.
 
 import os
 import sys
+from collections.abc import Sequence
+from typing import IO, Any
 
 from swarm_hook_core.json_text import dumps, loads_object
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import IO, Any
-
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan

@@ -5,17 +5,16 @@ The hook itself writes nothing: the coordinator's command does, in the backgroun
 
 import os
 import time
+from typing import Any
 
+from swarm_hook_core import scratch
 from swarm_hook_core.clock import left
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import command
 from swarm_hook_core.process import host_id
 from swarm_hook_core.spawn import run, start_detached
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.state import write_private
+from swarm_hook_core.untrusted_text import TEXT, cut_text
 
 TELL_SECONDS = 0.8  # for the coordinator's news; after that, the next hook asks again
 PARTS = 3  # signs of life in the time of a lease
@@ -41,7 +40,6 @@ def renew(
     spans = [(lease[0], span) for lease in leases if (span := left(lease, here, now)) is not None]
     if has_news or any(span <= 0 for _ttl, span in spans):
         done = run([*words, "--tell"], TELL_SECONDS)
-        from swarm_hook_core.untrusted_text import TEXT, cut_text
 
         if done.code == 0:
             return cut_text(done.stdout.strip(), 10 * TEXT)
@@ -54,15 +52,12 @@ def renew(
 
 def _is_first(config: "RuntimeConfig", session_id: str, seconds: float) -> bool:
     """Return True if no other hook of this session has started that within `seconds`."""
-    from swarm_hook_core import scratch
-
     mark = os.path.join(scratch.folder_of(config, session_id), scratch.RENEWED)
     try:
         if 0 <= time.time() - os.stat(mark).st_mtime < seconds:
             return False
     except OSError:
         pass  # the first time
-    from swarm_hook_core.state import write_private
 
     try:
         write_private(mark, "")

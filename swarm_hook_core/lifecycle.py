@@ -5,16 +5,17 @@ A registrar registers the session: ``command_registrar.CommandRegistrar``, or an
 
 import os
 import time
+from typing import Any
 
+from swarm_hook_core import environment
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.process import client_process
 from swarm_hook_core.registration import NotRegistered, described, note_client
 from swarm_hook_core.state import has_claims, local_store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.untrusted_text import NOTE, cut_text, named
 
 IDLE = "idle_prompt"  # the notification that a client waits for a prompt
 
@@ -82,7 +83,6 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
     A session that another client still has open goes on.
     """
     from swarm_hook_core import prompts, scratch
-    from swarm_hook_core.process import client_process
 
     if not event.session_id:
         return
@@ -93,7 +93,6 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
     _end_claims(config, event, "session_end", None)
     scratch.clear(config, event.session_id)
     prompts.forget(config.runtime_name, event.session_id)
-    from swarm_hook_core.traces import traces_dir
 
     if os.path.isdir(traces_dir()) and not _is_known(config, event, driver):
         from swarm_hook_core.traces.pruning import forget
@@ -102,8 +101,6 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
 
 
 def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
-    from swarm_hook_core.lookup.sqlite import StoreReader
-
     file = local_store()
     return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
 
@@ -112,8 +109,6 @@ def end_subagent(
     config: "RuntimeConfig", event: "SessionEvent", coordinator: "list[str] | None" = None, driver: "Any" = None
 ) -> None:
     """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
-    from swarm_hook_core.lookup.sqlite import StoreReader
-
     file = local_store() if event.session_id and event.agent else ""
     if not file:
         return
@@ -180,7 +175,6 @@ def _news(row: "dict[str, Any]") -> str:
     notices = row.get("notices")
     if not isinstance(notices, list) or not notices:
         return ""
-    from swarm_hook_core.untrusted_text import cut_text
 
     return "\n".join(cut_text(text) for text in notices if isinstance(text, str))
 
@@ -193,8 +187,6 @@ def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registra
     found = work_tracker.configured(config.env_prefix, cwd, str(row.get("scope") or ""))
     if not found:
         return ""
-    from swarm_hook_core import environment
-    from swarm_hook_core.untrusted_text import NOTE, named
 
     identity = environment.identity(config.env_prefix)
     if identity:

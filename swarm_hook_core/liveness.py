@@ -6,11 +6,9 @@ same file carry no process identity; they go by the rule those implementations t
 heartbeat.
 """
 
-from swarm_hook_core.process import gone
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_hook_core.process import gone
 
 RECLAIM_SECONDS = 60
 FUTURE_SECONDS = 30

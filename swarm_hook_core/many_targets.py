@@ -1,13 +1,12 @@
 """The choice among very many files of one call: one question for a folder answers for most files in it."""
 
 import os
+from collections.abc import Iterable
 
 from swarm_hook_core.paths import keys_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from swarm_hook_core.lookup import Peers
 
 FEW = 8  # files of one folder that are asked about one by one

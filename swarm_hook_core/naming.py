@@ -7,13 +7,11 @@ label or begins the instance id, so every command that takes a session takes the
 Denials and notices load this; a check that lets a call pass does not. Spans of time are in ``wording``.
 """
 
+from typing import Any
+
 from swarm_hook_core.labels import short_session, token
 from swarm_hook_core.lookup import HOLD, TERMINAL
 from swarm_hook_core.untrusted_text import named, quoted
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 UNNAMED = "a session of another identity"
 SHORT = 8  # characters of an id

@@ -5,10 +5,7 @@ in Grok Build 1.0: a folder for each agent in that of its session.
 """
 
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _SEARCHED = 8  # sessions, the newest first
 

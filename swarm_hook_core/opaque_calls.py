@@ -3,24 +3,25 @@
 Loaded only if another session holds a lock, or has written something in the same repository.
 """
 
-from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
+from swarm_hook_core import settings
+from swarm_hook_core.collisions import all_keys
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.shell import collision
+from swarm_hook_core.shell.model import Effects, Guess
 from swarm_hook_core.targets import shell_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall, Verdict
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Peers, Session
-    from swarm_hook_core.shell.model import Effects
 
 
 def effects_of(call: "ToolCall") -> "Effects | None":
     """Return the Effects of such a call, as far as they can be told beforehand; None if it writes nothing."""
     effects = _seen_of(call)
     if call.is_cut:
-        from swarm_hook_core.shell.model import Effects, Guess
-
         effects = effects or Effects()
         effects.guesses.append(Guess(f"the rest of a long {call.client_tool} call", call.folder))
     return effects
@@ -33,8 +34,6 @@ def _seen_of(call: "ToolCall") -> "Effects | None":
 
         return effects_of(command, call.folder)
     if call.tool in OPAQUE_TOOLS:
-        from swarm_hook_core.shell.model import Effects, Guess
-
         effects = Effects()
         effects.guesses.append(Guess(f"a {call.client_tool} command", call.folder))
         return effects
@@ -56,9 +55,6 @@ def judge(
 
     An unreadable command may run in spite of a strict setting, if the kernel holds all locked files meanwhile.
     """
-    from swarm_hook_core import settings
-    from swarm_hook_core.shell import collision
-
     is_strict = settings.strict(config.env_prefix, call.folder)
     if with_kernel and config.kernel and call.tool in SHELL_TOOLS and settings.kernel(config.env_prefix, call.folder):
         verdict = collision.judge(session, call.client_tool, effects, call.folder, peers, now)
@@ -96,8 +92,6 @@ def concerns(call: "ToolCall", session: "Session", peers: "Peers") -> bool:
     command = shell_text(call.tool, call.input)
     if call.is_cut or not command or any(mark in command for mark in ("/", "~", "$", "..", "cd", "`", "pushd")):
         return True
-    from swarm_hook_core.collisions import all_keys
-    from swarm_hook_core.paths import git_root
 
     roots = all_keys(session, git_root(call.folder), "/")
     return bool(peers.under(roots, 1) or peers.over(roots) or peers.patterns(roots))

@@ -8,7 +8,8 @@ fetched``). Hooks and ``integrations/coordinator.sh`` start that, never uv, whic
 import os
 import time
 
-from swarm_hook_core import DISTRIBUTION, __version__
+from swarm_hook_core import DISTRIBUTION, __version__, settings
+from swarm_hook_core.spawn import start_detached
 from swarm_hook_core.state import state_dir, write_private
 
 AGAIN_SECONDS = 600  # between two attempts to fetch it
@@ -36,8 +37,6 @@ def command() -> "list[str]":
 
 def is_wanted(prefix: str = "", folder: str = "") -> bool:
     """Return True unless a person's settings forbid uv to fetch the release."""
-    from swarm_hook_core import settings
-
     return bool(settings.uvx(prefix, folder).value != "off")
 
 
@@ -74,7 +73,6 @@ def fetch() -> None:
     if not program or (os.path.exists(tried) and 0 <= time.time() - os.stat(tried).st_mtime < AGAIN_SECONDS):
         return
     write_private(tried, "")
-    from swarm_hook_core.spawn import start_detached
 
     # From a folder that no repository has a say in.
     line = 'cd / && exec "$0" tool run --quiet --from "$1" swarm-mcp fetched >"$2" 2>&1'

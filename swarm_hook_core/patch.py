@@ -7,9 +7,11 @@ Runs before every write, so nothing is imported at the top, and a text is search
 lines.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+import re
+from typing import Any
+
+from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_hook_core.json_text import loads_outer
 
 _BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
@@ -62,8 +64,6 @@ def patch_changes(text: str) -> "list[tuple[str, str]]":
     Adding a file replaces an existing one; moving one onto itself removes it. The last mention of a file counts, except
     for an update of a file that the envelope itself has added.
     """
-    from swarm_hook_core import EDIT, REMOVE, REPLACE
-
     hows = {_ADD: REPLACE, _UPDATE: EDIT, _DELETE: REMOVE, _MOVE_TO: REPLACE, _MOVE_FILE: REMOVE}
     changes: dict[str, Any] = {}
     updated = ""
@@ -188,8 +188,6 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
 
 def _unwrap_json(text: str) -> object:
     """Return the value of a JSON text, without very deep parts; None if it is not JSON."""
-    from swarm_hook_core.json_text import loads_outer
-
     try:
         return loads_outer(text)
     except ValueError:  # plain text
@@ -233,7 +231,6 @@ def _as_codex(raw: str) -> "str | None":
     """Return Codex's reading of the one argument of `cd`: no escapes, no `~`; None for anything else."""
     if not any(char in raw for char in _SPECIAL):
         return raw or None
-    import re
 
     if raw[0] == "'":
         found = re.fullmatch("'([^']*)'", raw)

@@ -5,12 +5,10 @@ before a header; unknown lines are passed over. If a client refuses a patch, or 
 file's text), this names a path too many, never one too few.
 """
 
+from typing import Any
+
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _MOVE = "*** Move to:"
 _HOWS = {"*** Add File:": REPLACE, "*** Update File:": EDIT, "*** Delete File:": REMOVE, _MOVE: REPLACE}

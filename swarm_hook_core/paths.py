@@ -13,11 +13,8 @@ Hard links are not seen: two names of one inode are two files here.
 
 import os
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 NO_CASE = "nocase:"
 LONGEST = 4096  # the longest path that a kernel opens; resolving much longer texts link by link would take minutes

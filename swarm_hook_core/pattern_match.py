@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
     from swarm_hook_core.lookup import Held
 
 

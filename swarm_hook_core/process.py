@@ -6,12 +6,9 @@ process that cannot be looked at counts as alive.
 
 import os
 import sys
+from collections.abc import Iterable, Iterator
 
 from swarm_hook_core import caller
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 SHELLS = frozenset(
     "sh bash dash zsh fish ksh ash busybox tcsh csh nu xonsh elvish pwsh mksh oksh yash osh rbash rzsh".split()

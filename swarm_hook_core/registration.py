@@ -1,17 +1,13 @@
 """The facts about a session that go to the coordinator's command, or to its store."""
 
 import os
+from typing import Any
 
 from swarm_hook_core import environment, labels
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.process import client_process
 from swarm_hook_core.state import client_note, name_of, write_private
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent
 
 
 class NotRegistered(Exception):

@@ -9,14 +9,14 @@ and no keys: it counts as no denial.
 
 import os
 import time
+from collections.abc import Iterator
+from typing import Any
 
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import append_line, read_private, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     Line = dict[str, Any]  # of the record
 
 LIMIT_BYTES = 128 * 1024
@@ -60,8 +60,6 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     """Return the number of denials of `file` to that session for that holder by hooks, without the call of that id; the
     highest ``times`` among them, and the first ``at``. Of very many only the newest count.
     """
-    from swarm_hook_core.json_text import dumps
-
     wanted = (instance_id, holder_id, file)
     found: list[Line] = []
     for one in _newest_first(instance_id, dumps(file)):
@@ -78,8 +76,6 @@ def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name:
 
     `name` is the field that has it; ``notice`` for a notice.
     """
-    from swarm_hook_core.json_text import dumps
-
     wanted = (instance_id, holder_id, file)
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since:
@@ -101,8 +97,6 @@ def known(having: str = "") -> "list[Line]":
 
 def _newest_first(*having: str) -> "Iterator[Line]":
     """The same with all of these texts in them, one after the other, the newest first."""
-    from swarm_hook_core.json_text import loads
-
     for file in (path(), path() + ".1"):
         try:
             text = read_private(file, 2 * LIMIT_BYTES).decode("utf-8", "replace")

@@ -6,12 +6,10 @@ its first commit, which clones share as well, or its common folder if that is no
 """
 
 import os
+from typing import Any
 
 from swarm_hook_core.paths import NO_CASE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_hook_core.state import state_dir, write_private
 
 SMALL = 65536  # bytes of a configuration that are read
 ON = ("true", "yes", "on", "1")
@@ -188,7 +186,6 @@ def learn(tree: "Tree", seconds: float) -> str:
     if known or os.path.exists(os.path.join(tree.common, "shallow")):
         return known
     from swarm_hook_core import git
-    from swarm_hook_core.state import write_private
 
     words = ["rev-list", "--max-parents=0", "HEAD"]
     done = git.ask(words, tree.common, seconds, [f"--git-dir={tree.common}"])
@@ -204,8 +201,6 @@ def learn(tree: "Tree", seconds: float) -> str:
 
 
 def _record(tree: "Tree") -> str:
-    from swarm_hook_core.state import state_dir
-
     return os.path.join(state_dir(), "repositories", _identity(tree.common))
 
 

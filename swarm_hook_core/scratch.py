@@ -5,15 +5,11 @@ coordinator keeps its store elsewhere, this holds our instance.
 """
 
 import os
+from typing import Any
 
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
 
 LARGEST = 64 * 1024  # bytes of the saved facts
 _NAME = "meta.json"

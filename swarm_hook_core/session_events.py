@@ -5,18 +5,16 @@ Each function handles one event for the HookCore `core`, and prints the words fo
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core import lifecycle
-from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import has_plans, local_store, state_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.hooks import SessionEvent
     from swarm_hook_core.traces.news import News
 
 

@@ -1,17 +1,21 @@
 """The session of a call that the store does not know: it is registered in passing, or checked all the same."""
 
 import time
+from typing import Any
 
+from swarm_hook_core import environment, scratch
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.coordinator import chosen_command
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.lifecycle import join_in_passing
 from swarm_hook_core.lookup import Session
+from swarm_hook_core.lookup.command import CommandReader
 from swarm_hook_core.lookup.sqlite import StoreReader, whole
+from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import local_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import LockReader
 
 DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
@@ -19,9 +23,6 @@ DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
 
 def unregistered(config: "RuntimeConfig", call: "ToolCall", instance_id: str) -> Session:
     """A session as its own call and environment describe it, where the store does not."""
-    from swarm_hook_core import environment
-    from swarm_hook_core.paths import git_root
-
     identity, cwd = environment.identity(config.env_prefix), call.cwd
     if identity:
         label = f"identity:{identity}"
@@ -42,10 +43,6 @@ def join(
     It is registered in passing. If that fails or takes too long it is checked all the same: unknown to the store, it
     has no locks there.
     """
-    from swarm_hook_core import scratch
-    from swarm_hook_core.coordinator import chosen_command
-    from swarm_hook_core.lifecycle import join_in_passing
-
     end = time.monotonic() + DEADLINE_SECONDS
     known = scratch.load(config, call.session_id).get("instance_id")
     instance_id = known or join_in_passing(config, call, DEADLINE_SECONDS, coordinator)
@@ -59,7 +56,6 @@ def join(
         return unregistered(config, call, instance_id), whole(store)
     if not instance_id:
         return None, None
-    from swarm_hook_core.lookup.command import CommandReader
 
     scope = str(scratch.load(config, call.session_id).get("scope") or "")
     return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
@@ -67,7 +63,4 @@ def join(
 
 def is_elsewhere(config: "RuntimeConfig", session_id: str) -> bool:
     """Return True if the store may be one that only the coordinator's command can reach."""
-    from swarm_hook_core import scratch
-    from swarm_hook_core.coordinator import chosen_command
-
     return bool(chosen_command() or scratch.load(config, session_id).get("instance_id"))

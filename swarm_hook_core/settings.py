@@ -13,13 +13,10 @@ Mistakes in the file, and unknown words in a variable, are left out, and recorde
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core.environment import ON, first_set
 from swarm_hook_core.state import config_path, read_private, state_dir, write_private
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LARGEST = 256 * 1024
 MOST_WRITERS = 500

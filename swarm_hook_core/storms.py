@@ -7,6 +7,9 @@ for a call that may pass.
 
 from swarm_hook_core import repeated_denials
 from swarm_hook_core.labels import token
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import duration, holder, joining, until
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +55,6 @@ def weigh_loss(denial: "Denial", session: "Session", call: "ToolCall", now: floa
     whose = own_id, loss.held.instance_id, denial.path
     denial.times = denial.times or repeated_denials.lately(*whose, now - SECONDS, call.id)[0] + 1
     denial.is_news = not repeated_denials.is_recorded(*whose, now - NOTED_SECONDS)
-    from swarm_hook_core.paths import key_of
 
     more = {"path": denial.path, "times": denial.times, "event": denial.is_news, "call": call.id}
     repeated_denials.note(own_id, loss.held.instance_id, key_of(denial.path), **more)
@@ -74,9 +76,6 @@ def _words(denial: "Denial", session: "Session", tool: str, span: float, waiting
 
     `waiting`: the number of sessions that wait for the file already.
     """
-    from swarm_hook_core.untrusted_text import named
-    from swarm_hook_core.wording import duration, holder, joining, until
-
     held, times = denial.held, denial.times
     assert held is not None
     who, _why, _ask = holder(held, token(session.label, "identity"), session.instance_id)

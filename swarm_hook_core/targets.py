@@ -1,12 +1,9 @@
 """The text that a shell tool runs, and the patch in it that its client applies without a shell."""
 
 import os
+from typing import Any
 
 from swarm_hook_core.config import SHELL_TOOLS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 PATCH_MARKER = "*** Begin Patch"
 

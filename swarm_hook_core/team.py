@@ -6,19 +6,23 @@ this machine has joined a team (``state.shares_locks``).
 """
 
 import os
+from time import time
+from typing import Any
 
 from swarm_hook_core import clock
+from swarm_hook_core.denial import Denial, Notice, without_owner
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.process import host_id
+from swarm_hook_core.settings import strict
 from swarm_hook_core.state import name_of, read_private, state_dir, write_private
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.check import Check, Writes
-    from swarm_hook_core.hooks import ToolCall, Verdict
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.lookup.glance import StoreGlance
 
 KEPT_SECONDS = 86400  # of the marks for told sessions
 
@@ -51,15 +55,11 @@ def judge(check: "Check") -> "Verdict | None":
 
     It is a notice, and with ``strict`` a denial.
     """
-    from swarm_hook_core.hooks import Verdict
-    from swarm_hook_core.settings import strict
-
     call = check.call
     stale = stale_trees(check.shared_trees)
     tree = concern(stale, check.writes) if stale else None
     if tree is None:
         return None
-    from swarm_hook_core.denial import Denial, Notice, without_owner
 
     unknown = without_owner("team", "write")
     if strict(check.config.env_prefix, call.folder):
@@ -106,9 +106,6 @@ def concern(stale: "list[Stale]", writes: "Writes") -> "Stale | None":
 
 def words(tool: str, one: Stale, now: float, is_denied: bool) -> str:
     """Return the words for the model about a call in a Stale tree: it goes ahead, or it `is_denied`."""
-    from swarm_hook_core.untrusted_text import named
-    from swarm_hook_core.wording import duration
-
     if isinstance(one.said_at, (int, float)):
         since = f"for {duration(now - one.said_at)}"
     else:
@@ -146,8 +143,6 @@ def is_news(call: "ToolCall", one: Stale) -> bool:
 
 
 def _forget_old(folder: str) -> None:
-    from time import time
-
     try:
         names = os.listdir(folder)
     except OSError:  # nothing was told yet

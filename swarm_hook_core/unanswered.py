@@ -5,11 +5,9 @@ be in passing, by its first check.
 """
 
 from swarm_hook_core import faults
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.greetings import unregistered
 from swarm_hook_core.hooks import answer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
 
 OUT_OF_TIME = 14  # SIGALRM; the process sets it as it begins
 
@@ -24,8 +22,6 @@ def tell(config: "RuntimeConfig", event: str, status: int) -> int:
             why = f"swarm-mcp was killed by signal {signal}"
         faults.record(config.runtime_name, event, why)
         if event == "session_start":
-            from swarm_hook_core.greetings import unregistered
-
             words = unregistered(why)
             answer(config.dialect.words("SessionStart", words, words))
     except Exception as error:

@@ -5,13 +5,25 @@ Loaded only when a check has failed.
 
 import os
 import time
+from typing import Any
+
+from swarm_hook_core import faults, sessions
+from swarm_hook_core.check import Writes
+from swarm_hook_core.collisions import all_keys
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.denial import Notice, without_owner
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.labels import token
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.state import local_store
+from swarm_hook_core.targets import shell_text
+from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.watching import watch
+from swarm_hook_core.wording import named_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall, Verdict
     from swarm_hook_core.lookup import Held, Session
 
 
@@ -22,9 +34,6 @@ def beside_locks(
 
     None if no other session has a lock in its reach, or that is not known either.
     """
-    from swarm_hook_core import faults
-    from swarm_hook_core.hooks import Verdict
-
     try:
         session, locks = _locks_in_reach(config, call, driver)
         if session is None or not locks:
@@ -34,12 +43,9 @@ def beside_locks(
         if faults.describe(second) != faults.describe(error):
             faults.record(config.runtime_name, "pre_tool_use", second)
         return None
-    from swarm_hook_core.traces.versions.locked import Kept
-    from swarm_hook_core.watching import watch
 
     watch.begin(config, call, locks, time.time(), Kept)
     faults.record(config.runtime_name, "pre_tool_use", error)
-    from swarm_hook_core.denial import Notice, without_owner
 
     verdict = Verdict(None, words, locks, failed=True)
     unknown = without_owner("unchecked", "write", faults.describe(error))
@@ -49,14 +55,7 @@ def beside_locks(
 
 def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") -> "tuple[Session | None, list[Held]]":
     """Return the session, and the locks of others around its folder or by name in the call."""
-    from swarm_hook_core import sessions
-    from swarm_hook_core.check import Writes
-    from swarm_hook_core.collisions import all_keys
     from swarm_hook_core.lookup import Peers
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.paths import git_root
-    from swarm_hook_core.state import local_store
-    from swarm_hook_core.targets import shell_text
 
     file = local_store()
     if not file:
@@ -74,9 +73,6 @@ def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") ->
 
 
 def _words(session: "Session", locks: "list[Held]", why: str) -> str:
-    from swarm_hook_core.labels import token
-    from swarm_hook_core.wording import named_locks
-
     identity = token(session.label, "identity")
     return (
         f"swarm: this call could not be checked ({why[:300]}), and other sessions hold"

@@ -8,6 +8,8 @@ The folder exists only while there are such words. A hook that finds no folder h
 import os
 import time
 
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.state import (
     MOST_ATTEMPTS,
     is_at,
@@ -19,11 +21,6 @@ from swarm_hook_core.state import (
     state_dir,
     write_all,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent
 
 LONGEST = 20_000  # characters that a session is told at once, the newest
 LARGEST = 4 << 20  # bytes that are read for that

@@ -5,15 +5,19 @@ They stay unread: a line is no delivery. The newest message that was told stands
 """
 
 import os
+from typing import Any
 
 from swarm_hook_core import scratch
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.naming import UNNAMED, holder_name
+from swarm_hook_core.state import lock_alone, open_in_private, write_all
+from swarm_hook_core.untrusted_text import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent
     from swarm_hook_core.lookup import LockReader, Session
 
 MOST = 50  # messages that are looked at for one line
@@ -54,8 +58,6 @@ def line(rows: "Any", label: str) -> str:
 
     `label` is the one of the reading session.
     """
-    from swarm_hook_core.untrusted_text import quoted
-
     counts: dict[str, Any] = {}
     for sender, sender_label, _text in rows:
         name = _name(sender, sender_label, label)
@@ -82,16 +84,11 @@ def line(rows: "Any", label: str) -> str:
 
 
 def _is_of_subagent(event: "SessionEvent") -> bool:
-    from swarm_hook_core.lookup import SOME_AGENT
-
     return event.agent not in ("", SOME_AGENT)
 
 
 def _name(sender: str, sender_label: "str | None", label: str) -> str:
     """Return the name of a message's sender for the session with `label`."""
-    from swarm_hook_core.labels import same_circle, token
-    from swarm_hook_core.naming import UNNAMED, holder_name
-
     if sender == SYSTEM:
         return "swarm"
     if sender_label is None:
@@ -115,8 +112,6 @@ def _told_in(text: str, instance_id: str) -> int:
 
 def _advance(path: str, instance_id: str, newest: int) -> int:
     """Note that all messages up to `newest` are told; return the number before. Of two hooks, one tells them."""
-    from swarm_hook_core.state import lock_alone, open_in_private, write_all
-
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)
     try:
         lock_alone(handle)  # Windows has none: two calls of one session at once may both tell it

@@ -10,11 +10,11 @@ A pattern is read into items, one after the other: a letter, a tuple of ranges o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
     Ranges = tuple[tuple[int, int], ...]
 
 LONGEST_NAME = 255  # characters: no file system has longer names, so longer ones are not compared with wildcards

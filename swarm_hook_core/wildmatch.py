@@ -7,14 +7,14 @@ ends in a slash covers everything in the folders it matches. Negated patterns (`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 from swarm_hook_core.wildcards import LONGEST_NAME, MAGIC, STAR, matches_plainly, name_items
 from swarm_hook_core.wildcards import PatternUnreadable as PatternUnreadable
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
     Segments = Sequence[Any]  # as `parsed` returns them
 
 LONGEST = 512  # characters: comparing two patterns takes as many steps as their lengths multiplied

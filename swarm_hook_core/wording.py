@@ -1,12 +1,13 @@
 """Words for a model about another session's lock: holder, note, since, until, and the way out."""
 
+from collections.abc import Sequence
+
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import AUTO
+from swarm_hook_core.process import host_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from swarm_hook_core.lookup import Held
 
 LONGEST_WHY = 700  # characters of why a call may write
@@ -134,7 +135,6 @@ def until(held: "Held", now: float) -> str:
         words = "until its turn ends, at most 10 min after its last write to it"
     elif held.lease is not None:
         from swarm_hook_core.clock import left
-        from swarm_hook_core.process import host_id
 
         words = f"lapses in {duration(left(held.lease, host_id(), now) or 0.0)} unless renewed"
     if isinstance(held.expected_end, (int, float)):

@@ -5,12 +5,11 @@ PFX is the runtime's prefix. The first that is set: ``SWARM_PFX_WORK_TRACKER``, 
 the nearest ``.swarm-work-tracker`` or ``.swarm-work-tracker.json`` from the session's folder up to its scope.
 """
 
+from typing import Any
+
 from swarm_hook_core.environment import first_set, is_word, nearest_file
 from swarm_hook_core.json_text import dumps, loads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_hook_core.spawn import run
 
 FILES = (".swarm-work-tracker", ".swarm-work-tracker.json")
 PARTS = ("team", "project", "repo", "workspace", "board", "url", "default_state", "component")
@@ -27,8 +26,6 @@ def configured(prefix: str, cwd: str, top: str) -> "dict[str, Any]":
 
 def publish(argv: list[str], row: "dict[str, Any]", identity: str, tracker: "dict[str, Any]") -> str:
     """Set `tracker` for an identity, as instance `row`; why that failed, empty where it did not."""
-    from swarm_hook_core.spawn import run
-
     if row.get("scope"):
         place = ["--scope", str(row["scope"])]
     else:

@@ -60,8 +60,7 @@ def leave_relay() -> None:
 
 def coordinator_command() -> list[str]:
     """Return how hooks start this coordinator: the real interpreter, without ``site``, on our folders alone."""
-    begin = "from swarm_mcp.start import begin; begin()"
-    return command_of(f"{begin}; from swarm_mcp.cli.main import main; import os; os._exit(main())")
+    return command_of("from swarm_mcp.cli.main import main; import os; os._exit(main())")
 
 
 def command_of(statements: str) -> list[str]:

@@ -13,24 +13,23 @@ reader nor anything about locks.
 
 import os
 import time
+from typing import Any
 
-from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
-from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.lookup.glance import StoreGlance
+from swarm_hook_core.lookup.sqlite import StoreReader, whole
 from swarm_hook_core.state import local_store, shares_locks
+from swarm_hook_core.traces import OFF
+from swarm_hook_core.traces.trail import Trail, trail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Held, LockReader, Peers, Session
-    from swarm_hook_core.lookup.glance import StoreGlance
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.claimed import Claimed
     from swarm_hook_core.traces.merged_writes import Merge
-    from swarm_hook_core.traces.trail import Trail
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
@@ -121,8 +120,6 @@ class _LateReader:
 
     def __getattr__(self, name: str) -> object:
         if self._whole is None:
-            from swarm_hook_core.lookup.sqlite import whole
-
             self._whole = whole(self._glance)
         return getattr(self._whole, name)
 
@@ -174,8 +171,6 @@ class Check:
 
     def find_trail(self) -> "Trail | None":
         """Return a new Trail."""
-        from swarm_hook_core.traces.trail import trail_of
-
         return trail_of(self.config, self.call)
 
     @property
@@ -201,8 +196,6 @@ class Check:
         """Return a Trail for a checkout that wants no traces: a person's work is kept there, and nothing is denied."""
         if not self.call.session_id or not local_store():
             return None
-        from swarm_hook_core.traces import OFF
-        from swarm_hook_core.traces.trail import Trail
 
         return Trail(self.config, self.call, OFF)
 
@@ -218,8 +211,6 @@ class Check:
                 if self.is_joined:
                     reader = self.reader
                 else:
-                    from swarm_hook_core.lookup.sqlite import StoreReader
-
                     reader = StoreReader(file, self.core.driver)
                 self._neighbours = head.neighbours(reader, self.config.runtime_name, self.call.session_id, time.time())
         return self._neighbours
@@ -288,8 +279,6 @@ class Check:
 
     def session_and_glance(self) -> "tuple[Session | None, StoreGlance | LockReader | None]":
         """Return the session and the look at the store for `find_session`."""
-        from swarm_hook_core.lookup.glance import StoreGlance
-
         call, config, core = self.call, self.config, self.core
         file = local_store()
         needs_lock = not self.writes.has_names and not self.is_beside_others

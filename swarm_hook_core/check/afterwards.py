@@ -8,12 +8,11 @@ plan and the claims of a denied call, begin watches, and add words for the model
 - `shorten` comes last: it cuts the whole reason, with the news behind it.
 """
 
+from swarm_hook_core.check import Check
 from swarm_hook_core.hooks import Verdict, joined
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.check import Check
-    from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.labels import token
+from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.watching import edits, watch
 
 
 def count(check: "Check", verdict: Verdict) -> None:
@@ -56,7 +55,6 @@ def merge(check: "Check", verdict: Verdict) -> None:
     merges = check.merges
     if verdict.denial is not None or not merges:
         return
-    from swarm_hook_core.labels import token
     from swarm_hook_core.traces import merged_writes
 
     verdict.input = merged_writes.input_with(check.config, check.call, merges.values())
@@ -69,7 +67,6 @@ def watch_command(check: "Check", verdict: Verdict) -> None:
     """Have locked files compared after a command that may write them unseen."""
     if verdict.denial is not None or not verdict.watched or check.is_part:
         return
-    from swarm_hook_core.watching import watch
 
     watch.begin(check.config, check.call, verdict.watched, check.now, _kept)
 
@@ -78,7 +75,6 @@ def watch_edit(check: "Check", verdict: Verdict) -> None:
     """Have locked files around an edit compared at the next hook: another plugin may run a formatter after it."""
     if verdict.denial is not None or not check.writes.has_names or check.is_part or not check.meets_locks():
         return
-    from swarm_hook_core.watching import edits, watch
 
     core = check.core
     breaches = edits.begin(check.config, check.call, check.writes.paths, check.session, check.peers, _kept)
@@ -89,8 +85,6 @@ def watch_edit(check: "Check", verdict: Verdict) -> None:
 
 def _kept() -> "Kept":
     """Open the store of contents of locked files."""
-    from swarm_hook_core.traces.versions.locked import Kept
-
     return Kept()
 
 

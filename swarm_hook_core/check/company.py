@@ -7,12 +7,10 @@ A call that may has to be read, and the answer True costs that full reading. So 
 import os
 import time
 
+from swarm_hook_core.check import Check
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.state import has_claims, local_store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.check import Check
+from swarm_hook_core.traces.redirections import redirected
 
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
 _OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
@@ -121,8 +119,6 @@ def _is_git_verb(words: "list[str]", place: int) -> bool:
 
 def _replaces_a_file(text: str, folder: str) -> bool:
     """Return True if a redirection of `text` may replace a file."""
-    from swarm_hook_core.traces.redirections import redirected
-
     return any(_may_exist(target, text, folder) for target in redirected(text))
 
 

@@ -15,20 +15,20 @@ to None if it has nothing to say. ``afterwards`` follow once the verdict stands.
 
 import os
 import time
+from collections.abc import Callable, Iterator
 
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
+from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.state import absolute_setting, has_claims, has_settings, is_watching, shares_locks
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from swarm_hook_core.denial import Denial
     from swarm_hook_core.lookup import Held
     from swarm_hook_core.shell.model import Effects, Write
-    from swarm_hook_core.traces.trail import Trail
 
 
 def judge(check: Check) -> "Verdict | None":
@@ -190,7 +190,6 @@ def locks(check: Check) -> "Verdict | None":
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
         return None
-    from swarm_hook_core.collisions import denied_by_lock
 
     denial = denied_by_lock(check.writes, check.session, check.peers, check.now)
     if denial is not None or has_names:

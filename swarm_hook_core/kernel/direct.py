@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from swarm_hook_core.config import RuntimeConfig
-from swarm_hook_core.kernel import plans
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.kernel import plans, reach
 from swarm_hook_core.kernel.planning import DIRECTLY, kept_out, name_of_call
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.kernel.plans import Plan
+from swarm_hook_core.kernel.plans import Plan
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.shell import effects_of
 
 
 def inside(place: str, argv: Sequence[str]) -> list[str]:
@@ -36,8 +34,6 @@ def plain_config(runtime: str) -> RuntimeConfig:
 
 def keeps_out(command: str, folder: str) -> str:
     """Return one of the command's programs that fails in a user namespace, or ""."""
-    from swarm_hook_core.shell import effects_of
-
     return min(kept_out(effects_of(command, folder).programs), default="")
 
 
@@ -46,9 +42,6 @@ def plan_of_process(whose: tuple[str, str, str], folder: str, is_strict: bool, s
 
     `whose`: the session's runtime, its id, and its row in `store`.
     """
-    from swarm_hook_core.kernel import reach
-    from swarm_hook_core.paths import git_root
-
     plan = plans.Plan(*whose, is_strict=is_strict, roots=[git_root(folder)], store=store)
     plan.paths, are_all = reach.held_now(plan)
     return (plan if plan.paths else None), are_all

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 _NEWNS, _NEWUSER = 0x20000, 0x10000000
 _RECURSIVE, _SLAVE = 0x4000, 0x80000

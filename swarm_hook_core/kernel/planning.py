@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.kernel import plans
+from swarm_hook_core import settings
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.kernel import plans, probe, reach, statement
 from swarm_hook_core.kernel.plans import Plan
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.state import name_of, store_path
+from swarm_hook_core.targets import shell_text
+from swarm_hook_core.watching.records import call_key
+from swarm_hook_core.watching.report import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent, ToolCall
     from swarm_hook_core.lookup import Peers, Session
-    from swarm_hook_core.shell.model import Effects
 
 # ways into the namespace, by client: RuntimeConfig.kernel
 SHELL, STATEMENT, DIRECTLY = "shell", "statement", "directly"
@@ -40,7 +46,6 @@ def plan_of(
     """
     if not _may_enter(config, call, effects):
         return None
-    from swarm_hook_core.kernel import probe, reach
 
     if not probe.works():
         return None
@@ -48,8 +53,6 @@ def plan_of(
     paths, are_all = reach.paths_of(session, peers, roots)
     if not paths or (is_strict and not are_all):
         return None
-    from swarm_hook_core.state import store_path
-    from swarm_hook_core.targets import shell_text
 
     text = plans.print_of(shell_text(call.tool, call.input))
     whose = config.runtime_name, call.session_id, session.instance_id, call.agent
@@ -69,9 +72,6 @@ def leave(config: RuntimeConfig, call: ToolCall, plan: Plan) -> str:
 
 def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
     """Return the name of a call's plan, the same before and after the call."""
-    from swarm_hook_core.state import name_of
-    from swarm_hook_core.watching.records import call_key
-
     if call.id:
         return name_of(call.id)
     return call_key(config.runtime_name, call)
@@ -79,8 +79,6 @@ def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
 
 def _roots(call: ToolCall, effects: Effects) -> list[str]:
     """Return the folders in which the call may write: repositories around its own folder and around its guesses."""
-    from swarm_hook_core.paths import git_root
-
     folders = [call.folder, *(guess.folder for guess in effects.guesses if guess.folder)]
     return list(dict.fromkeys(git_root(folder) for folder in folders))[:8]
 
@@ -92,8 +90,6 @@ def _may_enter(config: RuntimeConfig, call: ToolCall, effects: Effects) -> bool:
     if config.kernel == SHELL:
         return os.path.exists(plans.wired_file(call.session_id))
     if config.kernel == STATEMENT:
-        from swarm_hook_core.kernel import statement
-
         return statement.may_precede(config, call)
     return True
 
@@ -112,15 +108,11 @@ def wire(config: RuntimeConfig, event: SessionEvent) -> None:
     Claude Code puts the text of the file CLAUDE_ENV_FILE before each command of its shell, and leaves the command
     unchanged. Raises OSError.
     """
-    from swarm_hook_core import settings
-
     file = os.environ.get("CLAUDE_ENV_FILE", "")
     if config.kernel != SHELL or not file or not event.session_id:
         return
     if not settings.kernel(config.env_prefix, event.cwd):
         return
-    from swarm_hook_core.kernel import probe
-    from swarm_hook_core.watching.report import quoted
 
     if probe.works() or probe.again() == "":
         entry = plans.write_entry(event.session_id)

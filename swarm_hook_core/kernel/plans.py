@@ -10,12 +10,11 @@ A session's folder exists only while it has plans. This module imports little: a
 from __future__ import annotations
 
 import os
+import sys
+import time
+from collections.abc import Iterable
 
 from swarm_hook_core.state import name_of, open_private, read_private, state_dir, write_all, write_private
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_PATHS = 1000
 LARGEST = 64 << 20  # bytes of a plan
@@ -152,8 +151,6 @@ def add_words(session_id: str, name: str, words: str) -> None:
 
 
 def _entry(plans: str) -> str:
-    import sys
-
     enter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "enter.py")
     words = {"python": sys.executable, "enter": enter, "bin": git_folder(), "plans": plans}
     return _ENTER.format(**{name: in_quotes(word) for name, word in words.items()})
@@ -284,8 +281,6 @@ def _read(path: str) -> bytes | None:
 
 def _sweep() -> None:
     """Remove the plans of sessions killed a day ago or more, and the entries of much older ones."""
-    import time
-
     now = time.time()
     for name in _names(kernel_dir()):
         if name != WIRED and _is_older(os.path.join(kernel_dir(), name), now - DROPPED_SECONDS):

@@ -8,7 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
+from swarm_hook_core.clock import boot
+from swarm_hook_core.kernel import namespace
 from swarm_hook_core.kernel.plans import kernel_dir
+from swarm_hook_core.kernel.seatbelt import PROGRAM
+from swarm_hook_core.process import host_id
+from swarm_hook_core.spawn import run
 from swarm_hook_core.state import read_private, write_private
 
 SECONDS = 5.0
@@ -58,23 +63,17 @@ def _known() -> str | None:
 
 def _mark() -> str:
     """Return the conditions of the noted result: this boot of the machine, and this user."""
-    from swarm_hook_core.clock import boot
-    from swarm_hook_core.process import host_id
-
     return f"{boot(host_id()) or '-'} {os.geteuid()}"
 
 
 def _tried() -> str:
     """Return the reason why nothing can be held here, or "", found by a process that tries it."""
     if sys.platform == "darwin":
-        from swarm_hook_core.kernel.seatbelt import PROGRAM
-
         if os.path.exists(PROGRAM):
             return ""
         return f"there is no {PROGRAM}"
     if not sys.platform.startswith("linux"):
         return f"not tried on {sys.platform}"
-    from swarm_hook_core.spawn import run
 
     # in the state folder, as that belongs to the user
     canary = os.path.join(kernel_dir(), f"canary-{os.getpid()}")
@@ -91,8 +90,6 @@ def _tried() -> str:
 
 def attempt(canary: str) -> None:
     """Hold the file `canary` and try to write it, in a process of its own. Prints the reason of a failure."""
-    from swarm_hook_core.kernel import namespace
-
     try:
         namespace.enter()
         namespace.hold(os.fsencode(canary))

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 
-from swarm_hook_core.kernel.plans import MOST_PATHS
+from swarm_hook_core.collisions import all_keys
+from swarm_hook_core.kernel.plans import MOST_PATHS, Plan
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.state import refuse_link
+from swarm_hook_core.watching.watched_files import files_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held, Peers, Session
 
 
@@ -21,9 +23,6 @@ def paths_of(session: Session, peers: Peers, roots: Iterable[str]) -> tuple[list
     A locked folder is one path. Missing files, and files that may come to match a pattern, cannot be held. Locks that
     the session shares are left out.
     """
-    from swarm_hook_core.collisions import all_keys
-    from swarm_hook_core.watching.watched_files import files_of
-
     locks: dict[tuple[str, str, str], Held] = {}
     complete = True
     for root in roots:
@@ -95,7 +94,6 @@ def still_held(plan: Plan) -> set[str]:
     found = set(paths_of(session, peers, plan.roots)[0])
     if len(found) < MOST_PATHS:
         return found
-    from swarm_hook_core.collisions import all_keys
 
     for path in plan.paths:  # among very many locks the first may be others now
         if path not in found and peers.over(all_keys(session, path, "/")):
@@ -106,8 +104,6 @@ def still_held(plan: Plan) -> set[str]:
 def _asked(plan: Plan) -> tuple[Session, Peers | None]:
     """Return ``(Session, Peers)`` of a plan's session; Peers is None without a store."""
     from swarm_hook_core.lookup import Peers, Session
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import refuse_link
 
     refuse_link(plan.store)
     if not os.path.isfile(plan.store):

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+
+from swarm_hook_core.denial import Denial, Loss
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.kernel import plans
+from swarm_hook_core.kernel.planning import name_of_call
+from swarm_hook_core.kernel.plans import NOT_HELD, Plan
+from swarm_hook_core.labels import token
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.paths import keys_for
+from swarm_hook_core.state import local_store
+from swarm_hook_core.wording import named_locks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
 
 # words of programs for such an error, in lower case
@@ -22,9 +32,6 @@ def words_after(core: HookCore, call: ToolCall) -> str:
 
     The plan of a command that goes on in the background stays: its shell may not have read it yet.
     """
-    from swarm_hook_core.kernel import plans
-    from swarm_hook_core.kernel.planning import name_of_call
-
     try:
         name = name_of_call(core.config, call)
         plan = plans.load(os.path.join(plans.folder_of(call.session_id), name))
@@ -47,16 +54,12 @@ def _is_by_us(plan: Plan, output: str) -> bool:
 
     Clients' own sandboxes refuse with the same words, mostly for paths elsewhere.
     """
-    from swarm_hook_core.kernel.plans import NOT_HELD
-
     if NOT_HELD in output:
         return False
     return any(_may_be_ours(plan, line) for line in output.splitlines() if any(mark in line.lower() for mark in MARKS))
 
 
 def _may_be_ours(plan: Plan, line: str) -> bool:
-    import re
-
     named = re.findall(r"(?<![^\s'\"`=(\[])/[^\s'\"`:,)]+", line)
     return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
 
@@ -74,13 +77,7 @@ def _text_of(response: object, levels: int = 4) -> str:
 
 def _words(core: HookCore, call: ToolCall, plan: Plan, output: str) -> str:
     """Return the words about the refused files, and have the refusal recorded."""
-    from swarm_hook_core.denial import Denial, Loss
-    from swarm_hook_core.labels import token
     from swarm_hook_core.lookup import Peers, Session
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.paths import keys_for
-    from swarm_hook_core.state import local_store
-    from swarm_hook_core.wording import named_locks
 
     paths = [path for path in plan.paths if os.path.basename(path) in output] or plan.paths
     more = f" and {len(paths) - NAMED} more" if len(paths) > NAMED else ""

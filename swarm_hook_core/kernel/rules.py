@@ -8,12 +8,9 @@ Rules that ask or forbid hold in spite of the statement. The rules are Starlark,
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from swarm_hook_core.kernel.plans import print_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 LARGEST = 1 << 20
 

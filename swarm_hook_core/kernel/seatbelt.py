@@ -5,9 +5,7 @@ A profile holds until the command ends: a lock that ends meanwhile keeps its fil
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.kernel.plans import Plan
+from swarm_hook_core.kernel.plans import Plan
 
 PROGRAM = "/usr/bin/sandbox-exec"
 

@@ -8,18 +8,15 @@ releases no statement is added.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.client_release import client_version
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
+from swarm_hook_core.kernel.rules import may_allow
 from swarm_hook_core.state import PLAIN
 from swarm_hook_core.targets import shell_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
 
 SHELLS = ("bash", "zsh")  # shells that know their own command text, and can run it again
 
@@ -33,7 +30,6 @@ def may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
         return False  # Codex applies a patch itself if it finds one in a command
     if _shell() not in SHELLS or client_version(config) not in config.kernel_versions:
         return False
-    from swarm_hook_core.kernel.rules import may_allow
 
     return not may_allow(command, call.folder)
 

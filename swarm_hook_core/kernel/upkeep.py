@@ -12,11 +12,8 @@ import os
 import select
 import time
 
-from swarm_hook_core.kernel import namespace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.kernel.plans import Plan
+from swarm_hook_core.kernel import namespace, reach
+from swarm_hook_core.kernel.plans import Plan
 
 STORE_SECONDS = 0.25  # interval of looks at the store's files
 LOCKS_SECONDS = 1.0  # interval of looks at the locks: leases lapse and holders die without a change of the store
@@ -183,8 +180,6 @@ class _Upkeep:
 
 def _wanted(plan: Plan) -> set[bytes]:
     """The paths that this session is kept from now."""
-    from swarm_hook_core.kernel import reach
-
     return {os.fsencode(path) for path in reach.still_held(plan)}
 
 

@@ -1,16 +1,16 @@
 """Asking the coordinator's command for the locks, where its store is no local SQLite file."""
 
 import os
+from typing import Any
 
+from swarm_hook_core.clock import boot, now
 from swarm_hook_core.coordinator import command
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup import Held, LockReader, ascii_lower
 from swarm_hook_core.paths import key_of
+from swarm_hook_core.pattern_match import Cover
+from swarm_hook_core.process import host_id
 from swarm_hook_core.spawn import run
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class CoordinatorUnavailable(Exception):
@@ -59,8 +59,6 @@ class CommandReader(LockReader):
     def patterns_over(self, keys: list[str]) -> list[Held]:
         found = []
         for held in self._patterns():
-            from swarm_hook_core.pattern_match import Cover
-
             cover = Cover(held)
             names = tuple(key for key in keys if cover.has(key))
             if names:
@@ -72,7 +70,6 @@ class CommandReader(LockReader):
         found = [held for held in self._patterns() if held.instance_id != own_id or held.agent]
         if not found:
             return found
-        from swarm_hook_core.pattern_match import Cover
 
         return [held for held in found if (cover := Cover(held)) and any(map(cover.leads_to, folders))]
 
@@ -87,9 +84,6 @@ class CommandReader(LockReader):
             if place != row["file"]:
                 base = key_of(place)
         if isinstance(row.get("lapses_in"), (int, float)):
-            from swarm_hook_core.clock import boot, now
-            from swarm_hook_core.process import host_id
-
             lease = (row["lapses_in"], now(), boot(host_id()), None)
         holder: Any = row.get("instance_id")
         return Held(

@@ -7,14 +7,13 @@ neither writes nor checkpoints, so the write-ahead-log defect of releases before
 import _thread
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.lookup import AUTO, Session
 
 TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from swarm_hook_core.lookup.waiting import Wait
 
 # Messages that a session has not read, but for those that its next hook tells whole.

@@ -1,13 +1,15 @@
 """Locks as the decision needs them, and the questions about them. Loaded with the first question (``lookup``)."""
 
-from swarm_hook_core.lookup import NEAR, SOME_AGENT
+from collections.abc import Iterable
+from typing import Any
+
+from swarm_hook_core.liveness import departed, served_by
+from swarm_hook_core.lookup import NEAR, SOME_AGENT, Session
+from swarm_hook_core.paths import above
+from swarm_hook_core.process import client_process, host_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from swarm_hook_core.lookup import Session
     from swarm_hook_core.traces.claimed import Claimed
 
 
@@ -246,8 +248,6 @@ class Peers:
 
     def over(self, roots: list[str]) -> list[Held]:
         """Return the Held locks on any of these, and on the folders over them."""
-        from swarm_hook_core.paths import above
-
         return self.on(roots, list(dict.fromkeys(key for root in roots for key in above(root))))
 
     def around(self, roots: list[str]) -> list[Held]:
@@ -284,7 +284,6 @@ class Peers:
             return True
         if (held.agent or "").startswith("hold:") or held.evidence["runtime"] == "hold":
             from swarm_hook_core.lookup.process_holders import has_ended, runs_inside
-            from swarm_hook_core.process import host_id
 
             return has_ended(held.agent, host_id()) or runs_inside(held.agent, held.evidence)
         return False
@@ -293,16 +292,12 @@ class Peers:
         if held.lease is None:
             return False
         from swarm_hook_core.clock import left
-        from swarm_hook_core.process import host_id
 
         remaining = left(held.lease, host_id(), self.now)
         return remaining is not None and remaining <= 0
 
     def _has_gone(self, held: "Held") -> bool:
         if held.instance_id not in self._gone:
-            from swarm_hook_core.liveness import departed, served_by
-            from swarm_hook_core.process import client_process, host_id
-
             here = host_id()
             gone = departed(held.evidence, self.now, here)
             if not gone and not self.own_id:

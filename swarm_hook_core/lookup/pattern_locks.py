@@ -1,12 +1,11 @@
 """Locks on patterns, as a check meets them: found by the folder that all they cover is in, and looked at one by one."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE, above
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
+from swarm_hook_core.wildmatch import PatternUnreadable, covers, folded, parsed
 
 
 def stored_under(keys: "Iterable[str]") -> "list[str]":
@@ -36,7 +35,6 @@ def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]
             there = [one for one in there if run in one[1]]
         if not there:
             continue  # nearly all end here, without being taken apart
-        from swarm_hook_core.wildmatch import PatternUnreadable, covers, parsed
 
         try:
             segments = parsed(pattern, fold)
@@ -63,8 +61,6 @@ def _inside(base: "Any", path_key: "Any", keys: "Iterable[str]") -> "list[tuple[
 def _runs(pattern: str, fold: bool) -> "Sequence[str]":
     """Return texts that stand in everything a pattern covers, so far as they can be told at a glance."""
     if fold:
-        from swarm_hook_core.wildmatch import folded
-
         pattern = folded(pattern)
     if "[" in pattern or "\\" in pattern or "//" in pattern or "/." in pattern or pattern[:1] == ".":
         return ()

@@ -4,11 +4,9 @@ Inside a session such a process holds as one of its agents, with the process in 
 session of its own, of the runtime `RUNTIME`. Its child processes may write the locked files.
 """
 
-from swarm_hook_core.process import ancestors, gone, start_time
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_hook_core.process import ancestors, gone, start_time
 
 PREFIX = "hold:"
 RUNTIME = "hold"

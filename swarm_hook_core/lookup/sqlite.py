@@ -1,14 +1,12 @@
 """All that a check may ask the coordinator's store, read-only, through indexes. ``glance`` is the first look."""
 
 import os
+from typing import Any
 
 from swarm_hook_core.lookup import BATCH, GLOB, REQUESTS
 from swarm_hook_core.lookup.glance import MOST_ROOTS, UNREAD, StoreGlance
 from swarm_hook_core.lookup.locks import Held, LockReader, ascii_lower, plain, storable
-
-TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_hook_core.paths import LONGEST, finder
 
 # Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
@@ -152,7 +150,6 @@ class StoreReader(StoreGlance, LockReader):
                 break
         if not rows:
             return []
-        from swarm_hook_core.paths import LONGEST, finder
 
         found, key_in = {}, finder(keys)
         for place, file in rows:

@@ -1,13 +1,12 @@
 """The number of sessions that wait for a lock, for a denial. Loaded only for a denied call."""
 
+from typing import Any
+
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import loads
+from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.paths import NO_CASE, contains, key_of
 from swarm_hook_core.process import gone, host_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def count(rows: "Any", path: str) -> int:
@@ -35,8 +34,6 @@ def _meets(wants: "Any", key: str) -> bool:
 def _is_met(want: "dict[str, Any]", key: str) -> bool:
     pattern, stored = want.get("pattern"), want.get("path_key")
     if pattern:
-        from swarm_hook_core.lookup.pattern_locks import covered
-
         return bool(covered(pattern, want.get("base"), stored, (key,)))
     names = [stored, *(want.get("keys") or ())]
     return any(_is_in_reach(key, name) for name in names if isinstance(name, str))

@@ -5,17 +5,16 @@ or where a session holds such a lock in it; in any other, these locks hold nothi
 """
 
 import os
+from collections.abc import Callable, Iterable
 
 from swarm_hook_core import repository
 from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.repository import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from swarm_hook_core.lookup import Held
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.repository import Tree
 
 GIT_SECONDS = 0.1  # for the first commit of a repository, on the first question about it
 

@@ -9,15 +9,12 @@ are not imported here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches, reads
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_hook_core.settings import Writer
-    from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.settings import Writer, current
+from swarm_hook_core.shell.model import Effects
 
 
 def is_writer(tool: str, tool_input: object = None, depth: int = 0) -> bool:
@@ -53,7 +50,6 @@ def effects_of_tool(tool: str, tool_input: object, folder: str, depth: int = 0) 
     if given is None or not (chosen or is_writer(tool, given)):
         return None
     from swarm_hook_core.mcp_writers.tool_effects import ToolEffects
-    from swarm_hook_core.shell.model import Effects
 
     found = ToolEffects(Effects(), tool, given, folder)
     if chosen is not None:
@@ -84,6 +80,4 @@ def _inner(given: dict[str, Any], depth: int) -> list[tuple[str, dict[str, Any]]
 
 def _chosen(tool: str) -> Writer | None:
     """Return the first entry of the user's own table for `tool`, or None."""
-    from swarm_hook_core.settings import current
-
     return next((writer for writer in current().writers if matches(writer.tool, tool)), None)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+from swarm_hook_core.json_text import loads_outer
+from swarm_hook_core.patch import patch_changes
 
 MOST_PATHS = 1000  # of one call
 
@@ -58,8 +57,6 @@ LOOKS = ("view", "read", "list", "find", "search", "open", "show", "undo_list") 
 def parsed(tool_input: object) -> dict[str, Any] | None:
     """Return the input as a dict, or None. Some transports give it as JSON text."""
     if isinstance(tool_input, str):
-        from swarm_hook_core.json_text import loads_outer
-
         try:
             tool_input = loads_outer(tool_input)
         except ValueError:
@@ -145,8 +142,6 @@ def quoted(text: str) -> str:
 def patched(text: str) -> list[tuple[str, str]]:
     """Return ``[(path, how)]`` of a patch, Codex's envelope or a unified diff; `how`: `EDIT`, ...."""
     if "*** Begin Patch" in text:
-        from swarm_hook_core.patch import patch_changes
-
         try:
             return patch_changes(text)
         except ValueError:

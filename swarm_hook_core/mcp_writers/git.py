@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
+import shlex
+from collections.abc import Iterable
+from typing import Any
 
 FOLDERS = ("repo_path", "repoPath", "path", "directory", "repository", "repo_dir", "cwd",
            "working_directory", "workingDir")  # fmt: skip
@@ -41,8 +40,6 @@ def commands(name: str, given: dict[str, Any]) -> list[list[str]]:
     if not verb:
         words = _texts(given, ("args", "arguments", "command"))
         if len(words) == 1 and " " in words[0]:
-            import shlex
-
             try:
                 words = shlex.split(words[0])
             except ValueError:

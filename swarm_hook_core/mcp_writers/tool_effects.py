@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_hook_core.mcp_writers import git
 from swarm_hook_core.mcp_writers.arguments import (
     ARCHIVES,
     CELLS,
@@ -29,14 +31,10 @@ from swarm_hook_core.mcp_writers.arguments import (
 )
 from swarm_hook_core.mcp_writers.table import plain, reads
 from swarm_hook_core.paths import git_root
-from swarm_hook_core.shell.model import GitCall, Guess, Tree, Write
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.settings import Writer
-    from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.settings import Writer
+from swarm_hook_core.shell import effects_of
+from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
+from swarm_hook_core.shell.programs.places import Counterpart
 
 
 class ToolEffects:
@@ -202,8 +200,6 @@ class ToolEffects:
         return self.effects
 
     def as_git(self) -> Effects:
-        from swarm_hook_core.mcp_writers import git
-
         place = os.path.join(self.folder, local(first(self.given, git.FOLDERS)))
         name = plain(self.by)[4:]
         for words in git.commands(name, self.given):
@@ -257,8 +253,6 @@ class ToolEffects:
 
     def _arrive(self, source: str, target: str) -> None:
         """Add the arrival of `source` at `target`, as that name or inside that folder."""
-        from swarm_hook_core.shell.programs.places import Counterpart
-
         for place in self._places(target):
             if os.path.isdir(place):
                 place = os.path.join(place, os.path.basename(local(source).rstrip("/")))
@@ -279,8 +273,6 @@ class ToolEffects:
         self.effects.add(Guess(why, folder, self.by))
 
     def _shell(self, text: str, folder: str, known: bool = True) -> Effects:
-        from swarm_hook_core.shell import effects_of
-
         place = None
         if known:
             place = os.path.normpath(os.path.join(self.folder, local(folder)))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.mcp_writers.arguments import parsed
 from swarm_hook_core.mcp_writers.table import is_own
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MOST = 100  # calls within one call
 DEEPEST = 3  # levels of nesting

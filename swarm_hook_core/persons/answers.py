@@ -11,14 +11,13 @@ from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
+from swarm_hook_core.persons.lines import Extent, extents
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
 from swarm_hook_core.persons.owners import OWN, PERSON, Author, Authors
-from swarm_hook_core.traces import NOTICE, TOLD_ALONG, journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces import NOTICE, TOLD_ALONG, clearing, journal, merged_writes, narrow_forms
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.shared_files import Patience, SharedFiles
+from swarm_hook_core.traces.trail import Trail
 
 
 def denial(
@@ -43,8 +42,6 @@ def denial(
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     text = wording.denial(call, parts, deed, _way(meetings, authors, first, known), call.reader_folder)
     if trail.unmerged:
-        from swarm_hook_core.traces import merged_writes
-
         text += merged_writes.way(trail.unmerged)
     denial = Denial(first.path, None, text, loss=lost)
     denial.short = wording.shortly(parts, deed, call.reader_folder)
@@ -100,8 +97,6 @@ def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
 
 def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
     """Return each file with its uncommitted lines; only a person's lines of a file with others."""
-    from swarm_hook_core.persons.lines import Extent, extents
-
     found = extents([loss.path for loss, _author in theirs], [loss.path for loss, _author in theirs if loss.is_new])
     for loss, author in theirs:
         if author.lines:
@@ -118,8 +113,6 @@ def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Lo
     call = trail.call
     if not first.words:
         return ""
-    from swarm_hook_core.traces import narrow_forms
-    from swarm_hook_core.traces.shared_files import Patience, SharedFiles
 
     is_here = top_of(first.path) == top_of(os.path.join(call.folder, "x"))
     some = [(loss, author) for loss, author in known if is_here and loss.words == first.words]
@@ -144,8 +137,6 @@ def _deed(loss: Loss) -> str:
 
 
 def _deed_of_git(words: list[str]) -> str:
-    from swarm_hook_core.traces import clearing
-
     return clearing.deed_of(words)
 
 

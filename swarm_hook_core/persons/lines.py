@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.persons.losses import top_of
+from swarm_hook_core.watching.snapshot import read_resolved
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 SECONDS = 0.5  # for git's answers about one file, or about the lines of all files
 LARGEST = 1024 * 1024  # bytes of a file that is compared line by line
 MOST_FILES = 20  # files of one call with their lines counted
@@ -85,8 +84,6 @@ def _whole(path: str) -> Extent:
 
 def _lines_of(path: str) -> list[bytes] | None:
     """Return the lines of a plain text file, without their ends; None for any other file."""
-    from swarm_hook_core.watching.snapshot import read_resolved
-
     try:
         data = read_resolved(path, LARGEST)[1]
     except (OSError, ValueError):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
+from swarm_hook_core.shell.spans import are_whole
 from swarm_hook_core.traces import NO_FILE, journal, keys_of, state_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.looks import measured
+from swarm_hook_core.traces.meetings import Meetings
 
 MOST_COMMANDS = 40  # newest commands that name the file
 
@@ -52,8 +50,5 @@ def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, 
 
 def _are_all(spans: Sequence[Any], path: str) -> bool:
     """Return True if these parts of the file at `path` are all of it."""
-    from swarm_hook_core.shell.spans import are_whole
-    from swarm_hook_core.traces.looks import measured
-
     lines, size = measured(path)
     return lines is not None and size is not None and are_whole(spans, lines, size)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Collection
 
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from swarm_hook_core.shell.model import Effects, GitCall, Tree
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.shell.model import Effects, GitCall, Tree
+from swarm_hook_core.shell.programs.git.table import asks, only_reads
+from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 2.0  # for all of git's answers about one call; commands of this kind are rare, and slow themselves
 MOST_CALLS = 50  # git commands of one call
@@ -156,7 +153,6 @@ class Losses:
 
     def _git(self, git_call: GitCall) -> None:
         from swarm_hook_core.shell.programs.git import touched_files
-        from swarm_hook_core.shell.programs.git.table import asks, only_reads
 
         words = touched_files.without_aliases(git_call, self.left())
         if not words or only_reads(words):

@@ -9,18 +9,18 @@ the session has written may hold older lines of a person: those of the version b
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterator
 
+from swarm_hook_core.persons.losses import Loss
 from swarm_hook_core.state import ended_mark
 from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
+from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.unread import looks_only
+from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Saves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
-    from swarm_hook_core.persons.losses import Loss
-    from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.transcript_ends import Logs
     from swarm_hook_core.traces.versions.stored import Version
 
@@ -73,7 +73,6 @@ class Authors:
         if len(paths) <= FEW:
             return
         from swarm_hook_core.git_objects import committed_contents
-        from swarm_hook_core.traces.versions import LIMIT_BYTES
         from swarm_hook_core.traces.versions.notes import Notes
 
         self._trail.notes = self._trail.notes or Notes()

@@ -11,18 +11,15 @@ import os
 from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.persons import wording
+from swarm_hook_core.persons.owners import Authors
+from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.traces import NOTICE, OFF, keeping, stash_entries
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import Head, Note
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.persons.owners import Authors
-    from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.stash_entries import StashEntry
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.stash_entries import StashEntry
+from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 1.0  # for all of git's answers about the stash
 MOST_FILES = 100  # files of one call with their contents kept

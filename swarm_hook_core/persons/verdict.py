@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import REPLACE
-from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.persons.losses import Loss, Losses
 from swarm_hook_core.persons.owners import BUILT, PERSON, Authors
+from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.traces import NOTICE, OFF, keeping
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces.trail import Trail
 
 MOST_FILES = 500  # files of one call with an author looked up, and with contents kept
 MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from swarm_hook_core import REPLACE
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.persons.lines import Extent
+from swarm_hook_core.persons.losses import Loss
+from swarm_hook_core.traces.stash_entries import StashEntry
+from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
 from swarm_hook_core.untrusted_text import command, named, quoted
 from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.persons.lines import Extent
-    from swarm_hook_core.persons.losses import Loss
-    from swarm_hook_core.traces.stash_entries import StashEntry
-
     Part = tuple[Loss, "Extent | None"]  # a file and its uncommitted lines, if they are known
 
 NAMED = 5  # files of one message
@@ -44,8 +44,6 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
 
 def along(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
     """Return the denial of a git command that stages or commits a person's work; it is denied once."""
-    from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
-
     sentences = [
         f"swarm: {call.client_tool}{_in_brackets(parts[0][0].by)} would {deed} a person's work that is not committed:"
         f" {listed(parts, folder)}. No session at work has written it.",

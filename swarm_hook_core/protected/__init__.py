@@ -9,17 +9,17 @@ for a call that names something like it (the rule ``protections``).
 """
 
 import os
+from collections.abc import Iterable
 
+from swarm_hook_core.denial import Denial
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.protected import commands, files
+from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.untrusted_text import command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.denial import Denial
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.protected.files import Matter
-    from swarm_hook_core.shell.model import Effects
 
 
 def denial_of(
@@ -35,8 +35,6 @@ def denial_of(
         matter, by = _in_effects(effects)
     if matter is None:
         return None
-    from swarm_hook_core.denial import Denial
-    from swarm_hook_core.untrusted_text import command, named
 
     part, about = "", named(matter.path)
     if matter.path == by:

@@ -2,6 +2,7 @@
 
 import os
 
+from swarm_hook_core import settings
 from swarm_hook_core.protected import guard
 from swarm_hook_core.protected.files import STORE_WAY, Matter, of_swarm
 
@@ -54,8 +55,6 @@ def _of_swarm(words: "list[str]", folder: "str | None", by: str) -> "Matter | No
 
 
 def _level(folder: str, of_user: bool) -> str:
-    from swarm_hook_core import settings
-
     if of_user:
         folder = ""
     return str(settings.in_file("protect", folder).value)

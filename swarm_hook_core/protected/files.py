@@ -1,17 +1,13 @@
 """Files that a person alone changes: swarm's settings, store and state, and the clients' files that carry its hooks."""
 
 import os
+from collections.abc import Callable, Iterator
 
 from swarm_hook_core import EDIT
 from swarm_hook_core.paths import own_path, real_paths
 from swarm_hook_core.protected import guard
+from swarm_hook_core.shell.model import Tree
 from swarm_hook_core.state import config_dir, config_path, data_dir, state_dir, store_path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from swarm_hook_core.shell.model import Tree
 
 LARGEST = 1024 * 1024  # bytes of a file of settings that are searched
 NOT_OURS = ("worktrees", "running")  # in the state folder: the folders of workers, and their clients' files

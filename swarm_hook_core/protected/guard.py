@@ -3,6 +3,7 @@
 import os
 
 from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.repository import tree_over
 
 LARGEST = 1024 * 1024  # bytes of a configuration that are read
 MARK = b"# swarm guard, written by"  # in the guard's hooks
@@ -13,8 +14,6 @@ WAY = "they type `swarm-mcp guard uninstall`"
 
 def git_folder(folder: str) -> str:
     """Return the git folder that all work trees of the repository around `folder` share; may be empty."""
-    from swarm_hook_core.repository import tree_over
-
     tree = tree_over(folder)
     if tree is None:
         return ""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from swarm_hook_core.shell.model import UNKNOWN
+from swarm_hook_core.shell.scope import Scope
 from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
 
 from swarm_hook_core.collisions import all_keys, first_collision
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
-from swarm_hook_core.shell.model import Guess
+from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree
 from swarm_hook_core.wording import are_near, may_write, reason, way_past_hooks
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from swarm_hook_core.lookup import Held, Peers, Session
     from swarm_hook_core.pattern_match import Cover
-    from swarm_hook_core.shell.model import Effects, GitCall, Tree
 
     Collision = tuple[str, Held, str, bool]  # path, lock, part of the command, True if a folder over the path is locked
 

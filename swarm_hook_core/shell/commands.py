@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.shell.model import (
@@ -20,9 +22,6 @@ from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from swarm_hook_core.shell.files import Commands
     from swarm_hook_core.shell.model import Write
     from swarm_hook_core.shell.scope import Scope

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.scope import Scope
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

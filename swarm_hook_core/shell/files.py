@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from swarm_hook_core import EDIT
 from swarm_hook_core.paths import contains
@@ -10,8 +11,6 @@ from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection
+from typing import Any
 
 from swarm_hook_core.wildcards import (
     LONGEST_NAME,
@@ -17,9 +19,6 @@ from swarm_hook_core.wildcards import (
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from typing import Any
-
     from swarm_hook_core.shell.model import Admits
 
 MOST_NAMES = 256  # results that are listed one by one

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.budget import Budget
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
     from swarm_hook_core.shell.walk import Walk
 
     Admits = Callable[[str], "bool | None"]  # a predicate of absolute paths: True, False, or None if unknown

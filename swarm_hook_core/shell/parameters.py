@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Union
+
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.syntax import Parameter
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Union
-
     from swarm_hook_core.shell.syntax import Word
     from swarm_hook_core.shell.words import Expansion
 

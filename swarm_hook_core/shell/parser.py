@@ -5,6 +5,8 @@ Text that is not shell is skipped, and the script is marked `broken`; the text a
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
 from swarm_hook_core.shell.syntax import (
     Arithmetic,
@@ -28,11 +30,6 @@ from swarm_hook_core.shell.syntax import (
     Word,
 )
 from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, TooLong
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
 
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other

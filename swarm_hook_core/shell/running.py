@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 
 from swarm_hook_core.shell.builtins import BUILTINS
 from swarm_hook_core.shell.call import Call
@@ -14,8 +15,6 @@ from swarm_hook_core.shell.word_reader import TooLong
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from swarm_hook_core.shell.model import Stream
     from swarm_hook_core.shell.programs import Program
     from swarm_hook_core.shell.scope import Scope

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Union
+
 from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Union
-
     from swarm_hook_core.shell.model import Span
     from swarm_hook_core.shell.syntax import Node
 

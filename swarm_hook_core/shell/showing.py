@@ -5,13 +5,13 @@ It looks only at the words as they are written: it is called for each pipe and c
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.shell.model import Span
     from swarm_hook_core.shell.syntax import Node
 

@@ -1,16 +1,16 @@
 """The parts of a file that head, tail and sed show, from their words.
 
 A *span* is a part of a text: ``("lines", first, last)``, with a `last` of None for the end; ``("last", n)``, its last
-lines; ``("bytes", n)``, at most that many bytes. The module imports nothing, because `plain` uses it, too.
+lines; ``("bytes", n)``, at most that many bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
     from swarm_hook_core.shell.model import Span
 
 

@@ -5,6 +5,9 @@ Each takes the walk, the Scope that it changes and the statement, and returns th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.commands import calculation, command, condition, redirected
@@ -14,9 +17,6 @@ from swarm_hook_core.shell.words import fields, number, pattern, value
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.syntax import (
         Case,

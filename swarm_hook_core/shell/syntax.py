@@ -7,9 +7,7 @@ Only the walk can expand a word (`words`).
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 
 class Node:

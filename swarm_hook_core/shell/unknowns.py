@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from swarm_hook_core.shell.model import Admits
 
 

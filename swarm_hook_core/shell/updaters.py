@@ -6,12 +6,12 @@ Only the project knows the files.
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.shell.model import is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.shell.call import Call
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.shell.model import UNKNOWN, Stream, is_known, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.parser import word_of
@@ -12,8 +14,6 @@ from swarm_hook_core.shell.words import number as number_of
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.shell.scope import Scope, Variable
     from swarm_hook_core.shell.walk import Walk
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell.files import Files
@@ -36,9 +38,6 @@ from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeVar
-
     from swarm_hook_core.shell.model import Admits, Stream
 
     T = TypeVar("T")

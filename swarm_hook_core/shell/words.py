@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
@@ -16,9 +18,6 @@ from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk
 

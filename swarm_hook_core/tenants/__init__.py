@@ -16,23 +16,28 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
+from swarm_hook_core import fence
 from swarm_hook_core.denial import Denial, Loss, Notice
-from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.liveness import departed
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held
+from swarm_hook_core.persons.verdict import judge as of_person
+from swarm_hook_core.process import ancestors, host_id
+from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.tenants import fates, losses
 from swarm_hook_core.tenants.eviction import Eviction
 from swarm_hook_core.tenants.wording import of_call
 from swarm_hook_core.traces import NOTICE, journal
+from swarm_hook_core.traces.asked_trail import asked_trail
+from swarm_hook_core.traces.head import LATELY_SECONDS
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.verdict import judge as of_sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.check import Check
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces.trail import Trail
 
 KIND = "lives"  # of the journal's entry: `key` is the tenants' folder, `text` the commit there and the call's id
 WHY = "tenant"  # of the Loss
@@ -91,10 +96,6 @@ def _evictions(check: Check, effects: Effects) -> list[Eviction]:
 
 def _lives(check: Check, row: Any, root: str) -> bool:
     """Return True if the session of `row` is another's, and its client runs."""
-    from swarm_hook_core.liveness import departed
-    from swarm_hook_core.process import ancestors, host_id
-    from swarm_hook_core.traces.head import LATELY_SECONDS
-
     here, pid = host_id(), row["client_pid"] or 0
     if departed(row, check.now, here):
         return False
@@ -142,11 +143,6 @@ def _place(trail: Trail, eviction: Eviction) -> str:
 
 def _other_denials(check: Check, effects: Effects) -> list[str]:
     """Return the reasons of the fence, for which it has then been told, and of the rules about uncommitted work."""
-    from swarm_hook_core import fence
-    from swarm_hook_core.persons.verdict import judge as of_person
-    from swarm_hook_core.traces.asked_trail import asked_trail
-    from swarm_hook_core.traces.verdict import judge as of_sessions
-
     verdicts: list[Verdict | None] = []
     try:
         if check.is_in_linked_tree():

@@ -8,12 +8,13 @@ from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import Tree, small_text, tree_at
+from swarm_hook_core.shell.model import Effects, GitCall
+from swarm_hook_core.shell.model import Tree as Below
+from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
+from swarm_hook_core.shell.programs.git.table import options_of
+from swarm_hook_core.shell.programs.patch import unquoted
 from swarm_hook_core.tenants.eviction import Eviction
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.shell.model import Tree as Below
 
 REMOVES, MOVES, FORGETS = "remove", "move away", "drop git's record of"
 GIT_SECONDS = 1.0
@@ -37,8 +38,6 @@ def eviction_of(root: str, effects: Effects) -> Eviction | None:
 
 def record_of(root: str, call: GitCall) -> Tree | None:
     """Return the linked work tree that was at `root` before it was moved or removed, if git has a record of it."""
-    from swarm_hook_core.shell.programs.git.command_line import tree_of
-
     top = tree_of(call)
     if top is None or os.path.lexists(root):
         return None
@@ -87,8 +86,6 @@ def _deed(effects: Effects, how: str, by: str) -> str:
 
 def _deed_of_git(root: str, tree: Tree | None, call: GitCall) -> str:
     """Return the effect of a git command on the folder `root`, empty for none."""
-    from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
-
     if call.in_doubt:
         return ""
     if call.words[0] == "clean":
@@ -106,9 +103,6 @@ def _deed_of_git(root: str, tree: Tree | None, call: GitCall) -> str:
 
 def _cleans(root: str, call: GitCall) -> bool:
     """Return True if this ``git clean`` removes the folder `root`: git itself is asked, by its dry run."""
-    from swarm_hook_core.shell.programs.git.table import options_of
-    from swarm_hook_core.shell.programs.patch import unquoted
-
     options = options_of(call.words)
     if len(options.given.get("-f", ())) + len(options.given.get("--force", ())) < 2:
         return False  # it leaves work trees alone

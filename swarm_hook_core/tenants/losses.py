@@ -6,12 +6,13 @@ import os
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import Tree, small_text, tree_at, trees_beside
+from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.tenants.fates import GIT_SECONDS, record_of
 from swarm_hook_core.tenants.wording import MOST_COMMITS
+from swarm_hook_core.traces.head import commit_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.tenants.eviction import Eviction
 
 BRANCHES = "refs/heads/"
@@ -48,8 +49,6 @@ def _ask(eviction: Eviction, folder: str, revisions: list[str]) -> None:
 
 def _head_of(tree: Tree) -> tuple[str, str]:
     """Return ``(branch, commit)`` of the work tree's HEAD; no branch if it is detached."""
-    from swarm_hook_core.traces.head import commit_of
-
     text = small_text(os.path.join(tree.own, "HEAD")).strip()
     if not text.startswith("ref: "):
         return "", text

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swarm_hook_core.traces.head.wording import AGAIN, working
 from swarm_hook_core.untrusted_text import command, named, quoted
 from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from swarm_hook_core.tenants.eviction import Eviction
 
 MOST_COMMITS = 100  # that are counted

@@ -57,7 +57,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 
+from swarm_hook_core.paths import NO_CASE, keys_for
 from swarm_hook_core.state import (
     PLAIN,
     NotOrdinary,
@@ -73,8 +75,6 @@ from swarm_hook_core.state import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.hooks import ToolCall
 
@@ -315,6 +315,5 @@ def keys_of(path: str) -> list[str]:
     """Return the keys for entries about the file at `path`."""
     if not IGNORES_CASE:
         return [path]
-    from swarm_hook_core.paths import NO_CASE, keys_for
 
     return [path, *(key for key in keys_for(path, "/") if key.startswith(NO_CASE))]

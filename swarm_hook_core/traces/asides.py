@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces import OFF, journal, journal_name, level, place_of
+from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.trail import Trail
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.traces.journal import Entry
 
 
 def open_in(data: bytes, now: float) -> list[Entry]:
@@ -59,7 +57,6 @@ def _is_in_tree(path: str, entry: Entry) -> bool:
     """Return True if the file at `path` is in the work tree with the top that is the entry's key."""
     if not path.startswith(entry.key + "/"):
         return False
-    from swarm_hook_core.repository import tree_over
 
     tree = tree_over(os.path.dirname(path), is_real=True)
     return tree is not None and tree.top == entry.key

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.traces import OFF, level
 from swarm_hook_core.traces.trail import Trail
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
 
 
 class AskedTrail(Trail):

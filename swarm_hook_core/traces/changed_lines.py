@@ -7,12 +7,13 @@ place, or if a line that they have removed is back there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.untrusted_text import cut_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     Hunk = tuple[int, int, int, int]  # first and end line in the old text, first and end line in the new one
 
 MOST_LINES = 40  # lines of a diff in a denial
@@ -70,7 +71,6 @@ def shown(base: str, present: str, most: int = MOST_LINES) -> tuple[list[str], b
     if not hunks:
         return [], False
     lines = [line for group in _groups(hunks) for line in _diff(group, old, now)]
-    from swarm_hook_core.untrusted_text import cut_text
 
     quoted, room = [], MOST_TEXT
     for line in lines[:most]:

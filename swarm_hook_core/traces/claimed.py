@@ -9,19 +9,21 @@ claimed.take_back()                   after a denial
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterable
+from typing import Any
 
-from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core import caller
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.liveness import departed
+from swarm_hook_core.lookup import AUTO, Held
+from swarm_hook_core.paths import key_of
+from swarm_hook_core.process import host_id
 from swarm_hook_core.traces import claims
+from swarm_hook_core.traces.claims import Claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Any
-
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces.claims import Claim
 
 MOST_CLAIMS = 100  # files of one call that get a claim
 NOTE = "editing it in this turn"
@@ -42,8 +44,6 @@ class Claimed:
 
     def claim_files(self, paths: list[str]) -> None:
         """Claim the first `MOST_CLAIMS` of these files, as `claim` does."""
-        from swarm_hook_core.paths import key_of
-
         self.claim([(key_of(path), path) for path in paths[:MOST_CLAIMS]])
 
     def claim(self, targets: list[tuple[str, str]]) -> None:
@@ -107,8 +107,6 @@ class Claimed:
         found = self._holder(claim)
         if found is None:
             return True
-        from swarm_hook_core.liveness import departed
-        from swarm_hook_core.process import host_id
 
         return departed(found[2], self.now_ns / 10**9, host_id())
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.state import (
@@ -29,10 +30,7 @@ from swarm_hook_core.state import (
     write_all,
 )
 from swarm_hook_core.traces import names_in
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from swarm_hook_core.watching.snapshot import digest_of
 
 HOLD_SECONDS = 600  # after the last write to the file
 _NEARLY_NS = (HOLD_SECONDS - 10) * 10**9  # from this age on others may be about to replace the claim
@@ -219,8 +217,6 @@ def sweep() -> None:
 
 
 def _name_of(key: str) -> str:
-    from swarm_hook_core.watching.snapshot import digest_of
-
     return digest_of(key.encode("utf-8", "surrogatepass"), 16)
 
 

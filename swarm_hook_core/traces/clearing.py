@@ -12,17 +12,21 @@ that bring the changes back (``--autostash``).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from swarm_hook_core import REMOVE
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.shell.model import Effects, GitCall
+from swarm_hook_core.shell.options import Options
+from swarm_hook_core.shell.programs.git import by_words
+from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.pathspec import Pathspec
+from swarm_hook_core.shell.programs.git.table import asks, options_of
 from swarm_hook_core.traces import keys_of
 from swarm_hook_core.traces.elsewhere import places_with
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.shell.options import Options
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.verdict import Met
@@ -77,9 +81,6 @@ class GitClearing:
         """Return the GitClearing of a GitCall; None if it discards nothing, or may run in another place."""
         if git_call.words[0] not in _VERBS or git_call.in_doubt:
             return None
-        from swarm_hook_core.shell.programs.git import by_words
-        from swarm_hook_core.shell.programs.git.command_line import tree_of
-        from swarm_hook_core.shell.programs.git.table import asks, options_of
 
         top, options = tree_of(git_call), options_of(git_call.words)
         if top is None or not asks(git_call.words) or options.has("-p", "--patch"):
@@ -90,8 +91,6 @@ class GitClearing:
         return cls(git_call, top, options, named)
 
     def __init__(self, git_call: GitCall, top: str, options: Options, named: list[str]):
-        from swarm_hook_core.shell.programs.git.pathspec import Pathspec
-
         prefix = os.path.relpath(os.path.realpath(git_call.folder), top)
         if prefix == "." or prefix.startswith(".."):
             prefix = ""
@@ -104,8 +103,6 @@ class GitClearing:
 
     def would_lose(self, files: Iterable[str]) -> list[str]:
         """Return those of `files` (resolved paths) with changes that it may discard."""
-        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-
         names = {os.path.relpath(file, self._top): file for file in files if file.startswith(self._top + "/")}
         names = {name: file for name, file in names.items() if self._specs.matches(name) is not False}
         repository = Repository(self._top, SECONDS, self._call.top, self._call.environment)

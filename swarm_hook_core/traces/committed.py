@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
+from swarm_hook_core.traces.others import Trace
 
 SECONDS = 0.5  # for each question
 MOST_QUESTIONS = 3  # Slow questions per call: a client waits for the check.
@@ -52,8 +51,6 @@ class Committed:
 
         A later commit contains the trace's change, so the present uncommitted change came after it.
         """
-        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-
         tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
@@ -81,8 +78,6 @@ class Committed:
 
         Ignored files are left out.
         """
-        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-
         open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
         found: list[Trace] = []
         tops: dict[str, list[Trace]] = {}
@@ -134,8 +129,6 @@ class _Asking:
 
 def _top_of(path: str) -> str:
     """Return the work tree around the file at absolute `path`, or ""."""
-    from swarm_hook_core.repository import tree_over
-
     tree = tree_over(os.path.dirname(path))
     top: str = tree.top if tree is not None else ""
     return top
@@ -143,8 +136,6 @@ def _top_of(path: str) -> str:
 
 def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:
     """Return those of `paths`, in work tree `top`, that are tracked and as in the last commit."""
-    from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-
     repository = Repository(top, seconds)
     inside = {os.path.relpath(path, top): path for path in paths}
     try:

@@ -9,15 +9,16 @@ patterns.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.repository import tree_at, trees_beside
+from swarm_hook_core.targets import shell_text
 from swarm_hook_core.traces import journal, names_in, others_in, traces_dir
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.traces.trail import Trail
 
 MARKS = ("..", "~", "$", "`")  # parts of names that are not literal, or that lead out of the folder
@@ -49,7 +50,6 @@ def could_lead(call: ToolCall, places: dict[str, list[str]]) -> bool:
         return False
     if call.tool not in SHELL_TOOLS or not all(places.values()):
         return True
-    from swarm_hook_core.targets import shell_text
 
     folders = [top for tops in places.values() for top in tops]
     own = {call.folder, os.path.realpath(call.folder)}
@@ -107,8 +107,6 @@ def _has_ended(text: str, path: str) -> bool:
 
 def _trees_of(folder: str) -> list[str]:
     """Return the tops of all work trees of the clone around `folder`, or the folder itself outside of any."""
-    from swarm_hook_core.repository import tree_at, trees_beside
-
     tree = tree_at(folder)
     if tree is not None:
         return trees_beside(tree)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.state import awaited_dir, open_in_private, open_private
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces import journal, journal_name, names_in, seen, traces_dir, version_path
@@ -19,7 +20,6 @@ from swarm_hook_core.traces.trail import trail_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
-    from swarm_hook_core.hooks import SessionEvent, ToolCall
 
 TAIL = 8192  # bytes at a journal's end that are searched for open calls
 AGE_SECONDS = 3600  # age at which an awaited end is given up

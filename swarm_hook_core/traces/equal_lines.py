@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any, AnyStr
+from collections.abc import Sequence
+from typing import Any, AnyStr
 
 
 def equal_parts(

@@ -49,13 +49,10 @@ Entries are searched for by their key in the raw bytes. Entries about other file
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import escaped
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 DAY_SECONDS = 86400  # traces older than that are ignored
 ASIDE_SECONDS = 120  # longest commit with hooks (``asides``); after that it keeps other sessions out no longer
@@ -118,7 +115,7 @@ def _without_withdrawn(data: bytes) -> bytes:
 
 
 def without_left(data: bytes, lines: list[bytes], since_ns: int) -> list[bytes]:
-    """Return those of the new `lines` that the journal `data` lacks among its entries since then, whatever their time."""
+    """Return those of the new `lines` that the journal `data` lacks among its entries since then."""
     left = set()
     for line in data.split(b"\n"):
         at_ns, _, rest = line.partition(b" ")

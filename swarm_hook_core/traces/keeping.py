@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import rotate, write_all
 from swarm_hook_core.traces import (
     AFTER,
@@ -107,7 +108,6 @@ def known_input(trail: Trail, given: object) -> str:
     call = trail.call
     if call.tool not in trail.config.write_tools or call.is_cut:
         return ""
-    from swarm_hook_core.json_text import dumps
 
     text = dumps(given)
     if len(text) > LONGEST_INPUT:

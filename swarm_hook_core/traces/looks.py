@@ -7,17 +7,16 @@ no gap.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
+from typing import Any
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
+from swarm_hook_core.shell.model import Read
+from swarm_hook_core.shell.spans import are_whole, joined_lines
 from swarm_hook_core.traces import journal, state_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.model import Read
-    from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import Trail
 
 LONGEST = 4 * 1024 * 1024  # bytes of a file: the lines of a larger one are not counted
 MOST_PARTS = 40  # parts of one file that are combined
@@ -49,8 +48,6 @@ def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any]
 
     `parts`: the parts shown before by the same call; this adds to them.
     """
-    from swarm_hook_core.shell.spans import are_whole, joined_lines
-
     state = state_of(path)
     lines, size = measured(path)
     if lines is None or size is None:
@@ -92,9 +89,6 @@ def measured(path: str) -> tuple[int, int] | tuple[None, None]:
 
 def _shows_changes(meetings: Meetings, path: str, since: str) -> bool:
     """Return True if ``git diff`` of the file shows all uncommitted changes: if some are staged, it must name HEAD."""
-    from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-    from swarm_hook_core.repository import tree_over
-
     if meetings.unseen(path, path) is None:
         return False  # no unseen change: most looks cost no question to git
     tree = tree_over(os.path.dirname(path))

@@ -9,22 +9,18 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.labels import token
+from swarm_hook_core.lookup import Session
 from swarm_hook_core.traces import journal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Session
-    from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.others import Trace
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.wording import were_written_elsewhere
 
 AGAIN_SECONDS = 600  # after this time a session is told again of the same other session and file
 
 
 def words(traces: list[Trace], session: Session, meetings: Meetings, trail: Trail, now: float) -> str:
     """Return the notice for the model of `session` about these Traces; each is noted in `trail` as told."""
-    from swarm_hook_core.traces.wording import were_written_elsewhere
-
     untold = [trace for trace in traces if _is_untold(trace, meetings, now)]
     for trace in untold:
         trail.note("heard", trace.path, trace.held.instance_id)

@@ -11,22 +11,20 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
+from swarm_hook_core.budget import Budget
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import journal, keys_of, seen, unmet
-from swarm_hook_core.traces.others import Journals
+from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.others import Journals, OthersJournal, Trace
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import TypeVar
-
-    from swarm_hook_core.budget import Budget
     from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.committed import Committed
-    from swarm_hook_core.traces.journal import Entry
-    from swarm_hook_core.traces.others import OthersJournal, Trace
-    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.transcript import Transcript
     from swarm_hook_core.traces.unread import Reading
 

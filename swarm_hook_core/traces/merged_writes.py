@@ -14,21 +14,25 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from typing import Any
 
-from swarm_hook_core.config import ALLOWED, PLUGIN
-from swarm_hook_core.traces import MERGED, version_path
+from swarm_hook_core import faults, unheard
+from swarm_hook_core.client_release import client_version
+from swarm_hook_core.config import ALLOWED, PLUGIN, RuntimeConfig
+from swarm_hook_core.denial import Loss, Notice, without_owner
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.state import open_in_private, write_all
+from swarm_hook_core.traces import MERGED, changed_lines, merging, new_text, seen_text, version_path
+from swarm_hook_core.traces.changed_lines import runs_between
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.denial import Notice
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
 
 RUNS = 3  # runs of lines of one file that are named
@@ -83,8 +87,6 @@ def merge_of(
     trail: Trail, effects: Effects | None, path: str, resolved: str, meetings: Meetings
 ) -> Merge | None:  # fmt: skip
     """Return the Merge of the call's text, or None for a conflict, or if one of the three texts is not known."""
-    from swarm_hook_core.traces import merging, new_text, seen_text
-
     new, present = new_text.of_call(trail.config, trail.call, effects, path), seen_text.present(resolved)
     if new is None or present is None:
         return None
@@ -109,8 +111,6 @@ def can_merge(config: RuntimeConfig, call: ToolCall) -> bool:
 
 
 def _release(config: RuntimeConfig) -> str:
-    from swarm_hook_core.client_release import client_version
-
     try:
         return client_version(config)
     except (OSError, ValueError):
@@ -131,8 +131,6 @@ def _is_utf8(text: str) -> bool:
 
 def input_with(config: RuntimeConfig, call: ToolCall, merges: Iterable[Merge]) -> object:
     """Return the call's input with the merged texts in it, or None if it has no place for one."""
-    from swarm_hook_core.traces import new_text
-
     given = call.input
     for merge in merges:
         given = new_text.replaced(config, call, given, merge.path, merge.text)
@@ -149,7 +147,6 @@ def answered(config: RuntimeConfig, call: ToolCall, given: object, words: str) -
     drops = config.dialect.unheard
     if config.merges != ALLOWED and not (drops is not None and drops("PreToolUse", "")):
         return config.dialect.replacement("PreToolUse", given, words)
-    from swarm_hook_core import faults, unheard
 
     try:
         unheard.keep(config, call, words)
@@ -168,7 +165,6 @@ def note(trail: Trail) -> None:
     """Note that the session has not seen its merged texts, and keep the texts that it has sent."""
     if trail.is_asked:
         return
-    from swarm_hook_core.state import open_in_private, write_all
 
     for resolved, merge in trail.merges.items():
         at_ns = time.time_ns()
@@ -186,10 +182,6 @@ def note(trail: Trail) -> None:
 
 def words(merges: dict[str, Merge], identity: str) -> str:
     """Return the notice about the merged texts of a call (``Trail.merges``)."""
-    from swarm_hook_core.traces import changed_lines
-    from swarm_hook_core.untrusted_text import named
-    from swarm_hook_core.wording import holder
-
     lines = []
     for resolved, merge in merges.items():
         owner = "a person's" if merge.trace is None else f"{holder(merge.trace.held, identity)[0]}'s"
@@ -206,8 +198,6 @@ def words(merges: dict[str, Merge], identity: str) -> str:
 
 def notices(merges: dict[str, Merge], said: str) -> list[Notice]:
     """Return the Notices to record about the merged texts of a call."""
-    from swarm_hook_core.denial import Loss, Notice, without_owner
-
     found = []
     for resolved, merge in merges.items():
         loss = without_owner("merged-person", "merge")
@@ -219,9 +209,6 @@ def notices(merges: dict[str, Merge], said: str) -> list[Notice]:
 
 def way(unmerged: dict[str, Merge]) -> str:
     """Return the part of a denial about texts that could be merged (``Trail.unmerged``), or "": the diff to each."""
-    from swarm_hook_core.traces import changed_lines
-    from swarm_hook_core.untrusted_text import named
-
     parts, room = [], changed_lines.MOST_LINES
     for resolved, merge in unmerged.items():
         diff, is_whole = changed_lines.shown(merge.present, merge.text, room)
@@ -238,8 +225,6 @@ def way(unmerged: dict[str, Merge]) -> str:
 
 def _lines(merge: Merge) -> str:
     """Return ``lines 10 to 14``: those of the merged text that the sent one has not."""
-    from swarm_hook_core.traces.changed_lines import runs_between
-
     runs = runs_between(merge.sent, merge.text)
     said = [f"{first} to {last}" if first != last else str(first) for first, last in runs[:RUNS]]
     more = " and more" if len(runs) > RUNS else ""

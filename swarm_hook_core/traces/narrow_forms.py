@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.table import options_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.shared_files import SharedFiles
+from swarm_hook_core.traces.shared_files import SharedFiles
+from swarm_hook_core.untrusted_text import cut
 
 MOST_NAMED = 8  # files that a command names
 
@@ -99,7 +98,6 @@ def _refusing(words: list[str]) -> str:
         target = options.operands[0]
     if not target or "--" in words:
         return ""
-    from shlex import quote
 
     if words[0] == "reset" and target != "HEAD":
         return f"git reset --keep {quote(target)}"
@@ -109,9 +107,5 @@ def _refusing(words: list[str]) -> str:
 
 
 def _named(files: list[str], folder: str) -> str:
-    from shlex import quote
-
-    from swarm_hook_core.untrusted_text import cut
-
     some = [cut(quote(os.path.relpath(file, folder) if folder else file), 500) for file in files[:MOST_NAMED]]
     return " ".join(some) + (" ..." if len(files) > MOST_NAMED else "")

@@ -7,17 +7,17 @@ the file. One that drops them is denied each time, until the session has looked.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core import REPLACE
-from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.opaque_calls import effects_of
+from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.traces import changed_lines, seen_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.meetings import Meetings
 
 # parameters that hold the text, in tools that write whole files
@@ -37,7 +37,6 @@ def keeps(
     new = of_call(config, call, effects, path)
     if new is None:
         return False
-    from swarm_hook_core.traces import changed_lines, seen_text
 
     present = seen_text.present(resolved)
     if present is None:
@@ -94,9 +93,6 @@ def _with_document(call: ToolCall, given: dict[str, Any], path: str, text: str) 
     Only a quoted here-document, that is in the command once, is replaced; it goes into that file alone, or into a draft
     of it. Then the command is read again: it has to write the very text.
     """
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.opaque_calls import effects_of
-
     command = given.get("command")
     if not isinstance(command, str):
         return None

@@ -11,12 +11,14 @@ import os
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.labels import token
 from swarm_hook_core.paths import git_root
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.untrusted_text import NOTE, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces.others import Trace
-    from swarm_hook_core.traces.trail import Trail
 
 MOST = 50  # files, the newest
 FILES = 8  # files named in one line
@@ -41,8 +43,6 @@ class News:
             self._trail.leave()
 
     def _find(self, trail: Trail, reader: LockReader, now: float) -> None:
-        from swarm_hook_core.traces.meetings import Meetings
-
         root = git_root(trail.call.folder)
         session = reader.session(trail.config.runtime_name, trail.call.session_id)
         if session is None:
@@ -55,7 +55,6 @@ class News:
     def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
         """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
         from swarm_hook_core.traces.wording import and_more, changed_by
-        from swarm_hook_core.untrusted_text import NOTE, named
         from swarm_hook_core.wording import holder
 
         by_whom: dict[str, list[Trace]] = {}

@@ -6,15 +6,12 @@ Only the coordinator loads this.
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 from swarm_hook_core import faults
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.traces.trail import Trail
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class OnlookersTrail(Trail):

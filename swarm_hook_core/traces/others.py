@@ -6,17 +6,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Collection, Iterator
 
+from swarm_hook_core.liveness import departed
+from swarm_hook_core.lookup.locks import Held
 from swarm_hook_core.paths import NO_CASE
+from swarm_hook_core.process import host_id
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import AGENTS, NO_FILE, escaped, journal, others_in, seen, state_of
+from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-
     from swarm_hook_core.lookup import Held, LockReader
-    from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.siblings import Siblings
     from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.unread import Reading, UnreadCommands
@@ -265,7 +267,6 @@ class OthersJournal:
             self._purpose = ""  # the session knows its own purpose
         if self._purpose is None:
             self._purpose = self._reader.purpose_of(instance_id)
-        from swarm_hook_core.lookup.locks import Held
 
         held = Held(path, instance_id, label, self._purpose, int(entry.at_ns / 1e9), agent=entry.agent)
         held.kin = self.kin
@@ -282,8 +283,6 @@ class OthersJournal:
         found = self._reader.holder(*journal.owner_of(self.data))
         if found is None:
             return None
-        from swarm_hook_core.liveness import departed
-        from swarm_hook_core.process import host_id
 
         instance_id, label, evidence = found
         if departed(evidence, self._now, host_id()):

@@ -6,21 +6,17 @@ A session's versions outlive it, and its journal with them, in another folder (`
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import AGENTS, journal, journal_name, names_in, others_in, told_ends, traces_dir
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from swarm_hook_core.traces import AGENTS, head, journal, journal_name, names_in, others_in, told_ends, traces_dir
+from swarm_hook_core.traces.versions.stored import store_ended
 
 UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
 
 
 def forget(runtime: str, session_id: str) -> None:
     """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
-    from swarm_hook_core.traces import head
-
     head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
     told_ends.forget_client(name)
@@ -96,8 +92,6 @@ def _changed_at(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    from swarm_hook_core.traces.versions.stored import store_ended
-
     for file in (path + AGENTS,) if store_ended(path) else (path, path + ".1", path + AGENTS):
         try:
             clear_place(file)

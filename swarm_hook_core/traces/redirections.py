@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 _EXPANDED = "$*?[~\\'\""  # signs that a shell replaces in a word
 _APART = str.maketrans(dict.fromkeys(";|&()`'\"\n\t{}=", " "))

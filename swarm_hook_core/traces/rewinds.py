@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.paths import git_root
 from swarm_hook_core.traces import OWN_NS, journal, seen
 from swarm_hook_core.traces.seen import CALLS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.trail import Trail
 
 MOST = 50  # files of one session, the newest
 
@@ -62,8 +60,6 @@ def changed_ns(path: str) -> int:
 
 def changed_at_turn(trail: Trail) -> tuple[list[str], str]:
     """Return the files of `changed_since_turn` in the session's work tree, and its root. Raises OSError."""
-    from swarm_hook_core.paths import git_root
-
     root = os.path.realpath(git_root(trail.call.folder))
     return changed_since_turn(journal.read(trail.journal), root), root
 

@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
+from typing import Any
 
-from swarm_hook_core.traces import AFTER, LOOK, journal, keeping, others_in, place_of, undo_records, version_path
+from swarm_hook_core.traces import (
+    AFTER,
+    LOOK,
+    journal,
+    keeping,
+    others_in,
+    place_of,
+    undo_records,
+    version_path,
+    versions,
+)
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.traces.rewinds import MOST, changed_ns
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.traces.versions.lines import Fold, NoLines
+from swarm_hook_core.traces.versions.stored import Version, contents_of, journals_of, versions_of
+from swarm_hook_core.traces.wording import and_more
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.watching.snapshot import Snapshot, digest_of, full_resolved, read_resolved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces.trail import Trail
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_hook_core.traces.versions.lines import Fold
-    from swarm_hook_core.traces.versions.stored import Version
 
 NEAR_NS = 2 * 10**9  # between the files of one rewind
 NAMED = 5  # files in the words
@@ -49,10 +63,6 @@ class Rewinds:
 
     def _is_rewound(self, path: str, is_own: bool) -> bool:
         """Return True if the file has an earlier content; note it if lines of others are lost."""
-        from swarm_hook_core.traces.versions import LIMIT_BYTES
-        from swarm_hook_core.traces.versions.stored import contents_of, versions_of
-        from swarm_hook_core.watching.snapshot import read_resolved
-
         try:
             present = read_resolved(path, LIMIT_BYTES)[1]
         except (FileNotFoundError, NotADirectoryError):
@@ -78,8 +88,6 @@ class Rewinds:
 
     def _is_written_since(self, place: str, path: str, last: Version) -> bool:
         """Return True if a call was let write the file after its `last` kept content: then that is not its last."""
-        from swarm_hook_core.traces.versions.stored import journals_of
-
         newest = (journal.newest(data, path, ("wrote",)) for data in journals_of(place).values())
         at_ns = max((entry.at_ns for entry in newest if entry is not None), default=0)
         return at_ns > last.at_ns or (at_ns == last.at_ns and not last.is_look)
@@ -88,9 +96,6 @@ class Rewinds:
 
     def _note(self, path: str, last: Version, content: bytes, present: bytes | None) -> None:
         """Note the rewind as an undo of the session's own lines, and one of others' lines after it."""
-        from swarm_hook_core.traces.versions.lines import Fold, NoLines
-        from swarm_hook_core.watching.snapshot import Snapshot, digest_of, full_resolved
-
         at_ns, size = time.time_ns(), len(content)
         state = Snapshot(0o100000 | last.mode, size, last.at_ns, last.at_ns, 0, digest_of(content))
         self._keep(path, content, f"{LOOK}{at_ns}", at_ns, last.mode, str(state))
@@ -118,8 +123,6 @@ class Rewinds:
 
     def _keep(self, path: str, data: bytes | None, mark: str, at_ns: int, mode: int, state: str) -> None:
         """Keep `data`, or the present file without a `mode`, as a version of this `mark`, with its entry."""
-        from swarm_hook_core.traces import versions
-
         target = version_path(place_of(os.path.dirname(path)), self._trail.own_name, path) + mark
         if mode and data is not None:
             versions.keep_text(data, target, at_ns, mode)
@@ -129,8 +132,6 @@ class Rewinds:
 
     def _without_own(self, fold: Fold, present: bytes) -> tuple[bytes, dict[tuple[str, str], int]]:
         """Return the `present` content with the lost lines of others in it, and the number of these by author."""
-        from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
-
         now, before = split_lines(present), [one.text for one in fold.alive]
         lost: dict[tuple[str, str], int] = {}
         removed = {one.text: one.removed_by for one in fold.removed}
@@ -164,9 +165,6 @@ class Rewinds:
         self._say(name)
 
     def _say(self, name: str) -> None:
-        from swarm_hook_core.traces.wording import and_more
-        from swarm_hook_core.untrusted_text import named
-
         start, parts = self._trail.call.folder.rstrip("/") + "/", []
         for path, lost in list(self._lost.items())[:NAMED]:
             whose = " and ".join(

@@ -10,14 +10,14 @@ session's next call (``is``).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Collection
 
 from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
+from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.watching.snapshot import difference, full_resolved, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
 
@@ -152,8 +152,6 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
             continue
         is_over = entry.agent == trail.call.agent and entry.at_ns <= last_ns
         if is_over or entry.text != state_of(entry.key):
-            from swarm_hook_core.watching.snapshot import full_resolved
-
             trail.look(entry.key, str(full_resolved(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
@@ -193,7 +191,6 @@ def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bo
     left = _newest(own, keys, ("is",))
     if left is None or left.at_ns < last.at_ns:
         return True  # the result was not noted: no other write is known
-    from swarm_hook_core.watching.snapshot import difference, parse
 
     return not difference(parse(left.text), path)[0]
 

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text
 from swarm_hook_core.traces import LATER, LOOK, MERGED, journal, keys_of, seen, state_of, version_path
+from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.versions.stored import version_at
+from swarm_hook_core.watching.snapshot import digest_of, parse, read_resolved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.meetings import Meetings
 
 SECONDS = 0.5  # for git's answer
@@ -45,8 +48,6 @@ def known(meetings: Meetings | None, path: str) -> Known:
 
 def present(path: str) -> str | None:
     """Return the present text of the file at resolved `path`; None if it is gone, too large, or no plain file."""
-    from swarm_hook_core.watching.snapshot import read_resolved
-
     try:
         return _decoded(read_resolved(path, LONGEST)[1])
     except (OSError, ValueError):
@@ -96,8 +97,6 @@ def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes |
 
     `name`: that of its journal; `mark`: the kind of version, as in its file name.
     """
-    from swarm_hook_core.traces.versions.stored import version_at
-
     first = version_path(place, name, path)
     version = version_at(f"{first}{mark}{at_ns}")
     if version is None and mark == LATER:
@@ -112,8 +111,6 @@ def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes |
 
 def _is_as_left(left: Entry, data: bytes) -> bool:
     """Return True if `data` is the content that the session's own write left, by its entry `left`."""
-    from swarm_hook_core.watching.snapshot import digest_of, parse
-
     found = parse(left.text)
     return found.size == len(data) and found.digest in ("", digest_of(data))
 
@@ -124,8 +121,6 @@ def _decoded(data: bytes) -> str:
 
 def _committed(path: str) -> str | None:
     """Return the file's text in the last commit, or None."""
-    from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text
-
     try:
         return committed_text(path, SECONDS)
     except (NoAnswer, Refused):

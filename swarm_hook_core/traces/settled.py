@@ -19,10 +19,7 @@ import time
 
 from swarm_hook_core.state import read_private, state_dir, write_private
 from swarm_hook_core.traces import escaped, journal, names_in, unread
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.unread import UnreadCommands
+from swarm_hook_core.traces.unread import UnreadCommands
 
 MOST_BYTES = 48 * 1024  # of a file's keys
 

@@ -7,15 +7,12 @@ Code, Codex). So only the files whose turn comes in time are looked up.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from swarm_hook_core.traces import journal_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.traces.trail import Trail
-    from swarm_hook_core.traces.versions.lines import Line
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
+from swarm_hook_core.traces.versions.notes import Notes
 
 MOST = 20  # files with their lines looked up
 SECONDS = 0.5  # for the lines of all files of a call; the first file has them in any case
@@ -70,9 +67,6 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
 
 def _uncommitted_lines(path: str, seconds: float, patience: Patience) -> list[Line] | None:
     """Return the added and removed lines; None for a file without lines, or if git does not answer."""
-    from swarm_hook_core.traces.versions.lines import NoLines, changes_of
-    from swarm_hook_core.traces.versions.notes import Notes
-
     trail = patience.trail
     trail.notes = trail.notes or Notes()
     try:

@@ -17,6 +17,7 @@ import os
 import time
 
 from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.naming import agent_name
 from swarm_hook_core.state import is_at, lock_alone, open_in_private, open_private, read_all, write_all
 from swarm_hook_core.traces import AGENTS, first_line, line
 from swarm_hook_core.traces import entry as new_entry
@@ -79,7 +80,6 @@ class Siblings:
     def _words(self, agent: bytes) -> str:
         if agent == MAIN:
             return "the main thread of this session"
-        from swarm_hook_core.naming import agent_name
 
         start = ""
         if not self._began_ns:

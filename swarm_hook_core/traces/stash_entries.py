@@ -7,23 +7,23 @@ if that was shortly before. Where two sessions come into question, or no session
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.lookup import Held
+from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
-from swarm_hook_core.traces import NOTICE
+from swarm_hook_core.traces import NOTICE, sweep_wording
 from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.unread import Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_hook_core.shell.model import GitCall
     from swarm_hook_core.traces.meetings import Meetings
     from swarm_hook_core.traces.sweeps import Sweeps
     from swarm_hook_core.traces.trail import Trail
-    from swarm_hook_core.traces.unread import Reading
 
 WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
 TOGETHER_SECONDS = 3  # commands closer than this may each have made the same entry
@@ -116,7 +116,6 @@ def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial |
     made, held = times[at], Held("", first_maker.instance_id, first_maker.label)
     held.kin = first_maker.kin
     first, more = (at, held, made), len(theirs) - 1
-    from swarm_hook_core.traces import sweep_wording
 
     loss = Loss("stash", held, sweep_wording.TAKES.get(verb, "take out"), git_call.by, made)
     if sweeps.level != NOTICE and verb != "apply" and not git_call.in_doubt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.wording import and_more, changed_by
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration, holder
@@ -10,7 +11,6 @@ from swarm_hook_core.wording import duration, holder
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
-    from swarm_hook_core.traces.others import Trace
 
 LATE = (
     "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own"

@@ -7,28 +7,24 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
 
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.git_repository import NoAnswer, Repository
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import token
-from swarm_hook_core.shell.programs.git import touched_files, uncommitted
+from swarm_hook_core.lookup import Session
+from swarm_hook_core.shell.model import Effects, GitCall
+from swarm_hook_core.shell.programs.git import by_words, commit_hooks, touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
-from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, stash_entries
+from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, narrow_forms, stash_entries, sweep_wording
 from swarm_hook_core.traces.clearing import SECONDS, deed_of
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.traces.shared_files import Patience, SharedFiles, has_lines_of
+from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.wording import way_past_hooks
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.lookup import Session
-    from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.others import Trace
-    from swarm_hook_core.traces.shared_files import Patience
-    from swarm_hook_core.traces.trail import Trail
 
 MOST_CALLS = 50  # git commands of one call
 
@@ -146,8 +142,6 @@ class Sweeps:
         """
         if not self._near or not self._words:
             return None, ""
-        from swarm_hook_core.shell.programs.git import by_words
-        from swarm_hook_core.traces import sweep_wording
 
         deed, near = deed_of(self._words), {trace.path: trace for trace in self._near}
         lost, taken = by_words.swept(git_call, self._words, list(near))
@@ -162,8 +156,6 @@ class Sweeps:
     def patience(self) -> Patience:
         """Return the time for the lines of all files of the call."""
         if self._patience is None:
-            from swarm_hook_core.traces.shared_files import Patience
-
             self._patience = Patience(self._trail)
         return self._patience
 
@@ -173,8 +165,6 @@ class Sweeps:
 
     def _hooks_of(self, git_call: GitCall, words: list[str], hook: str) -> str:
         """Return the name of the hook manager that puts unstaged changes aside during this `hook`, or ""."""
-        from swarm_hook_core.shell.programs.git import commit_hooks
-
         top = tree_of(git_call)
         if top is None:
             return ""
@@ -215,8 +205,6 @@ class Sweeps:
 
         `is_once`: the same command again goes ahead.
         """
-        from swarm_hook_core.traces import sweep_wording
-
         if git_call.aside and deed == "put aside":
             way = way_past_hooks(git_call.aside)
         elif is_late:
@@ -237,9 +225,6 @@ class Sweeps:
 
     def _way(self, git_call: GitCall, words: list[str], theirs: Collection[str]) -> str:
         """Return the advice for the model: a narrower command."""
-        from swarm_hook_core.traces import narrow_forms
-        from swarm_hook_core.traces.shared_files import SharedFiles
-
         top = tree_of(git_call)
         is_here = top == work_tree(self.call.folder)  # elsewhere the files' relative names would be wrong
         own: list[str] = []
@@ -271,6 +256,5 @@ def has_lines_of_others(trace: Trace, patience: Patience) -> bool:
     """Return True if the file of `trace` has uncommitted lines that are the other session's alone."""
     if not trace.journal or trace.held.kin:
         return False  # on another machine, or the session itself
-    from swarm_hook_core.traces.shared_files import has_lines_of
 
     return has_lines_of(trace.path, trace.journal, patience)  # in a file without lines its last writer counts

@@ -19,10 +19,7 @@ import os
 from swarm_hook_core.state import client_note, ended_mark, read_private
 from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces import journal, seen
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.journal import Entry
 
 LONGEST_NOTE = 8192  # bytes
 

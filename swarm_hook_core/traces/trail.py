@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 
-from swarm_hook_core import caller
-from swarm_hook_core.config import SHELL_TOOLS
+from swarm_hook_core import REMOVE, caller
+from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
+from swarm_hook_core.paths import real_paths
 from swarm_hook_core.state import ended_mark, make_private, state_dir
 from swarm_hook_core.traces import (
     FEW,
@@ -32,11 +35,7 @@ from swarm_hook_core.traces import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from swarm_hook_core.config import RuntimeConfig
     from swarm_hook_core.denial import Notice
-    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
@@ -158,7 +157,7 @@ class Trail:
             spelled = list(self.config.extract_paths(call.input))[:MOST]
             if self._real is None and len(spelled) <= FEW:
                 self._real = os.path.realpath
-            paths = [self.resolved(call.folder, path) for path in spelled]
+            paths = list(filter(None, (self.resolved(call.folder, path) for path in spelled)))
         else:
             paths = [target[1] for target in self.targets_of(effects)]
         if not self.is_alone([*paths, *_met_paths(effects)]):
@@ -245,8 +244,6 @@ class Trail:
         `of_link`: resolve only the parent folder, so that a link is returned itself.
         """
         if self._real is None:
-            from swarm_hook_core.paths import real_paths
-
             self._real = real_paths()
         whole = os.path.join(folder, path)
         try:
@@ -255,9 +252,12 @@ class Trail:
             if of_link and os.path.islink(whole.rstrip("/")):
                 over, name = os.path.split(os.path.normpath(whole))
                 return os.path.join(self._real(over), name)
-            return self._real(whole)
+            real = self._real(whole)
         except ValueError:
             return ""  # the text cannot be a path
+        if real.startswith("/proc/") and "/fd/" in real:
+            return ""  # a pipe of this very process, as for /dev/stdout: the call has others
+        return real
 
     def note(self, kind: str, path: str, text: str = "", at_ns: int = 0) -> None:
         """Collect an entry about the file at resolved `path`. `text`: by default the file's present state."""
@@ -319,7 +319,6 @@ class Trail:
         """
         if effects is None or self.call.tool not in SHELL_TOOLS:
             return
-        from swarm_hook_core import REMOVE
         from swarm_hook_core.targets import shell_text
 
         if effects.runs or effects.guesses:
@@ -346,12 +345,12 @@ class Trail:
         if self._lines:
             caller.demand_waiting()
             self._note_end()
-        tried_ns = os.environ.get("SWARM_TRIED_NS", "")
+        tried_ns = caller.tried_ns()
         for place, lines in self._lines.items():
-            if tried_ns.isdecimal():
+            if tried_ns:
                 from swarm_hook_core.traces import journal
 
-                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, int(tried_ns))
+                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, tried_ns)
             if lines:
                 self._append(place, lines)
         self._left += self._lines

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.json_text import dumps, loads_object
 from swarm_hook_core.state import open_private, read_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import ToolCall
-
     Look = tuple[str, object, object, int]
 
 TAILS = (256 * 1024, 4 * 1024 * 1024)  # bytes at the transcript's end; the second if the first has no answer
@@ -128,8 +127,6 @@ class Transcript:
                         yield call, text, first
 
     def _parsed(self, raw: bytes) -> list[Look]:
-        from swarm_hook_core.json_text import loads_object
-
         try:
             entry = loads_object(raw.decode("utf-8", "surrogateescape"))
             if not self._is_agent and entry.get("isSidechain") is True:
@@ -225,8 +222,6 @@ def _lines_with(mark: bytes, data: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _spellings(name: str) -> list[bytes]:
     """Return the spellings of `name` in JSON."""
-    from swarm_hook_core.json_text import dumps
-
     plain = name.replace("\\", "\\\\").replace('"', '\\"')
     return [plain.encode("utf-8", "surrogatepass"), dumps(name)[1:-1].encode()]
 

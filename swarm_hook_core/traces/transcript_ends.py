@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from swarm_hook_core.json_text import loads_object
 from swarm_hook_core.traces import names_in
@@ -13,9 +15,6 @@ from swarm_hook_core.traces.transcript import TAILS, tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
-
     # what happens, to which call, and more: the group of a call that begins, the beginning of a command that has run
     Event = tuple[str, str, Any]
 

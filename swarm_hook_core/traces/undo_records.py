@@ -7,12 +7,10 @@ facts of `FILE`. A fact has the type of its default here. `swarm_mcp.changes.rec
 from __future__ import annotations
 
 import os
+from typing import Any
 
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import make_private, state_dir, write_private
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 RECORD: dict[str, Any] = {
     "id": "", "whose": ["", ""], "by": ["", ""], "undoes": "", "at": 0.0, "pid": 0, "started": "",
@@ -53,7 +51,5 @@ def checked(value: Any, like: Any) -> Any:
 
 def write(record: dict[str, Any]) -> None:
     """Write down an undo that is over. Raises OSError."""
-    from swarm_hook_core.json_text import dumps
-
     make_private(undos_dir())
     write_private(os.path.join(undos_dir(), f"{record['id']}.json"), dumps(record))

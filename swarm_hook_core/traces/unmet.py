@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import AGENTS, IGNORES_CASE, escaped, journal, others_in, seen
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces.trail import Trail
 
 FEW = 16  # files of a call
 # Kinds of entries that may concern a file without naming it: commands, folders, commits with hooks; other machines.

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.paths import contains, keys_for
 from swarm_hook_core.traces import journal
+from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from collections.abc import Set as AbstractSet
-
     from swarm_hook_core.budget import Budget
     from swarm_hook_core.shell.model import Effects, Tree
-    from swarm_hook_core.traces.journal import Entry
 
     # (entry of a command or None, keys of the files that it wrote, folders that it wrote)
     Written = tuple[Entry | None, AbstractSet[str], Sequence[Tree]]

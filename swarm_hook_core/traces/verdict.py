@@ -8,17 +8,36 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import REMOVE, REPLACE
-from swarm_hook_core.traces import NOTICE, seen, unmet
+from swarm_hook_core import REMOVE, REPLACE, fail_closed, faults, storms
+from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
+from swarm_hook_core.labels import token
+from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.storms import MANY, PERSON
+from swarm_hook_core.traces import (
+    NOTICE,
+    changed_lines,
+    endings,
+    head,
+    keeping,
+    looks,
+    machines,
+    merged_writes,
+    new_text,
+    seen,
+    seen_text,
+    sweeps,
+    unmet,
+    wording,
+)
+from swarm_hook_core.traces.head import news
+from swarm_hook_core.traces.head.shared import Shared
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.lookup import Held, LockReader, Session
-    from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces.others import Trace
-    from swarm_hook_core.traces.trail import Trail
     from swarm_hook_core.traces.wording import Changes
 
     Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
@@ -65,8 +84,6 @@ class _Judgement:
     @property
     def identity(self) -> str:
         """The identity of the call's session, for the words about others."""
-        from swarm_hook_core.labels import token
-
         return token(self.session.label, "identity")
 
     def verdict(self) -> tuple[Denial | None, str]:
@@ -154,14 +171,11 @@ class _Judgement:
         """Return True if the new content of the file is known and keeps the other session's changes."""
         if how != REPLACE:
             return False
-        from swarm_hook_core.traces import new_text
 
         return new_text.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
 
     def _may_merge(self, how: str) -> bool:
         """Return True if a stale text of the call may be merged: then it waits for another write, as an edit does."""
-        from swarm_hook_core.traces import merged_writes
-
         return how == REPLACE and merged_writes.can_merge(self.config, self.call)
 
     def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
@@ -170,7 +184,6 @@ class _Judgement:
             return True
         if how != REPLACE:
             return False
-        from swarm_hook_core.traces import merged_writes
 
         return merged_writes.is_merged(self.trail, self.effects, path, resolved, self.meetings, trace)
 
@@ -186,8 +199,6 @@ class _Judgement:
         """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
         denial, words = None, ""
         if self.effects is not None and self.effects.git:
-            from swarm_hook_core.traces import sweeps
-
             denial, words = sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
         if denial is not None:
             return denial, ""
@@ -197,20 +208,14 @@ class _Judgement:
     def _head(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved."""
         if self.effects is not None and self.neighbours:
-            from swarm_hook_core.traces.head.shared import Shared
-
             shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
             denial, words = shared.verdict()
             if words:
-                from swarm_hook_core.denial import Notice, without_owner
-
                 by = self.effects.git[0].by if self.effects.git else ""
                 self.trail.noted.append(Notice(self.call.folder, without_owner("head", "change", by), words))
             return denial, words
         if self.trail.is_asked or not self.trail.is_head_moved():
             return None, ""
-        from swarm_hook_core.traces import head
-        from swarm_hook_core.traces.head import news
 
         top, runtime, session_id = head.top_of(self.call.folder), self.config.runtime_name, self.call.session_id
         if top is None or not head.is_news(runtime, session_id, top):
@@ -255,8 +260,6 @@ class _Judgement:
             self.trail.leave()
         except OSError as error:
             self.trail.record_fault(error)
-            from swarm_hook_core import fail_closed, faults
-            from swarm_hook_core.traces import wording
 
             fail_closed.demand(self.config, self.call, f"what others have changed: {faults.describe(error)}")
             self.trail.drop()
@@ -265,8 +268,6 @@ class _Judgement:
 
     def _await(self, name: str) -> None:
         """Have the end of the other session's call noted, for its journal with this `name`."""
-        from swarm_hook_core.traces import endings
-
         try:
             endings.await_end(name)
         except OSError as error:  # the other session's next call notes its end anyway
@@ -276,7 +277,6 @@ class _Judgement:
         """Keep copies of files with others' changes that the call destroys knowingly, and have their owners told."""
         if self.trail.is_asked:
             return
-        from swarm_hook_core.traces import keeping
 
         for path, resolved, how, by in self.targets:
             if how not in (REPLACE, REMOVE):
@@ -299,8 +299,6 @@ class _Judgement:
         self.trail.wrote(dict.fromkeys([*written, *(trace.path for trace, _how, _by in met)]), is_beside_others=True)
         self.trail.note_unnamed(self.effects)
         if self.effects is not None and self.effects.reads:
-            from swarm_hook_core.traces import looks
-
             looks.note(self.trail, self.meetings, self.effects.reads, set(written))
         return written
 
@@ -317,10 +315,6 @@ class _Judgement:
 
     def _denial(self, lost: list[Met]) -> Denial:
         """Return the Denial of a call that would destroy others' changes."""
-        from swarm_hook_core import storms
-        from swarm_hook_core.denial import Denial, Loss
-        from swarm_hook_core.traces import wording
-
         trace, how, by = lost[0]
         others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
         times = self.meetings.times_denied(trace.path, self.call.id) + 1
@@ -329,8 +323,6 @@ class _Judgement:
             self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes
         )
         if self.trail.unmerged and times < storms.MANY:
-            from swarm_hook_core.traces import merged_writes
-
             words += merged_writes.way(self.trail.unmerged)
         why = "moment" if trace.is_pending else "uncommitted"
         deed = _DEEDS.get(how, "overwrite")
@@ -344,8 +336,6 @@ class _Judgement:
 
     def _changes(self, lost: list[Trace]) -> list[Changes]:
         """Return the changes that the call would destroy, for its denial: as many as there is room for."""
-        from swarm_hook_core.traces import changed_lines, seen_text, wording
-
         found: list[Changes] = []
         room = changed_lines.MOST_LINES
         for trace in lost[: wording.NAMED]:
@@ -360,16 +350,11 @@ class _Judgement:
 
     def _report_storm(self, denial: Denial, first: Met) -> None:
         """Have the file's owner, and later a person, told of a session that is denied again and again."""
-        from swarm_hook_core.storms import MANY, PERSON
-
         if denial.times in (MANY, PERSON) and not first[0].held.kin:
             self.trail.owners.append((*first, "", denial.times))
 
     def _denial_during(self, trace: Trace, name: str) -> Denial:
         """Return the Denial of a write during another session's commit with a hook `name` that puts changes aside."""
-        from swarm_hook_core.denial import Denial, Loss
-        from swarm_hook_core.traces import wording
-
         words = wording.during_hooks(trace, name, self.identity)
         again = " Wait until that is over, mostly a few seconds, and try again; until then, files may have older text."
         loss = Loss("moment", trace.held, "overwrite", at=trace.at_ns / 1e9)
@@ -379,7 +364,6 @@ class _Judgement:
         """Return the notices about changes that the call meets but does not destroy, and about a running commit."""
         if not met and commit is None:
             return []
-        from swarm_hook_core.traces import wording
 
         words = [wording.were_changed([trace for trace, _how, _by in met], self.identity, self.now)]
         if commit is not None:
@@ -393,7 +377,6 @@ class _Judgement:
         """Return the Notices to record: one for the changes that the call meets, one for a write in progress."""
         if not (met or commit or clearings):
             return []
-        from swarm_hook_core.denial import Loss, Notice
 
         found, said = [], next(filter(None, words), "")
         if met:
@@ -411,7 +394,6 @@ class _Judgement:
     def _cleared_words(self, clearings: list[tuple[Trace, str, str]]) -> str:
         if not clearings:
             return ""
-        from swarm_hook_core.traces import wording
 
         return wording.are_cleared(clearings, self.identity)
 
@@ -420,12 +402,9 @@ class _Judgement:
         far = [trace for resolved in written[:MOST_ELSEWHERE] for trace in self.meetings.on_other_machines(resolved)]
         if not far:
             return ""
-        from swarm_hook_core.traces import machines
 
         words = machines.words(far, self.session, self.meetings, self.trail, self.now)
         if words:
-            from swarm_hook_core.denial import Loss, Notice
-
             loss = Loss("elsewhere", far[0].held, "edit", at=far[0].at_ns / 1e9)
             self.trail.noted.append(Notice(far[0].path, loss, words))
         return words

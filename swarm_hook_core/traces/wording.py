@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swarm_hook_core import REMOVE
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.untrusted_text import command, cut, named, quoted
 from swarm_hook_core.wording import duration, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.traces.others import Trace
-
     # path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
     Changes = tuple[str, list[str], bool, bool]
 
@@ -29,7 +29,6 @@ def purpose(trace: Trace, identity: str) -> str:
     """Return the purpose of the session, in brackets after a blank, or "" if it is unknown or private."""
     if not trace.held.note.strip() or not same_circle(identity, token(trace.held.label, "identity")):
         return ""
-    from swarm_hook_core.untrusted_text import quoted
 
     return f" (working on {quoted(trace.held.note)})"
 
@@ -54,7 +53,6 @@ def would_lose(
     the lost changes that are shown.
     """
     from swarm_hook_core.storms import MANY
-    from swarm_hook_core.untrusted_text import command, named
 
     tool, part = call.client_tool, f" ({command(by)})" if by else ""
     paths = [trace.path, *(one.path for one in others[: NAMED - 1])]
@@ -76,8 +74,6 @@ def would_lose(
 
 def _shown(changes: Sequence[Changes]) -> str:
     """Return the changes as quoted lines: another session's words, each behind a mark."""
-    from swarm_hook_core.untrusted_text import named
-
     parts = []
     for path, lines, is_whole, is_seen in changes:
         if lines:
@@ -91,7 +87,6 @@ def _shown(changes: Sequence[Changes]) -> str:
 def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], identity: str, times: int) -> str:
     """Return the denial of a call after many like it; in the end it asks the session to stop."""
     from swarm_hook_core.storms import PERSON
-    from swarm_hook_core.untrusted_text import named
 
     who = holder(trace.held, identity)[0]
     why, first = f"it has a change by {who} that you have not seen", ""
@@ -111,8 +106,6 @@ def _denied_again(call: ToolCall, trace: Trace, how: str, paths: list[str], iden
 
 def would_lose_shortly(call: ToolCall, trace: Trace, how: str, identity: str) -> str:
     """Return a short denial, for clients with room for few words: the way out comes first."""
-    from swarm_hook_core.untrusted_text import cut, named
-
     who = cut(holder(trace.held, identity)[0], 40)
     if trace.is_pending:
         return f"swarm: {who} is writing {named(trace.path)} at this very moment. Wait, read it, then try again."
@@ -188,8 +181,6 @@ def are_cleared(clearings: list[tuple[Trace, str, str]], identity: str) -> str:
 
     `clearings`: results of ``Meetings.clearing``.
     """
-    from swarm_hook_core.untrusted_text import named
-
     lines = []
     for trace, deed, place in clearings[:NAMED]:
         who, _note, _ask = holder(trace.held, identity)
@@ -203,8 +194,6 @@ def are_cleared(clearings: list[tuple[Trace, str, str]], identity: str) -> str:
 
 def were_written_elsewhere(traces: list[Trace], identity: str, now: float) -> str:
     """Return one line per file that the call writes and that sessions on other machines have written."""
-    from swarm_hook_core.untrusted_text import named
-
     lines = [
         f"swarm: {named(trace.path)} was written by {changed_by(trace, identity, now)}, and that is not pushed: the two"
         " changes meet when one of you pulls. Keep yours small there, or agree with them first."
@@ -217,8 +206,6 @@ def were_written_elsewhere(traces: list[Trace], identity: str, now: float) -> st
 
 def during_hooks(trace: Trace, name: str, identity: str) -> str:
     """Return the reason not to write the file now: during another session's commit `name` puts changes aside."""
-    from swarm_hook_core.untrusted_text import cut, named
-
     who, _note, _ask = holder(trace.held, identity)
     return (
         f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset"
@@ -228,8 +215,6 @@ def during_hooks(trace: Trace, name: str, identity: str) -> str:
 
 def were_changed(traces: list[Trace], identity: str, now: float) -> str:
     """Return one line per file that the call goes ahead to write although others have changed it."""
-    from swarm_hook_core.untrusted_text import named
-
     lines = []
     for trace in traces[:NAMED]:
         if trace.is_pending:

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup import HOLD, TERMINAL
+from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import edited_dir, name_of, write_private
 from swarm_hook_core.watching import records, watch
+from swarm_hook_core.watching.watch import Breach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent, ToolCall
     from swarm_hook_core.lookup import Held, Peers, Session
-    from swarm_hook_core.watching.watch import Breach
 
 MOST_LOCKS = 40
 MOST_FILES = 60
@@ -81,7 +81,6 @@ def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
 def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
     """Return locks of others in the same checkout, without those on patterns and those of holders without hooks."""
     from swarm_hook_core.collisions import all_keys
-    from swarm_hook_core.paths import git_root
 
     found, _more = peers.first_under(all_keys(session, git_root(call.folder), "/"), MOST_LOCKS)
     return [held for held in found[:MOST_LOCKS] if not held.pattern and _is_marked(held)]

@@ -16,7 +16,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Collection
+from typing import Any
 
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.json_text import LEVELS, dumps, loads, loads_outer
 from swarm_hook_core.state import (
     acting_dir,
@@ -28,13 +31,6 @@ from swarm_hook_core.state import (
     write_private,
 )
 from swarm_hook_core.watching.snapshot import digest_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from typing import Any
-
-    from swarm_hook_core.hooks import ToolCall
 
 DROPPED_SECONDS = 86400  # after this silence a session will not ask for its calls any more
 RECORDS_AT_ONCE = 16  # of one session; further ones would only be calls without a reported end

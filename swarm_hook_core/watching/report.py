@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from swarm_hook_core import untrusted_text
+from collections.abc import Sequence
+from typing import Any
+
+from swarm_hook_core import environment, faults, untrusted_text
+from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.lookup import Session
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.paths import key_of, keys_for
+from swarm_hook_core.state import local_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
     from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.lookup import Session
     from swarm_hook_core.watching.watch import Breach
 
 TOLD_AT_ONCE = 100  # breaches named to the holders in one report
@@ -44,9 +48,6 @@ def _standing(
     config: RuntimeConfig, session_id: str, breaches: list[Breach], driver: Any
 ) -> tuple[Session | None, list[Breach]]:
     """Return ``(this session or None, breaches whose lock still exists)``; all without an answer of the store."""
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_hook_core.state import local_store
-
     try:
         file = local_store()
         if not file:
@@ -60,8 +61,6 @@ def _standing(
         held = {(one.file, one.instance_id) for one in standing}
         return session, [breach for breach in breaches if (breach.lock, breach.holder) in held]
     except Exception as error:
-        from swarm_hook_core import faults
-
         faults.record(config.runtime_name, "watch", error)
         return None, breaches
 
@@ -69,7 +68,6 @@ def _standing(
 def _tell_holders(
     config: RuntimeConfig, session_id: str, breaches: list[Breach], coordinator: Sequence[str] | None
 ) -> None:
-    from swarm_hook_core import faults
     from swarm_hook_core.coordinator import command
     from swarm_hook_core.errands import send
 
@@ -92,9 +90,6 @@ def _tell_holders(
 
 
 def _identity(config: RuntimeConfig, session: Session | None) -> str:
-    from swarm_hook_core import environment
-    from swarm_hook_core.labels import token
-
     if session:
         return token(session.label, "identity")
     return environment.identity(config.env_prefix)
@@ -140,8 +135,6 @@ def _words(breaches: list[Breach], viewer: str, own_id: str) -> str:
 
 
 def _line(breach: Breach, viewer: str, own_id: str) -> str:
-    from swarm_hook_core.naming import agent_name, holder_name
-
     named = untrusted_text.named
     note = f": {untrusted_text.quoted(breach.note)}" if breach.note and _may_name(breach, viewer) else ""
     who = holder_name(breach.label, breach.holder)
@@ -164,8 +157,6 @@ def _whom(breaches: list[Breach], viewer: str, own_id: str) -> str:
 
 
 def _may_name(breach: Breach, viewer: str) -> bool:
-    from swarm_hook_core.labels import same_circle, token
-
     return same_circle(viewer, token(breach.label, "identity"))
 
 

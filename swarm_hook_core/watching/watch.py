@@ -12,21 +12,20 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
+from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
+from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import is_watching, state_dir
 from swarm_hook_core.watching import records, watched_files
+from swarm_hook_core.watching.records import Record
 from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, difference, full, glance, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from swarm_hook_core.config import RuntimeConfig
-    from swarm_hook_core.hooks import SessionEvent, ToolCall
     from swarm_hook_core.lookup import Held
-    from swarm_hook_core.watching.records import Record
 
 FILES_AT_ONCE = 400
 KEEPING_SECONDS = 0.04  # for all copies of one call; further files are watched without a copy
@@ -233,8 +232,6 @@ def _command_of(tool_input: object) -> str:
     if isinstance(command, list):
         command = " ".join(str(word) for word in command)
     if not isinstance(command, str):
-        from swarm_hook_core.json_text import dumps
-
         command = dumps(command)
     line = " ".join(command[: 20 * COMMAND_LENGTH].split())
     if len(line) <= COMMAND_LENGTH:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.watching.snapshot import glance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
-
     from swarm_hook_core.lookup import Held
     from swarm_hook_core.pattern_match import Cover
 

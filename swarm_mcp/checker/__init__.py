@@ -1,15 +1,19 @@
 """The checker: a process of the client's MCP server that has the hook core loaded and answers for the client's hooks.
 
     <state folder>/checkers/<pid>-<start>         the socket, named by the client's process
-    <state folder>/checkers/<pid>-<start>.lock    held by the server whose checker it is
-    <state folder>/checkers/<pid>-<start>.answered   the number of its answers, and the time of all in nanoseconds
+    <state folder>/checkers/<pid>-<start>.lock    held by the server whose checker it is; has the server's pid
+    <state folder>/checkers/<pid>-<start>.answered   the number of its answers, the time of all, and its processor time,
+                                                  in nanoseconds
     <state folder>/checkers/alone                 hooks that ran as processes of their own: a time and the reason a line
 
-The hook's command is a relay (``native/relay.c``, ``integrations/relay.py``). It finds the socket by its ancestors, is
-told that the checker begins (`BEGUN`), and sends the length of a head and of the payload, eight hexadecimal digits each,
-the head, and the payload. The head is words with a NUL behind each: `WORDS`, then the relay's environment. The answer is
-the exit status in two hexadecimal digits, the length of the output in eight, and the output. A connection that is closed
-before that is no answer: the relay runs the hook as a process of its own.
+The hook's command is a relay (``native/relay.c``, ``integrations/relay.py``). It finds the socket by its ancestors, and
+is told that the checker begins (`BEGUN`). It sends the lengths of a head and of the payload, eight hexadecimal digits
+each, the head, and the payload. The head is words with a NUL behind each: `WORDS`, then the relay's environment. The
+answer is the exit status in two hexadecimal digits, the length of the output in eight, and the output. A closed
+connection is no answer: the relay runs the hook as a process of its own.
+
+A plugin that lives in its client's process asks without a relay (``integrations/checker.ts``): the parent is its own
+process, and the end of its patience is "+" and nanoseconds from now.
 
 ``keeper`` is the server's side, ``process`` the checker, ``surroundings`` what it puts on for a call.
 """
@@ -42,4 +46,4 @@ def name_of(client: tuple[int, str]) -> str:
 def is_living(name: str) -> bool:
     """Return True if the client with this socket still runs."""
     pid, _, started = name.partition(".")[0].partition("-")
-    return pid.isdigit() and start_time(int(pid)) == started
+    return pid.isdecimal() and start_time(int(pid)) == started

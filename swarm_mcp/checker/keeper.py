@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import signal
 import socket
 import sys
 import time
@@ -16,6 +17,7 @@ from swarm_mcp.installation import command_of, leave_relay
 SHORTEST_LIFE = 1.0  # seconds; a checker that ends sooner is broken, and the next one waits
 LONGEST_PAUSE = 60.0
 WAITING = 64  # calls at once
+LARGEST_NOTES = 32 * 1024  # bytes; relays end at twice as many
 WORD = "checker"  # names the process in lists of processes
 
 
@@ -40,8 +42,10 @@ class Keeper:
         os.chmod(folder, 0o700)
         lock = open_in_private(os.path.join(folder, f"{name}.lock"), os.O_RDWR | os.O_CREAT)
         fcntl.flock(lock, fcntl.LOCK_EX)  # another server of this client may keep a checker: this one is its heir
+        os.ftruncate(lock, 0)
+        os.write(lock, b"%d" % os.getpid())
         _remove_old(folder)
-        os.close(open_in_private(os.path.join(folder, "alone"), os.O_WRONLY | os.O_CREAT))
+        _begin_notes(os.path.join(folder, "alone"))
         leave_relay()
         listener = listening(folder, name)
         while True:
@@ -49,7 +53,10 @@ class Keeper:
             select.select([listener], [], [])
             _refuse(listener)
             began = time.monotonic()
-            self._answer(listener, name)
+            try:
+                self._answer(listener, name)
+            except OSError as error:  # no process could be started, as on a machine without memory
+                print(f"swarm-mcp serve: checker: {error}", file=sys.stderr)
             if time.monotonic() - began < SHORTEST_LIFE:
                 self._pause = min(LONGEST_PAUSE, 2 * self._pause + 0.1)
             else:
@@ -74,7 +81,8 @@ class Keeper:
             pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
             os.close(ours)
             ours = -1
-            os.waitpid(pid, 0)
+            while os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+                os.kill(pid, signal.SIGKILL)  # stopped, it would keep each hook waiting
         finally:
             if ours >= 0:
                 os.close(ours)
@@ -82,7 +90,11 @@ class Keeper:
 
 
 def listening(folder: str, name: str) -> socket.socket:
-    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more."""
+    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more.
+
+    On Linux this process keeps the socket's file open as well: that shows a plugin in its client's process that the
+    file is ours.
+    """
     listener = socket.socket(socket.AF_UNIX)
     scratch = f"{name}.new"
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -93,6 +105,8 @@ def listening(folder: str, name: str) -> socket.socket:
             os.remove(os.path.join(folder, scratch))
         listener.bind(f"{at}/{scratch}")
         listener.listen(WAITING)
+        if hasattr(os, "O_PATH"):
+            os.open(scratch, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
         os.replace(scratch, name, src_dir_fd=handle, dst_dir_fd=handle)
     finally:
         os.close(handle)
@@ -111,11 +125,21 @@ def _refuse(listener: socket.socket) -> None:
             break
 
 
+def _begin_notes(path: str) -> None:
+    """Make the file in which relays note why they were alone; begin it anew once it is long."""
+    handle = open_in_private(path, os.O_RDWR | os.O_CREAT)
+    try:
+        if os.fstat(handle).st_size > LARGEST_NOTES:
+            os.ftruncate(handle, 0)
+    finally:
+        os.close(handle)
+
+
 def _remove_old(folder: str) -> None:
     """Remove the sockets and locks of clients that have ended."""
     for name in os.listdir(folder):
         if name != "alone" and not is_living(name):
             try:
                 os.remove(os.path.join(folder, name))
-            except FileNotFoundError:
-                continue  # another server was faster
+            except OSError:
+                continue  # another server was faster; or a folder, which is none of ours

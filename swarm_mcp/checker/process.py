@@ -1,12 +1,14 @@
-"""The checker as a process: it answers one call after the other, with the very code of a hook, until its server ends."""
+"""The checker as a process: it answers one call after the other by the code of a hook, until its server ends."""
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import io
 import os
 import pkgutil
+import resource
 import select
 import signal
 import socket
@@ -16,9 +18,10 @@ import time
 from typing import Any
 
 import swarm_hook_core
-from swarm_hook_core import __version__, caller
+from swarm_hook_core import __version__, caller, coordinator, patch, repository, settings
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
+from swarm_hook_core.lookup import waiting
 from swarm_hook_core.state import open_in_private
 from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS, checkers_dir
 from swarm_mcp.checker.surroundings import Surroundings
@@ -28,10 +31,15 @@ from swarm_mcp.runtimes import hook_config
 from swarm_mcp.store import driver
 
 LISTENER, SERVER = 3, 0  # open files: the socket, and the end of a pipe that closes with the server
+LOWEST = 100  # number of the checker's own open files: a command may name those of a hook, as /dev/fd/3
 RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at once
 MARGIN_NS = 5_000_000  # before the relay stops waiting
-ANSWERS = 200  # calls between two collections of garbage
+ANSWER_NS = 50_000_000  # likewise, for the end of a hook behind its answer
+REAP_MS = 1000  # between two looks at errands that go on
 _MODULES_APART = ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace")  # of processes of their own
+# Modules that the hook of a turn loads beside the hook core.
+_OF_TURNS = ("hooks.session_hooks", "hooks.protection_watch", "store.store", "store.sessions", "store.notices",
+             "store.messages", "store.cleanup", "sessions.scope_summary")  # fmt: skip
 
 
 class Refused(Exception):
@@ -46,6 +54,7 @@ class Request:
         self.pid = _trusted_pid(connection)
         connection.sendall(BEGUN)
         sizes = _received(connection, SIZES)
+        began_ns = time.monotonic_ns()
         head_size, payload_size = int(sizes[:8], 16), int(sizes[8:], 16)
         if head_size > LARGEST_HEAD or payload_size > LARGEST_PAYLOAD:
             raise Refused
@@ -55,15 +64,21 @@ class Request:
         self.payload = _received(connection, payload_size)
         self.client, self.event = told["client"].decode(), told["event"].decode()
         self.parent, self.end_ns, self.folder = int(told["parent"]), int(told["end"]), told["folder"]
+        if told["end"].startswith(b"+"):
+            self.end_ns += began_ns
+        if self.pid == self.parent:
+            self.pid = 0  # a plugin asks from its client's process: no process of a hook is below that
         self.environment = words[len(WORDS) : -1]
-        if told["release"].decode() != release or self.event not in EVENTS or not self.folder:
+        if told["release"].decode() != release or self.event not in EVENTS or not self.folder.startswith(b"/"):
             raise Refused
+        if not _reads_utf8(self.environment):
+            raise Refused  # names of files are other texts to this process than to the hook
         if self.client == "claude-code" and any(name.encode() + b"=" in head for name in HOSTS):
             raise Refused  # another client runs hooks of Claude Code's: the hook itself finds out whose call it is
 
-    def demand(self) -> None:
+    def demand(self, margin_ns: int = MARGIN_NS) -> None:
         """Raise Abandoned if the relay has stopped waiting, or is about to."""
-        if time.monotonic_ns() > self.end_ns - MARGIN_NS:
+        if time.monotonic_ns() > self.end_ns - margin_ns:
             raise caller.Abandoned
         poll = select.poll()
         poll.register(self.connection, select.POLLIN)  # it sends nothing more: readable means closed
@@ -77,11 +92,32 @@ class Request:
         self.connection.sendall(f"{status:02x}{len(data):08x}".encode() + data)
 
 
+class Output(io.StringIO):
+    """The output of a hook. A hook whose relay has left ends at its answer, as a process does at a closed pipe."""
+
+    def __init__(self, request: Request):
+        super().__init__()
+        self._request = request
+
+    def flush(self) -> None:
+        """Raise Abandoned if the answer would reach nobody: its words are kept for another time."""
+        self._request.demand(ANSWER_NS)
+
+
+def _reads_utf8(environment: list[bytes]) -> bool:
+    """Return True if a Python started in `environment` has names of files in UTF-8, and so has this one."""
+    told = dict(entry.partition(b"=")[::2] for entry in reversed(environment))  # the first of one name counts
+    locale = next((told[name] for name in (b"LC_ALL", b"LC_CTYPE", b"LANG") if told.get(name)), b"C")
+    is_utf8 = b"utf" in locale.lower() or locale in (b"C", b"POSIX")
+    return is_utf8 and sys.getfilesystemencoding() == "utf-8"
+
+
 def _trusted_pid(connection: socket.socket) -> int:
     """Return the pid of the relay. Raises Refused if it is another user's, or sees other processes or files."""
     if not hasattr(socket, "SO_PEERCRED"):
         return int.from_bytes(connection.getsockopt(0, 2, 4), sys.byteorder)  # LOCAL_PEERPID of macOS
-    pid, user, _group = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    found: tuple[int, int, int] = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    pid, user, _group = found
     if user != os.geteuid() or not pid:
         raise Refused
     for kind in ("pid", "time", "mnt"):
@@ -112,29 +148,32 @@ class Checker:
     def __init__(self, name: str) -> None:
         load_all()
         self._driver: Any = driver.load()
-        self._coordinator = coordinator_command()
+        coordinator.use(coordinator_command())
         self._files = _mark()
         self._count = self._spent_ns = 0
-        self._record = open_in_private(os.path.join(checkers_dir(), f"{name}.answered"), os.O_WRONLY | os.O_CREAT)
+        record = os.path.join(checkers_dir(), f"{name}.answered")
+        self._record = moved_up(open_in_private(record, os.O_WRONLY | os.O_CREAT))
 
     def run(self) -> None:
         """Answer until the server has ended, or the files of this release were replaced."""
-        listener = socket.socket(fileno=LISTENER)
+        listener = socket.socket(fileno=moved_up(LISTENER))
         listener.setblocking(False)
         poll = select.poll()
-        poll.register(LISTENER, select.POLLIN)
+        poll.register(listener, select.POLLIN)
         poll.register(SERVER, select.POLLIN)
+        has_errands = False
         while True:
-            ready = dict(poll.poll())
+            ready = dict(poll.poll(REAP_MS if has_errands else None))
             if SERVER in ready or _mark() != self._files:
                 return
-            try:
-                connection = listener.accept()[0]
-            except OSError:  # the relay has left
-                continue
-            with connection:
-                self._answer(connection)
-            self._tidy()
+            if ready:
+                try:
+                    connection = socket.socket(fileno=moved_up(listener.accept()[0].detach()))
+                except (BlockingIOError, ConnectionAbortedError):  # the relay has left
+                    continue
+                with connection:
+                    self._answer(connection)
+            has_errands = tidy()
 
     def _answer(self, connection: socket.socket) -> None:
         try:
@@ -148,40 +187,44 @@ class Checker:
                 status, output = self.result(request)
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
+            if _mark() != self._files:
+                return  # it may have met files of another release
             request.answer(status & 0xFF, output)
             self._count += 1
             self._spent_ns += time.monotonic_ns() - began_ns
-            os.pwrite(self._record, f"{self._count} {self._spent_ns}\n".encode(), 0)
+            os.pwrite(self._record, f"{self._count} {self._spent_ns} {_processor_ns()}\n".encode(), 0)
         except Exception:
             return  # the hook runs as a process, and tells of any fault
 
     def result(self, request: Request) -> tuple[int, str]:
         """Return exit status and output of the hook."""
         words = [f"{_folder()}/integrations/hook.py", request.client, request.event]
-        around = Surroundings(
-            request.environment, request.folder, request.pid, request.parent, words, request.demand
-        )
-        with around:
+        output = Output(request)
+        forget()
+        with Surroundings(request.environment, request.folder, words, output):
+            caller.answer_for(request.pid, request.parent, request.demand)
             status = self._ran(request)
-        return status, around.output.getvalue()
+        return status, output.getvalue()
 
     def _ran(self, request: Request) -> int:
         payload, event = io.BytesIO(request.payload), request.event
-        chosen = os.environ.get("SWARM_MCP_BIN", "").strip()
-        if event == "turn" and not chosen:
+        if event == "turn" and not os.environ.get("SWARM_MCP_BIN", "").strip():
             return run_in_store(request.client, event, payload, self._driver)
-        core = HookCore(hook_config(request.client), None if chosen else self._coordinator, self._driver)
+        core = HookCore(hook_config(request.client), driver=self._driver)
         return int(getattr(core, f"run_{event}_hook")(payload))
 
-    def _tidy(self) -> None:
-        """Reap the errands that have ended, and now and then collect garbage, while no call waits."""
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                continue
-        except ChildProcessError:
-            pass  # there is none
-        if self._count % ANSWERS == 0:
-            gc.collect()
+
+def _processor_ns() -> int:
+    """Return the processor time of this process, and of those that it has started and that have ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time_ns() + int((children.ru_utime + children.ru_stime) * 1e9)
+
+
+def moved_up(handle: int) -> int:
+    """Return another number of an open file in place of `handle`, which is closed."""
+    higher = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, LOWEST)
+    os.close(handle)
+    return higher
 
 
 def load_all() -> None:
@@ -189,6 +232,33 @@ def load_all() -> None:
     for found in pkgutil.walk_packages(swarm_hook_core.__path__, "swarm_hook_core."):
         if found.name not in _MODULES_APART:
             importlib.import_module(found.name)
+    for name in _OF_TURNS:
+        importlib.import_module(f"swarm_mcp.{name}")
+
+
+def forget() -> None:
+    """Drop what modules have read of files for the call before: a hook as a process reads them, too.
+
+    Marks of files tell a change only from one tick of the file system's clock to the next.
+    """
+    settings._last = (None, None)
+    patch._last = (None, [])
+    repository._known.clear()
+    waiting._in_vain.clear()
+
+
+def tidy() -> bool:
+    """Let nothing of a call outlive it, while no call waits. Return True if an errand goes on.
+
+    After a fault only a collection closes the store: an error and the frames that it names hold each other.
+    """
+    gc.collect()
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+        return True
+    except ChildProcessError:  # there is none
+        return False
 
 
 def _folder() -> str:
@@ -204,14 +274,15 @@ def _mark() -> tuple[int, int]:
     return (found.st_ino, found.st_mtime_ns)
 
 
-def _is_over(*_: object) -> None:
-    raise caller.Abandoned
-
-
 def main() -> None:
-    """Answer the calls of the keeper's client. An abandoned check ends the process: its keeper starts another."""
-    signal.signal(signal.SIGALRM, _is_over)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's; the server's end is this one's
+    """Answer the calls of the keeper's client. An abandoned check ends the process: its keeper starts another.
+
+    The alarm kills it, wherever it is, as a client kills a hook: the hook that is then run as a process finds nobody at
+    work on its call.
+    """
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, lambda *_: None)  # a terminal's; the server's end is this one's
+    os.dup2(os.pipe()[1], 1)  # a pipe, as a hook has: a command may name its output by /dev/stdout
     checker = Checker(sys.argv[-1])
     gc.collect()
     gc.freeze()

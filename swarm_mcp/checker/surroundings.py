@@ -9,34 +9,25 @@ import time
 
 from swarm_hook_core import caller
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 class Surroundings:
-    """What one relay has told: its `environment` as the system has it, its `folder`, its `pid` and `parent`.
+    """What one relay has told: its `environment` as the system has it, and its `folder`. A context manager.
 
-    `words`: the hook's command line. A context manager: the output is caught in `output`, and the environment stays until
-    the next call, which mostly has the same.
+    `words`: the hook's command line; `output`: takes what it prints. The environment stays until the next call, which
+    mostly has the same.
     """
 
-    def __init__(
-        self, environment: list[bytes], folder: bytes, pid: int, parent: int, words: list[str],
-        demand: Callable[[], None],
-    ):  # fmt: skip
+    def __init__(self, environment: list[bytes], folder: bytes, words: list[str], output: io.StringIO):
         self._environment = environment
         self._folder = folder
-        self._caller = (pid, parent, demand)
         self._words = words
-        self.output = io.StringIO()
+        self._output = output
 
     def __enter__(self) -> Surroundings:
-        os.chdir(self._folder)
-        put_on(self._environment)
-        caller.answer_for(*self._caller)
         self._kept = sys.stdout, sys.stderr, sys.argv
-        sys.stdout, sys.stderr, sys.argv = self.output, io.StringIO(), self._words
+        put_on(self._environment)
+        os.chdir(self._folder)
+        sys.stdout, sys.stderr, sys.argv = self._output, io.StringIO(), self._words
         return self
 
     def __exit__(self, *_: object) -> None:

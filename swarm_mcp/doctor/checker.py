@@ -68,7 +68,7 @@ def _answered(name: str) -> tuple[int, int]:
     """Return the number of a checker's answers since it started, and the nanoseconds for all."""
     try:
         with open(os.path.join(checkers_dir(), f"{name}.answered"), encoding="ascii", errors="replace") as file:
-            count, spent_ns = file.readline().split()
+            count, spent_ns, _processor_ns = file.readline().split()
         return int(count), int(spent_ns)
     except (OSError, ValueError):  # it has not started yet
         return 0, 0

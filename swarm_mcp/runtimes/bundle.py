@@ -33,10 +33,11 @@ COORDINATOR = "integrations/coordinator.sh"  # runs `swarm-mcp` if no installati
 SCRIPTS = "integrations/hooks"  # the hook scripts of clients without scripts of their own
 STARTERS = (
     HOOK, ENTRY, SCRIPTS, UNCHECKED, COORDINATOR, "integrations/launch.py",
-    "integrations/image.py", "integrations/coordinator.py", "integrations/relay.py",
+    "integrations/coordinator.py", "integrations/relay.py",
     "integrations/find.py", "integrations/answers.txt",
 )  # fmt: skip
-BRIDGES = ("integrations/hooks.ts", "integrations/opencode.ts")  # parts of plugins that run inside a client
+# Parts of plugins that run inside a client.
+BRIDGES = ("integrations/checker.ts", "integrations/hooks.ts", "integrations/opencode.ts")
 KERNEL = "integrations/kernel"  # asks the check before git runs in a command for which the kernel holds locks
 # In place of a shell that waits, where a call of the client's waits for it; a script that is missing denies nothing.
 _LAUNCHED = re.compile(rf"""(\[ -r "[^"]*" \] && exec )?/bin/sh "([^"]*)/{HOOK}" ([\w-]+) (\w+)(; exit 0)?""")
@@ -141,7 +142,7 @@ def _by_this_interpreter(command: str) -> str:
             return f"if {is_there}; then {alone}; else {otherwise}; fi{end}"
         if relayed:
             # A shell that cannot execute the relay, in a shared home, ends; bash goes on if told so.
-            tried = f"check() {{ exec {alone}; }}; trap check EXIT; [ ! \"${{BASH_VERSION:-}}\" ] || shopt -s execfail; "
+            tried = f'check() {{ exec {alone}; }}; trap check EXIT; [ ! "${{BASH_VERSION:-}}" ] || shopt -s execfail; '
             instead = f"{can_relay} && {{ {tried}exec {relayed}; }}; {is_there} && exec {alone}; {instead}"
         else:
             instead = f"{is_there} && exec {alone}; {instead}"  # else HOOK looks for a wish to have the call denied

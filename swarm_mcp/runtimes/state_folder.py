@@ -13,8 +13,8 @@ OURS = (
     "*-fault", "*-hooks.json", "acting", "assignment-*", "awaited", "busy", "claims", "command", "commits",
     "checkers", "crashes", "ended", "faults.jsonl", "faults.jsonl.1", "fetched", "heads", "kernel", "loop", "plugin",
     "plugin.lock", "protected", "protection", "python", "repeated-denials.jsonl", "repeated-denials.jsonl.1",
-    "relay", "repositories", "running", "server", "settled", "slots", "swarm-*", "traces", "unheard", "watched", "watched-edits",
-    "work",
+    "relay", "repositories", "running", "server", "settled", "slots", "swarm-*", "traces", "unheard", "watched",
+    "watched-edits", "work",
 )  # fmt: skip
 # A person may still want it: it is named, and stays.
 THEIRS = {

@@ -21,7 +21,7 @@ implementation of the contract would (no session rows, no path keys); in ``one n
 Those marked ``three kinds`` hold files, folders and 200 patterns in the file's own folder, half of all leased. The
 sizes count locks of living sessions in the scope of the measured one.
 
-The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``person_commands``, ``many_files``, ``coordinator``, ``harness``,
+The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``mix``, ``person_commands``, ``many_files``, ``coordinator``, ``harness``,
 ``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``,
 ``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
@@ -54,6 +54,8 @@ from .listings import Listings
 from .locks import Locks
 from .lost_updates import LEVELS, NO_PLUGIN, LostUpdates
 from .many_files import ManyFilesBench
+from .mix import Mix
+from .mix_large import LARGE, Crowd
 from .person_commands import PersonCommands
 from .plugin import WrongAnswer
 from .states import States
@@ -76,7 +78,7 @@ def main() -> int:
     )
     parser.add_argument(
         "--of", action="append", default=[], metavar="NAME[=ENVIRONMENT]",
-        help="compare this installation in `--part states`, `commands` and `clients`; without an environment the own one",
+        help="compare this installation in `--part states`, `mix`, `commands` and `clients`; without an environment the own one",
     )  # fmt: skip
     parser.add_argument("--part", choices=parts, default="all", help="what to measure")
     parser.add_argument("--crowds", default="2,4", help="numbers of agents in `--part auto`, by comma")
@@ -113,6 +115,9 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "corpus": _measure_corpus,
         "hooks": lambda: measure_hooks(bench, options),
         "states": lambda: _missed(States(installed(), root), max(5, options.runs // 4)),
+        "mix": lambda: _missed(Mix(installed(), root), max(1, options.runs // 12)),
+        "mix-large": lambda: _missed(Mix(installed()[-1:], root, LARGE, "mix-large"), max(1, options.runs // 20)),
+        "crowd": lambda: _missed(Crowd(installed(), root)),
         "commands": lambda: _missed(PersonCommands(installed(), root), max(5, options.runs // 4)),
         "traces": lambda: _missed(Traces(*of_plugin)),
         "many": lambda: _missed(ManyFilesBench(installed(), root)),

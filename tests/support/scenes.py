@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

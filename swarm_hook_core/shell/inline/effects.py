@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
 
 SCRATCH = "/tmp/swarm-nowhere"  # stands for the code's own temporary files, which are not reported
 OTHER_CODE = "code that runs other code"

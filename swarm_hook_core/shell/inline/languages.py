@@ -23,12 +23,9 @@ The tables map an action to its calls; N is the place of the argument with the p
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.shell.inline.tokens import REGEX, Language, delimited, quoted
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
 
 APOSTROPHE, QUOTE = "'", '"'
 CODE_IN_BRACES = r"\{(?P<code>(?:[^{}]|\{[^{}]*\})*)\}"

@@ -12,8 +12,11 @@ import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re
 import os
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, Exit, TooLong
 from swarm_hook_core.shell.inline.python_disk import Replays, gone_through
 from swarm_hook_core.shell.inline.python_expressions import Expressions, nodes_of, parts_of
@@ -33,14 +36,6 @@ from swarm_hook_core.shell.inline.python_values import (
     truth,
 )
 from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
 
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.inline import python_disk as disk
@@ -26,9 +28,6 @@ from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from swarm_hook_core.shell.inline.python import Code
 
 

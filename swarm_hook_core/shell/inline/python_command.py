@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.inline.python import follow
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import Stream, absolute, is_known
 from swarm_hook_core.shell.options import split
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.model import Stream
-
+from swarm_hook_core.shell.programs import program
 
 OPAQUE = "an opaque script"
 
@@ -115,7 +111,6 @@ def run_module(call: Call, module: str, rest: list[Any]) -> None:
     is_writing = module == "pydoc" and "-w" in rest
     if (module in _READ_ONLY and not is_writing) or rest[:1] in (["--version"], ["--help"]):
         return
-    from swarm_hook_core.shell.programs import program
 
     name = _PROGRAMS.get(module.partition(".")[0], "")
     if name and program(name) is not None:

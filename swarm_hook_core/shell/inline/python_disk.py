@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import os
 import time
+from fnmatch import fnmatchcase
+from typing import Any
 
 from swarm_hook_core import EDIT
 from swarm_hook_core.shell.inline.effects import SCRATCH, CodeEffects, Exit
-from swarm_hook_core.shell.inline.python_values import ANY, DiskFiles, Path, SomeFiles, text_of, tidy, truth
+from swarm_hook_core.shell.inline.python_values import ANY, Arguments, DiskFiles, Path, SomeFiles, text_of, tidy, truth
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.shell.inline.python import Code
-    from swarm_hook_core.shell.inline.python_values import Arguments
 
 
 LONGEST_READ = 64 * 1024  # bytes of a file that a replay reads
@@ -134,7 +133,6 @@ def walked(code: Code, folder: str) -> Any:
 
 def _fitting(parts: list[Any], recursive: bool, with_hidden: bool) -> Any:
     """Return a function of path parts: True if they match the pattern `parts`."""
-    from fnmatch import fnmatchcase
 
     def fits(inside: list[Any], at: int = 0, place: int = 0) -> bool:
         if at == len(parts):

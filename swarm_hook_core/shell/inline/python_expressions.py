@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re``
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from swarm_hook_core.shell.inline import python_library as library
-from swarm_hook_core.shell.inline.effects import Exit, TooLong
+from swarm_hook_core.shell.inline.effects import CodeEffects, Exit, TooLong
 from swarm_hook_core.shell.inline.python_actions import call_method
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, path_attribute
 from swarm_hook_core.shell.inline.python_values import (
@@ -33,15 +35,7 @@ from swarm_hook_core.shell.inline.python_values import (
     text_of,
     truth,
 )
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.inline.effects import CodeEffects
-    from swarm_hook_core.shell.walk import Walk
-
+from swarm_hook_core.shell.walk import Walk
 
 STEPS = 20_000
 DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, and of such functions in one another

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.effects import SCRATCH
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
+    Arguments,
     Database,
     DiskFiles,
     LibraryName,
@@ -27,10 +29,7 @@ from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.shell.inline.python import Code
-    from swarm_hook_core.shell.inline.python_values import Arguments
 
 
 ANYTHING = "?"  # dotted name of a value whose name is only known when the code runs

@@ -8,6 +8,7 @@ argument with the written path, and its keyword. A function in no table is judge
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.python_actions import (
@@ -24,11 +25,6 @@ from swarm_hook_core.shell.inline.python_actions import (
 )
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, GIVES, path_function
 from swarm_hook_core.shell.inline.python_values import ANY, Arguments, LibraryName, OpenFile, Unknown, text_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
 
 _SAME = {
     "io.open": "open",

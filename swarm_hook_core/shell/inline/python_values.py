@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import _operator as operator  # ``operator`` is a module of Python around it
 import os
+from typing import Any
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from typing import Any
-
     _List = list[Any]
 else:
     _List = list

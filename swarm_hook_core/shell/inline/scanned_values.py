@@ -8,17 +8,11 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
-from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language
+from swarm_hook_core.shell.inline.tokens import NAME, NUMBER, SIGN, TEXT, Language, Token
 from swarm_hook_core.shell.model import UNKNOWN, is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.shell.inline.tokens import Token
-
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SUFFIX_WORDS = frozenset("if unless or and do while until for foreach rescue then".split())

@@ -6,19 +6,15 @@ calls of ``languages``. A writing call with any other path is a guess: parameter
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
 from swarm_hook_core.shell.inline.languages import LANGUAGES, NODE_MODULES, PATHNAME_METHODS
 from swarm_hook_core.shell.inline.scanned_values import Values, as_list, name_at, sign_at, text_or_unknown
 from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, tokens
 from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
 
 LONGEST = 64 * 1024  # characters of code
 

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 
 from swarm_hook_core.shell.inline.effects import TooLong
 from swarm_hook_core.shell.model import UNKNOWN
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
 
 TEXT, NAME, NUMBER, SIGN = "text", "name", "number", "sign"
 MOST = 6000  # tokens that are read: 20 ms

@@ -5,12 +5,10 @@ name ── row_of ──▶ Case ── program ──▶ Program, a function o
 
 from __future__ import annotations
 
-from swarm_hook_core.shell.programs.table import FAMILIES, ROWS
+from collections.abc import Callable, Iterator
+from typing import Any
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
+from swarm_hook_core.shell.programs.table import FAMILIES, ROWS
 
 _CONDITIONS = ("unless", "only")
 _LISTS = ("default", "skip", "drop", "needs", "asks")
@@ -202,12 +200,15 @@ class Program:
         self.runs = runs
 
 
+MOST_MET = 1000  # names: a process that answers many calls meets ever new ones
 _met: dict[str, Program | None] = {}
 
 
 def program(name: str) -> Program | None:
     """Return the Program `name` (a base name), or None if it is unknown."""
     if name not in _met:
+        if len(_met) >= MOST_MET:
+            _met.clear()
         _met[name] = _found(name) or _found(name.rstrip("0123456789.-"))  # python3.12, gcc-13
     return _met[name]
 

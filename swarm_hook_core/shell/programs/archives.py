@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any, BinaryIO
 
 from swarm_hook_core import REMOVE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
-from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, BinaryIO
-
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits
-    from swarm_hook_core.shell.options import Options
 
 
 LONGEST_LETTERS = 30  # of tar's old-style options
@@ -188,7 +188,6 @@ class Members:
 def _fits(name: str, pattern: str) -> bool:
     if not any(char in pattern for char in "*?["):
         return False
-    from fnmatch import fnmatchcase
 
     return fnmatchcase(name, pattern)
 
@@ -197,8 +196,6 @@ class _InTime:
     """A file for `tarfile` to read from, that raises TimeoutError when the time is up."""
 
     def __init__(self, file: BinaryIO) -> None:
-        import time
-
         self.file = file
         self.clock = time.monotonic
         self.end = self.clock() + LISTING_SECONDS

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
+import time
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.call import Call
-
+from swarm_hook_core.spawn import run
 
 SECONDS_TO_ASK = 0.3  # for all files that a search is asked about
 
@@ -27,10 +25,6 @@ class Asked:
         self.left = SECONDS_TO_ASK
 
     def __call__(self, path: str) -> bool | None:
-        import time
-
-        from swarm_hook_core.spawn import run
-
         if not self.can or self.left <= 0 or any(map(_names_another_file, self.words)):
             return None
         if not os.path.isfile(path):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from swarm_hook_core import EDIT, REPLACE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import LONGEST, read
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
 
 _HOW = {">": REPLACE, ">>": EDIT}
 _ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "/": "/", "r": "\r"}

@@ -6,8 +6,9 @@ import os
 import sys
 
 from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
-from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     exists,
@@ -22,9 +23,7 @@ from swarm_hook_core.shell.programs.places import (
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits, Stream
-    from swarm_hook_core.shell.options import Options
 
 
 _TAKES = ("--target-directory", "--suffix")

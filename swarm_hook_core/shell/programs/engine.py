@@ -6,6 +6,7 @@ The language of the rows is described at the top of the table.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
@@ -28,11 +29,6 @@ from swarm_hook_core.shell.programs.places import (
 )
 from swarm_hook_core.shell.programs.table import KINDS
 from swarm_hook_core.shell.programs.targets import words_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 _HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.paths import contains
 from swarm_hook_core.wildcards import compiled, matches
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.walk import Walk
 

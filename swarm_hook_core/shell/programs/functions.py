@@ -13,6 +13,7 @@ from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs import row_of
+from swarm_hook_core.shell.programs.archives import Members, zip_names
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
 from swarm_hook_core.shell.programs.targets import name_of, words_of
@@ -194,8 +195,6 @@ def _unpacked(word: str, endings: tuple[str, ...]) -> str:
 
 def unpack(call: Call, reading: Reading, *targets: str) -> None:
     """Unpack a zip, or an archive built like one; after the archive come the chosen members."""
-    from swarm_hook_core.shell.programs.archives import Members, zip_names
-
     archive, *chosen = [word for target in targets for word in words_of(reading, target)] or [""]
     is_zip = archive.endswith((".zip", ".jar", ".war", ".whl"))
     folder = reading.folder or "."

@@ -7,16 +7,12 @@ without a row, an unreadable glob) gives None: the file may be searched.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from swarm_hook_core.paths import contains
 from swarm_hook_core.wildcards import PatternUnreadable, match
 from swarm_hook_core.wildmatch import covers, parsed
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any
-
 
 MOST_BYTES = 256 * 1024  # of one ignore file; a longer one is not followed
 MOST_RULES = 2000

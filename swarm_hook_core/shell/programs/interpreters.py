@@ -6,18 +6,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import KeysView
+from typing import Any
 
 from swarm_hook_core import REPLACE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import KeysView
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
+from swarm_hook_core.shell.programs.sed import backup
 
 OPAQUE = "an opaque script"
 
@@ -211,8 +207,6 @@ def perl(call: Call) -> None:
     if UNKNOWN in codes or any(word in code for code in codes for word in _PERL_WRITERS):
         _scan(call, "perl", "\n".join(codes), operands)
     if suffix is not None:
-        from swarm_hook_core.shell.programs.sed import backup
-
         for word in operands:
             call.write(word)
             if suffix:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, at_most_possible, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_head
 from swarm_hook_core.shell.word_reader import ansi
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts

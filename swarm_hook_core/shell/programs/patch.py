@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
+from swarm_hook_core.patch import PatchUnreadable, patch_changes
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known, text_of
-from swarm_hook_core.shell.options import split
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.options import Options
-
+from swarm_hook_core.shell.options import Options, split
 
 LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
 MOST_TARGETS = 300  # files that `targets` names
@@ -79,8 +74,6 @@ def _back_up(call: Call, folder: str | None, options: Options, name: str) -> Non
 
 def apply_patch(call: Call) -> None:
     """Codex's apply_patch: the patch is its argument or, without one, its standard input."""
-    from swarm_hook_core.patch import PatchUnreadable, patch_changes
-
     texts = [word for word in call.words if ENVELOPE in word]
     if not texts:
         text = None

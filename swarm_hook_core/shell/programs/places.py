@@ -6,18 +6,17 @@ Words go in and come out as a `Call` has them, marks and all; predicates are tho
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell import landing
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.words import text_braces
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits
 
 

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
-from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.places import seen
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.options import Options
-
 
 LONGEST_NAME = 300  # characters that an expression is tried on
 LONGEST_CODE = 120
@@ -74,8 +69,6 @@ def in_perl(codes: Iterable[str], options: Options) -> Callable[[str], str | Non
 
 def _steps(code: str) -> list[Callable[[str], str | None] | None]:
     """Return functions of a name, one for each ``s/a/b/`` in `code`; None for an unsupported step."""
-    import re
-
     steps: list[Any] = []
     code = code.strip().rstrip(";")
     step, at = re.compile(_STEP), 0
@@ -96,8 +89,6 @@ def _steps(code: str) -> list[Callable[[str], str | None] | None]:
 
 
 def _substitution(pattern: str, replacement: str, flags: str) -> Callable[[str], str | None] | None:
-    import re
-
     made = _replacement(replacement)
     if made is None or set(flags) - set("gi") or any(one in pattern for one in _BEYOND):
         return None

@@ -7,18 +7,18 @@ installed.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable, Sequence
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Found, absolute, is_known
+from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.asked import Asked
 from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits
-    from swarm_hook_core.shell.options import Options
 
 
 MOST_BYTES = 1024 * 1024  # of a file that is read
@@ -249,7 +249,6 @@ def _line_test(
     foreign = (*_FOREIGN, *_SLOW, *(_FOREIGN_CLASSES if "[" in pattern else ()))
     if len(pattern) > LONGEST_PATTERN or (not literally and any(mark in pattern for mark in foreign)):
         return None
-    import re
 
     text = f"(?:{re.escape(pattern) if literally else pattern})"
     if by_word:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
+from typing import Any
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
-from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.asked import Asked
+from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits
-    from swarm_hook_core.shell.options import Options
 
 
 _GREP_TAKES = (
@@ -87,7 +87,6 @@ def _reached(root: str, recursive: bool, options: Options) -> Admits:
         if not recursive or not path.startswith(root.rstrip("/") + "/"):
             return False
         names = path[len(root.rstrip("/")) + 1 :].split("/")
-        from swarm_hook_core.wildcards import match
 
         without = options.values("--exclude-dir")
         return not any(match(name, one.rstrip("/")) for name in names[:-1] for one in without)
@@ -184,7 +183,6 @@ def _line_test(patterns: list[str], extended: bool, literally: bool, options: Op
             return None
         if plain:
             return any(_plain_match(line, one) for one in patterns) != inverts
-        import re
 
         try:
             if literally:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
-from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.programs.find_expression import RUNS, Expression, names_below
+from swarm_hook_core.shell.options import Options, split
+from swarm_hook_core.shell.programs.find_expression import RUNS, Action, Expression, names_below
+from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 from swarm_hook_core.wildcards import match
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits
-    from swarm_hook_core.shell.options import Options
-    from swarm_hook_core.shell.programs.find_expression import Action
-    from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
 
 LONGEST_REGEX = 200  # characters
@@ -198,8 +196,6 @@ class _FdAdmits:
 
 
 def _fd_rules(call: Call, root: str, options: Options, roots: list[str]) -> IgnoreRules:
-    from swarm_hook_core.shell.programs.ignoring import IgnoreRules
-
     files = [".fdignore", ".ignore", ".gitignore"]
     if options.has("--no-ignore-vcs"):
         files.pop()
@@ -262,7 +258,6 @@ def _fd_matches(name: str, wanted: str, options: Options) -> bool | None:
         return match(name, wanted)
     if options.has("-F", "--fixed-strings"):
         return wanted in name
-    import re
 
     try:
         return bool(re.search(wanted, name, re.IGNORECASE if options.has("-i", "--ignore-case") else 0))

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core import REPLACE
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_sed
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
 
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 

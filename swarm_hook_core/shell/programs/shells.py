@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import absolute, is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.call import Call
-
 
 _SHELLS = ("sh", "bash", "zsh", "dash", "ksh")
 

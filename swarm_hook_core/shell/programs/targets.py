@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import seen
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.programs.engine import Reading
 
 

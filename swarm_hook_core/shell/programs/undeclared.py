@@ -6,15 +6,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import cannot_tell, exists, is_folder
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
 
 _OUTPUTS = ("output", "out-", "outfile", "outdir", "outpath", "outfolder")
 # `--output-...` options that describe an output and do not name it

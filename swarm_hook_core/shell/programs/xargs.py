@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
-from swarm_hook_core.shell.model import UNKNOWN, Found, is_known, joined, text_of
+from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.word_reader import ENDS_WORD
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-    from swarm_hook_core.shell.model import Stream
-
 
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 

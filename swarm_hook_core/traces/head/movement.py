@@ -7,17 +7,12 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.repository import tree_at
-from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.repository import Tree, tree_at
+from swarm_hook_core.shell.model import GitCall, is_known
+from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.git.command_line import cut
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.traces.head import Head, commit_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.repository import Tree
-    from swarm_hook_core.shell.model import GitCall
-    from swarm_hook_core.shell.options import Options
 
 # verb: (needs one of these options, has no movement with one of these, kind of its target, deed)
 ROWS: dict[str, tuple[str, str, str, str]] = {

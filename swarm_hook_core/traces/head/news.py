@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
+from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.state import local_store
 from swarm_hook_core.traces import head as heads
+from swarm_hook_core.traces.head import Head, Note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.lookup import LockReader, Session
-    from swarm_hook_core.traces.head import Head, Note
 
 SETTLED_SECONDS = 120  # a command that was let pass this long ago has moved HEAD by now, or does not
 
@@ -81,9 +82,6 @@ def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:
     if note is not None:
         told = note.told
     if note is not None and note.head != head:
-        from swarm_hook_core.lookup.sqlite import StoreReader
-        from swarm_hook_core.state import local_store
-
         reader = StoreReader(local_store(), driver)
         session = reader.session(runtime, session_id)
         if session is not None:

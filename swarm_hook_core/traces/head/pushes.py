@@ -11,11 +11,8 @@ import os
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import options_of
+from swarm_hook_core.traces.head import Head
 from swarm_hook_core.traces.trail import MAKES_COMMITS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.head import Head
 
 SECONDS = 0.5  # for git's answers about one push
 MOST_COMMITS = 500  # dropped commits that are looked at

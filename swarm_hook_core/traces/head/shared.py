@@ -13,18 +13,20 @@ from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
+from swarm_hook_core.shell.model import Effects, GitCall
+from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.touched_files import without_aliases
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces import head as heads
-from swarm_hook_core.traces.head import UNKNOWN, Head, Note, wording
+from swarm_hook_core.traces.head import UNKNOWN, Head, Note, pushes, wording
 from swarm_hook_core.traces.head.movement import Movement, movement_of
 from swarm_hook_core.traces.head.news import is_settled, words_of
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader, Session
-    from swarm_hook_core.shell.model import Effects, GitCall
-    from swarm_hook_core.traces.trail import Trail
 
 ALIAS_SECONDS = 0.5  # for git's answer about aliases
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
@@ -72,9 +74,6 @@ class Shared:
         return None, "\n".join(dict.fromkeys(filter(None, lines)))
 
     def _of(self, git_call: GitCall) -> tuple[Denial | None, str]:
-        from swarm_hook_core.shell.programs.git.command_line import tree_of
-        from swarm_hook_core.shell.programs.git.touched_files import without_aliases
-
         top = tree_of(git_call)
         if top is None or not self.others.get(top):
             return None, ""
@@ -134,8 +133,6 @@ class Shared:
         self, git_call: GitCall, words: list[str], top: str, head: Head, told: set[str], fact: str
     ) -> tuple[Denial | None, str]:
         """Judge a push: one that drops commits of others is denied once. `fact`: words for a call that goes ahead."""
-        from swarm_hook_core.traces.head import pushes
-
         if not pushes.is_forced(words):
             return None, fact
         repository = Repository(top, pushes.SECONDS, git_call.top, git_call.environment)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.traces.head import Head
+from swarm_hook_core.traces.head.movement import Movement
+from swarm_hook_core.traces.head.pushes import Dropped
 from swarm_hook_core.untrusted_text import command, cut, named, quoted
 from swarm_hook_core.wording import duration, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from swarm_hook_core.lookup import Held
-    from swarm_hook_core.traces.head import Head
-    from swarm_hook_core.traces.head.movement import Movement
-    from swarm_hook_core.traces.head.pushes import Dropped
 
 NAMED = 4  # sessions named in one line
 LONGEST_REF = 100  # characters of a branch's name

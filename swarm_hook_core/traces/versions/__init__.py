@@ -42,12 +42,9 @@ This module holds only the copy. A check loads it when a copy is due.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from swarm_hook_core.state import make_private, open_in_private, state_dir, write_all
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LIMIT_BYTES = 1024 * 1024  # of a file; nothing is kept of a larger one
 NO_FILE, NOT_KEPT = 0, 0o200  # permissions that stand for a state

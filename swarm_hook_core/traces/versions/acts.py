@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of
+from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import is_in
 from swarm_hook_core.traces.unread import looks_only
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from swarm_hook_core.traces.journal import Entry
-    from swarm_hook_core.traces.versions.inputs import Input
-    from swarm_hook_core.traces.versions.notes import JournalNotes, PlaceNotes
-    from swarm_hook_core.traces.versions.stored import Version
+from swarm_hook_core.traces.versions.inputs import Input
+from swarm_hook_core.traces.versions.notes import JournalNotes, PlaceNotes
+from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 

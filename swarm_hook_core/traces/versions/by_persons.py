@@ -26,10 +26,7 @@ from swarm_hook_core.traces import (
     version_path,
 )
 from swarm_hook_core.traces.versions import keep_missing, keep_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.watching.snapshot import Snapshot
+from swarm_hook_core.watching.snapshot import Snapshot
 
 PERSONS = "person.undo"  # the journal's name; undos came first
 OWNER = ("person", "")  # of that journal

@@ -15,15 +15,14 @@ that call's (``layout``). Another change beside such a one may be the formatter'
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_hook_core.traces.versions.layout import Words, laid_out, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
     Lines = Counter[bytes]
     # the possible contents after a call, by the content before it
     Replay = Callable[["bytes | None"], "list[bytes | None]"]

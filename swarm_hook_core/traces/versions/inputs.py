@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.state import read_private
 from swarm_hook_core.traces import INPUTS, LIMIT_INPUTS, LONGEST_INPUT, kept_dir
 from swarm_hook_core.traces.journal import unescaped
@@ -56,8 +57,6 @@ class Inputs:
 
     def at(self, at_ns: int) -> Input | None:
         """Return the Input of the call with an entry at this time; None if it was not kept, or is torn."""
-        from swarm_hook_core.json_text import loads
-
         start = bisect_right(self._lines, (at_ns - self._longest_ns - 1,))
         for first_ns, last_ns, line in self._lines[start:]:
             if first_ns > at_ns:

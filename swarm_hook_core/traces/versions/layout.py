@@ -13,14 +13,13 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Sequence
 from itertools import accumulate
 
 from swarm_hook_core.traces.equal_lines import equal_parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     Lines = Counter[bytes]
 
 EXACT_UP_TO = 2000  # lines that are compared exactly

@@ -19,7 +19,9 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Sequence
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text, is_as_committed
 from swarm_hook_core.no_links import FolderOf
 from swarm_hook_core.traces import UNDO
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
@@ -28,14 +30,11 @@ from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.layout import Sources, words_of
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.reflog import contents_since
-from swarm_hook_core.traces.versions.steps import History
+from swarm_hook_core.traces.versions.steps import History, Moment, Step
+from swarm_hook_core.watching.snapshot import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_hook_core.traces.versions.steps import Moment, Step
-
     Authors = tuple[Author, ...]
 
 SECONDS = 2.0  # for git's answer
@@ -356,8 +355,6 @@ def _equal_parts(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, 
 
 def _present(path: str) -> tuple[bytes, os.stat_result | None]:
     """Return ``(content, state)`` of the file; ``(b"", None)`` if it is missing. Raises NoLines, OSError."""
-    from swarm_hook_core.watching.snapshot import read
-
     try:
         with FolderOf(path) as (name, folder):
             found = os.lstat(name, dir_fd=folder)
@@ -375,8 +372,6 @@ def _present(path: str) -> tuple[bytes, os.stat_result | None]:
 
 def _committed(path: str, seconds: float) -> bytes:
     """Return the file's content in the last commit, empty if it has none. Raises NoLines, OSError."""
-    from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text, is_as_committed
-
     try:
         end = time.monotonic() + seconds
         if not is_as_committed(path, seconds):

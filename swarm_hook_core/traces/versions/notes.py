@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator
 
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import MERGED, escaped, journal, kept_dir, names_in, place_of, seen, version_path
+from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
 from swarm_hook_core.traces.versions.inputs import Inputs
 from swarm_hook_core.traces.versions.names import is_of, split_name
-from swarm_hook_core.traces.versions.stored import ended_at, found_at, journals_of, kept_by
+from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from swarm_hook_core.traces.journal import Entry
     from swarm_hook_core.traces.versions.acts import Act
-    from swarm_hook_core.traces.versions.stored import Version
 
 _ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call
 _MANY = ("kept", "ran", "runs", "clears")  # kinds of entries that are no file's own

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import stat
 
+from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import INPUTS, LOST, PATH, names_in, traces_dir
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE, NOT_KEPT, earlier
@@ -194,9 +196,6 @@ def _ignored(place: str, copies: list[_Kept]) -> set[str]:
 
 
 def _ignored_of(files: set[str]) -> set[str]:
-    from swarm_hook_core.git_repository import MOST_PATHS, NoAnswer, Refused, Repository
-    from swarm_hook_core.repository import tree_over
-
     tops: dict[str, dict[str, str]] = {}
     for file in sorted(files):
         tree = tree_over(os.path.dirname(file))

@@ -13,13 +13,11 @@ that does not fit the content before gives no answer.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from swarm_hook_core.traces.versions.inputs import Input
+from swarm_hook_core.patch import patches_in
+from swarm_hook_core.traces.versions.inputs import Input
 
 WHOLE = ("content", "contents", "file_text", "new_content", "text")
 PAIRS = (
@@ -197,8 +195,6 @@ class _Hunk:
 
 
 def _sections(one: Input) -> Iterator[_Section]:
-    from swarm_hook_core.patch import patches_in
-
     for folder, text in patches_in(one.given):
         section: _Section | None = None
         for line in text.partition(_BEGIN)[2].split("\n")[1:]:

@@ -23,23 +23,18 @@ from __future__ import annotations
 import os
 import time
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable
 
 from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
 from swarm_hook_core.traces.equal_lines import split_lines
+from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.versions.acts import PERSON, Act, Acts, Author, authors_of, number_in
 from swarm_hook_core.traces.versions.by_persons import PERSONS, SAVED, SAVING
 from swarm_hook_core.traces.versions.explained import Explained, explain
 from swarm_hook_core.traces.versions.layout import brings_words, laid_out
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.notes import Notes, PlaceNotes
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from swarm_hook_core.traces.journal import Entry
-    from swarm_hook_core.traces.versions.notes import PlaceNotes
-    from swarm_hook_core.traces.versions.stored import Version
+from swarm_hook_core.traces.versions.stored import Version
 
 
 class Moment:

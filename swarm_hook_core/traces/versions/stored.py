@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 
 from swarm_hook_core.paths import contains, own_path
 from swarm_hook_core.state import make_private, read_all, read_private
@@ -26,10 +27,6 @@ from swarm_hook_core.traces.told_ends import with_mark
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE
 from swarm_hook_core.traces.versions.locked import facts_in
 from swarm_hook_core.traces.versions.names import is_of, read_name, split_name
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
 LONGEST_PATH = 16384  # bytes

@@ -385,7 +385,7 @@ def slow_lines(limits, monkeypatch) -> list[str]:
         looked_up.append(path)
         return changes_of(path)
 
-    monkeypatch.setattr(lines, "changes_of", slow)
+    monkeypatch.setattr(shared_files, "changes_of", slow)
     monkeypatch.setattr(shared_files, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     return looked_up
 

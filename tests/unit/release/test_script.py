@@ -94,10 +94,6 @@ def main():
 """
     (package / "main.py").write_text(main)
     shutil.copy(ROOT / "swarm_mcp/start.py", package.parent)
-    core = package.parents[1] / "swarm_hook_core"
-    core.mkdir()
-    for name in ("__init__.py", "lean.py"):
-        shutil.copy(ROOT / "swarm_hook_core" / name, core)
     if more:
         (package.parents[1] / more).write_text("")
     base = os.path.realpath(sys.executable)

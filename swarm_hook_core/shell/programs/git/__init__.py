@@ -12,19 +12,14 @@ git <words> ── command_line, table ──┬── named_files   files that 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import GitCall, absolute, is_known
+from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.git import table
 from swarm_hook_core.shell.programs.git.command_line import without_global_options
 from swarm_hook_core.shell.programs.git.table import options_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from swarm_hook_core.shell.programs.engine import Reading
-
 
 _MOVES = frozenset(
     "bisect checkout cherry-pick commit fetch merge pull rebase reset revert stash switch am update-ref"

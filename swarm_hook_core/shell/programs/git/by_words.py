@@ -7,18 +7,13 @@ mean them? If its words do not say that (a branch, a merge), only git itself cou
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
+from swarm_hook_core.shell.model import GitCall
+from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.git.command_line import cut, inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import options_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from swarm_hook_core.shell.model import GitCall
-    from swarm_hook_core.shell.options import Options
-
 
 _GIVE_UP = ("--abort", "--skip")
 _WITH_AUTOSTASH = ("rebase", "merge", "pull")

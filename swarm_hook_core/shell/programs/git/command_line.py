@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.model import GitCall
-
+from swarm_hook_core.shell.model import GitCall
 
 TOP_WITH_VALUE = frozenset(
     ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source")

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 from swarm_hook_core import git
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import Found, Stream, is_known
 from swarm_hook_core.shell.programs.git.command_line import cut, work_tree
 from swarm_hook_core.shell.programs.git.table import options_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from swarm_hook_core.shell.call import Call
-
 
 SECONDS = 0.2
 
@@ -55,8 +51,6 @@ class _Listing:
         return real in self._names or any(name.startswith(real + "/") for name in self._names)
 
     def _ask(self) -> set[str] | None:
-        from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-
         repository = Repository(self._root, SECONDS, self._top)
         try:
             if self._words[0].startswith("diff"):

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
+from swarm_hook_core.shell.model import Found, GitCall, absolute, edit_or_replace, is_known
+from swarm_hook_core.shell.options import Options
+from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.git.command_line import work_tree
+from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 from swarm_hook_core.shell.programs.patch import LONGEST, files_in
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from swarm_hook_core.shell.model import Found
-    from swarm_hook_core.shell.options import Options
-    from swarm_hook_core.shell.programs.engine import Reading
 
 
 def clone(call: Call, reading: Reading) -> None:
@@ -97,8 +94,6 @@ def _made_in_folder(call: Call, reading: Reading, admits_name: Callable[[str], b
 
 def removed_submodules(call: Call, reading: Reading) -> None:
     """``submodule deinit -f``, ``rm -f``: the work trees of submodules, with their uncommitted changes."""
-    from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
-
     if reading.options.has("-f", "--force") and call.folder is not None:
         for tree in removed_trees(GitCall(call.folder, call.words, call.by)):
             call.tree(tree, how=REMOVE)
@@ -167,8 +162,6 @@ def _patched(call: Call, options: Options) -> tuple[list[tuple[str, str]], list[
 
 
 def _is_wanted(path: str, options: Options) -> bool:
-    from fnmatch import fnmatchcase
-
     if any(fnmatchcase(path, one) for one in options.values("--exclude")):
         return False
     included = options.values("--include")

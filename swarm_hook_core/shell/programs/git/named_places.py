@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.shell.programs.git.command_line import cut, inside
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, options_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import GitCall
-
 
 MOST_NAMED = 8
 _BY_PATHSPEC = frozenset("add stage restore rm".split())

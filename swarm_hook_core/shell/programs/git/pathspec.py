@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable, Mapping
+from re import Pattern
+from typing import Any
 
 from swarm_hook_core.paths import contains
-from swarm_hook_core.shell.model import is_known
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from re import Pattern
-    from typing import Any
-
-    from swarm_hook_core.shell.model import Found
-
+from swarm_hook_core.shell.model import Found, is_known
 
 _MAGIC = {"top", "literal", "glob", "icase", "exclude"}
 
@@ -56,8 +51,6 @@ class Pathspec:
             return  # outside; git refuses it
         pattern = None
         if "literal" not in magic and ("icase" in magic or any(letter in rest for letter in "*?[\\")):
-            import re
-
             expression, flags = _expression(path, "glob" in magic), re.DOTALL
             if "icase" in magic:
                 expression, flags = expression + "(?:/.*)?", flags | re.IGNORECASE
@@ -211,8 +204,6 @@ def _relative(path: str, prefix: str, top: str) -> str | None:
 
 def _expression(pattern: str, by_part: bool) -> str:
     """A regular expression for git's wildcards; `by_part`: only ``**`` goes across slashes."""
-    import re
-
     out, at = [], 0
     while at < len(pattern):
         letter = pattern[at]

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 
 from swarm_hook_core.repository import SMALL, tree_at, trees_beside
-from swarm_hook_core.shell.model import absolute, is_known
+from swarm_hook_core.shell.model import Found, GitCall, absolute, is_known
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.table import options_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from swarm_hook_core.shell.model import Found, GitCall
-
 
 MOST = 200  # submodules of one repository that are looked at
 

@@ -13,15 +13,12 @@ A subcommand without a row may be an alias. The output is in ``listings``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs import Case, row_in
 from swarm_hook_core.shell.programs.engine import Reading
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 ROWS = """
 # ---- they only read
@@ -177,11 +174,14 @@ cvsexportcommit annex flow absorb rebase--interactive: asks anything
 """
 
 
+MOST_ROWS = 1000  # words: a process that answers many calls meets ever new ones
 _rows: dict[str, Case | None] = {}
 
 
 def _row(name: str) -> Case | None:
     if name not in _rows:
+        if len(_rows) >= MOST_ROWS:
+            _rows.clear()
         _rows[name] = row_in(ROWS, name)
     return _rows[name]
 

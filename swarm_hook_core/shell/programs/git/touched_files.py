@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from swarm_hook_core import pattern_match
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.paths import NO_CASE, contains, real_paths
+from swarm_hook_core.pattern_match import Cover, covered_below, start_of
+from swarm_hook_core.shell.model import GitCall, is_known
+from swarm_hook_core.shell.programs.git import history_verbs, work_tree_verbs
 from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
-    from swarm_hook_core.pattern_match import Cover
-    from swarm_hook_core.shell.model import GitCall
-
+from swarm_hook_core.wildmatch import folded
 
 MOST_ALIASES = 5  # that lead to one another
 
@@ -101,7 +100,6 @@ def _ask(name: str, question: Question) -> None:
     if name == "anything":
         question.cannot_tell()
         return
-    from swarm_hook_core.shell.programs.git import history_verbs, work_tree_verbs
 
     function = getattr(work_tree_verbs, name, None) or getattr(history_verbs, name)
     function(question)
@@ -118,7 +116,6 @@ def _without_aliases(words: list[str], repository: Repository) -> list[str] | No
         value = repository.setting(f"alias.{name}").strip()
         if not value or value.startswith("!"):
             return None
-        import shlex
 
         try:
             words = [*shlex.split(value), *words[1:]]
@@ -171,8 +168,6 @@ class Question:
 
         `is_by_name`: a link is not its target.
         """
-        from swarm_hook_core.paths import contains, real_paths
-
         top, resolved = self.repository.top, real_paths()
         start = top.rstrip("/") + "/"
         held: dict[str, Any] = {}
@@ -189,8 +184,6 @@ class Question:
 
     def _folders(self) -> list[str]:
         """The folders, relative to the top, that the covers' files are in."""
-        from swarm_hook_core.paths import NO_CASE, contains
-
         found, top = [], self.repository.top
         for cover in self.covers:
             folder = cover.folder.removeprefix(NO_CASE)
@@ -326,11 +319,6 @@ class Question:
         """Return ``[(absolute path, Cover)]`` of covered files at `path`, relative to the top, or in the folder
         there.
         """
-        from swarm_hook_core import pattern_match
-        from swarm_hook_core.paths import NO_CASE
-        from swarm_hook_core.pattern_match import covered_below, start_of
-        from swarm_hook_core.wildmatch import folded
-
         if path:
             whole = os.path.join(self.repository.top, path)
         else:

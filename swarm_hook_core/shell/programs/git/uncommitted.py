@@ -6,21 +6,16 @@ The verbs' own functions decide (``work_tree_verbs``, ``history_verbs``: `loses`
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping, Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import own_path
-from swarm_hook_core.shell.model import absolute
+from swarm_hook_core.shell.model import GitCall, absolute
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.shell.programs.git.named_places import places
 from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
-
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from swarm_hook_core.shell.model import GitCall
 
 
 def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str], list[str]]:

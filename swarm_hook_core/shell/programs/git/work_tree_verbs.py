@@ -8,17 +8,18 @@ them, it `takes` them along, or (`hit`) git keeps them or refuses.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from swarm_hook_core.git_repository import Refused
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.programs.git import commit_hooks
 from swarm_hook_core.shell.programs.git.command_line import cut
+from swarm_hook_core.shell.programs.patch import unquoted
 
 TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from typing import Any
-
     from swarm_hook_core.shell.programs.git.touched_files import Question
 
 
@@ -236,8 +237,6 @@ def _bring_back(question: Question, which: str, on_its_commit: bool) -> None:
 
 def clean(question: Question) -> None:
     """``clean``: asked of git itself, by its own dry run."""
-    from swarm_hook_core.shell.programs.patch import unquoted
-
     options = question.options
     flags = [f"-{letter}" for letter in "dxX" if options.has(f"-{letter}")]
     flags += ["-f"] * (len(options.given.get("-f", ())) + len(options.given.get("--force", ())))
@@ -326,8 +325,6 @@ def push(question: Question) -> None:
 
 def _leave_to_hooks(question: Question, hook: str, named: Sequence[str] = ()) -> None:
     """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
-    from swarm_hook_core.shell.programs.git import commit_hooks
-
     question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
     if question.call.aside:
         question.loses(path for path in question.repository.modified(question.locked) if path not in named)
