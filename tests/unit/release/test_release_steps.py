@@ -24,7 +24,9 @@ FILES = (
     ".ci/release.py", "CHANGELOG.md", "README.md", "docs/install.md", "pyproject.toml", "swarm_hook_core/__init__.py",
     ".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", ".codex-plugin/plugin.json", "integrations/pi/package.json",
     ".github/plugin/plugin.json", "qwen-extension.json",
+    "integrations/hook.sh", "integrations/relay.py", "integrations/checker.ts",
 )  # fmt: skip
+NAMES = re.compile(r'^(?:__version__|release|RELEASE|const RELEASE) ?= ?"?([0-9.]+)', re.MULTILINE)
 CHANGES = "\n### Added\n- Something new.\n"
 
 
@@ -52,7 +54,8 @@ def versions(folder: Path) -> set[str]:
     """Every version that the files name."""
     trees = {name: json.loads((folder / name).read_text()) for name in FILES if name.endswith(".json")}
     found = {tree.get("version") or tree["metadata"]["version"] for tree in trees.values()}
-    return found | set(re.findall(r'^__version__ = "(.*)"', (folder / "swarm_hook_core/__init__.py").read_text(), re.M))
+    sources = [(folder / name).read_text() for name in FILES if name.startswith(("swarm_hook_core", "integrations"))]
+    return found | {release for text in sources for release in NAMES.findall(text)}
 
 
 def test_there_is_one_version():
