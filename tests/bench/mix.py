@@ -121,7 +121,9 @@ class Ground:
     def begin(self) -> None:
         """Have the session begin, with its server, and wait until a checker answers."""
         words = [self.installation.script, "serve"]
-        server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=self.env, cwd=self.checkout)
+        server = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=self.env, cwd=self.checkout
+        )
         self.at_end(server.communicate)
         start = payload("SessionStart", ME, self.checkout, source="startup")
         self.name = f"{os.getpid()}-{start_time(os.getpid())}"
@@ -400,7 +402,9 @@ class Measured:
 class Mix:
     """The measurements; missed goals are in `missed`."""
 
-    def __init__(self, installed: list[Installation], root: Path, states: tuple[State, ...] = STATES, part: str = "mix"):
+    def __init__(
+        self, installed: list[Installation], root: Path, states: tuple[State, ...] = STATES, part: str = "mix"
+    ):
         self.installed, self.root, self.states = installed, root / part, states
         self.root.mkdir()
         self.missed: list[str] = []

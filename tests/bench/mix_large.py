@@ -214,7 +214,11 @@ class Crowd:
 
     def _told(self, ground: Ground, name: str) -> str:
         edit = {"file_path": f"{ground.checkout}/{name}", "old_string": "file", "new_string": "text"}
-        calls = [("Edit", edit), ("Bash", {"command": f"grep -n text {name} | head -20"}), ("Bash", {"command": f"touch {name}"})]
+        calls = [
+            ("Edit", edit),
+            ("Bash", {"command": f"grep -n text {name} | head -20"}),
+            ("Bash", {"command": f"touch {name}"}),
+        ]
         events = []
         for tool, given in calls:
             for event in ("PreToolUse", "PostToolUse"):
@@ -238,7 +242,9 @@ class Crowd:
         faults = ground.state / "faults.jsonl"
         lines = faults.read_text().splitlines() if faults.exists() else []
         alone = len(ground.reasons())
-        print(f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {alone} of them alone, errors {len(wrong) + len(lines)}")
+        print(
+            f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {alone} of them alone, errors {len(wrong) + len(lines)}"
+        )
         print(
             f"seconds of a hook: median {took[len(took) // 2]:.3f}, p99 {took[len(took) * 99 // 100]:.3f}, most {took[-1]:.3f}"
             f"  (load {os.getloadavg()[0]:.1f})\n"
