@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,12 +35,6 @@ while True:
 """
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with client_in(tmp_path) as found:
-        yield found
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_the_checker_answers_as_a_hook_alone_does(client: Client, way: str) -> None:
     client.warm(way)
@@ -53,8 +46,8 @@ def test_the_checker_answers_as_a_hook_alone_does(client: Client, way: str) -> N
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_without_a_server_the_hook_runs_alone(tmp_path: Path, way: str) -> None:
-    client = Client(tmp_path)
+def test_without_a_server_the_hook_runs_alone(client: Client, way: str) -> None:
+    client.close()
     assert client.ask(client.edit("held.py"), way).is_denied
     assert not client.ask(client.edit("free.py"), way).output
     assert client.writes() == ["free.py"]
@@ -108,11 +101,17 @@ def test_a_state_folder_with_a_long_path_has_a_checker(tmp_path: Path, way: str)
 def test_another_release_is_not_answered(client: Client, way: str) -> None:
     client.warm(way)
     relay = client.root / "plugin/integrations/relay.py"
-    relay.write_text(relay.read_text().replace('RELEASE = "0.1.0"', 'RELEASE = "9.9.9"'))
-    answer = client.ask(client.edit("held.py"), way, release="9.9.9")
-    assert (answer.is_denied, answer.alone) == (True, ["not answered"])
-    assert not client.ask(client.edit("free.py"), way, release="9.9.9").output
-    assert client.writes() == ["free.py"]
+    text = relay.read_text()
+    for compiled in relay.parent.glob("__pycache__/relay.*"):
+        compiled.unlink()
+    relay.write_text(text.replace('RELEASE = "0.1.0"', 'RELEASE = "9.9.9"'))
+    try:
+        answer = client.ask(client.edit("held.py"), way, release="9.9.9")
+        assert (answer.is_denied, answer.alone) == (True, ["not answered"])
+        assert not client.ask(client.edit("free.py"), way, release="9.9.9").output
+        assert client.writes() == ["free.py"]
+    finally:
+        relay.write_text(text)
 
 
 @pytest.mark.parametrize("way", WAYS)
