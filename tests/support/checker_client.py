@@ -34,7 +34,7 @@ from swarm_mcp.runtimes import bundle
 
 RELAY, TWIN, ALONE = "c", "python", "alone"
 WAYS = (RELAY, TWIN)
-SECONDS = 60.0  # until a state that is waited for has to be there, on a busy machine
+SECONDS = 30.0  # until a state that is waited for has to be there, on a busy machine
 Call = tuple[str, bytes]  # an event and its payload
 
 
@@ -130,7 +130,7 @@ class Client:
         """Return once `is_so()` is true."""
         end = time.monotonic() + SECONDS
         while not is_so():
-            assert time.monotonic() < end, f"waited for {what}"
+            assert time.monotonic() < end, f"waited for {what}; {self.notes()[-4:]}"
             time.sleep(0.005)
 
     def renew(self) -> None:

@@ -21,3 +21,10 @@ def client(shared_client: Client) -> Client:
     """The client of this file, as at first."""
     shared_client.renew()
     return shared_client
+
+
+@pytest.fixture
+def broken_client(client: Client) -> Iterator[Client]:
+    """The client, whose server ends after the test: the test damages the place of its checker."""
+    yield client
+    client.close()
