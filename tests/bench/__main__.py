@@ -55,6 +55,7 @@ from .locks import Locks
 from .lost_updates import LEVELS, NO_PLUGIN, LostUpdates
 from .many_files import ManyFilesBench
 from .mix import Mix
+from .mix_large import LARGE, Crowd
 from .person_commands import PersonCommands
 from .plugin import WrongAnswer
 from .states import States
@@ -115,6 +116,8 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "hooks": lambda: measure_hooks(bench, options),
         "states": lambda: _missed(States(installed(), root), max(5, options.runs // 4)),
         "mix": lambda: _missed(Mix(installed(), root), max(1, options.runs // 12)),
+        "mix-large": lambda: _missed(Mix(installed()[-1:], root, LARGE, "mix-large"), max(1, options.runs // 20)),
+        "crowd": lambda: _missed(Crowd(installed(), root)),
         "commands": lambda: _missed(PersonCommands(installed(), root), max(5, options.runs // 4)),
         "traces": lambda: _missed(Traces(*of_plugin)),
         "many": lambda: _missed(ManyFilesBench(installed(), root)),

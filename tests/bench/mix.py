@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.process import start_time
 
-from .installations import HOOKS, SHELLS, Installation
+from .installations import HOOKS, Installation
 from .mix_calls import FILES, LINES, Call, calls
 from .plugin import WrongAnswer, payload
 from .processes import Ran, run
@@ -121,8 +121,10 @@ class Ground:
     def begin(self) -> None:
         """Have the session begin, with its server, and wait until a checker answers."""
         words = [self.installation.script, "serve"]
-        server = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=self.env, cwd=self.checkout)
-        self._closed.append(server.communicate)
+        server = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=self.env, cwd=self.checkout
+        )
+        self.at_end(server.communicate)
         start = payload("SessionStart", ME, self.checkout, source="startup")
         self.name = f"{os.getpid()}-{start_time(os.getpid())}"
         if self.has_checker:
@@ -170,10 +172,14 @@ class Ground:
     def _is_here(self, process: Path) -> bool:
         return f"HOME={self.home}".encode() in (process / "environ").read_bytes().split(b"\0")
 
+    def at_end(self, close: Callable[[], object]) -> None:
+        """Have `close` called when the state is over."""
+        self._closed.append(close)
+
     def peer(self) -> Client:
         """Have a peer begin, a session of Codex."""
         client = Client()
-        self._closed.append(client.close)
+        self.at_end(client.close)
         self.of_peer(client, "SessionStart", PEER, source="startup")
         return client
 
@@ -183,26 +189,30 @@ class Ground:
         sent = payload(event, session_id, self.checkout, **fields).decode()
         client.run(self.installation.command("codex", event), env, self.checkout, sent)
 
-    def command(self, client: Client, *words: str) -> None:
-        """Have the peer run one of our commands."""
-        env = {**self.env, "CODEX_THREAD_ID": PEER}
-        client.run([self.installation.script, *words], env, self.checkout)
-
     def peer_locks(self, *words: str) -> None:
         """Have a peer lock something."""
-        self.command(self.peer(), "lock", *words)
+        self.lock(self.peer(), PEER, *words)
+
+    def lock(self, client: Client, session_id: str, *words: str) -> None:
+        """Have a peer's session lock something by our command."""
+        env = {**self.env, "CODEX_THREAD_ID": session_id}
+        client.run([self.installation.script, "lock", *words], env, self.checkout)
 
     def peer_works(self) -> Client:
         """Have a peer read a file, and change it without committing."""
         client = self.peer()
-        patch = f"*** Begin Patch\n*** Update File: {THEIRS}\n@@\n-{LINES.splitlines()[0]}\n+theirs\n*** End Patch\n"
-        read = {"tool_name": "Bash", "tool_input": {"command": f"cat {THEIRS}"}, "tool_use_id": "peer-1"}
-        write = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "peer-2"}
-        self.of_peer(client, "PreToolUse", PEER, **read)
-        self.of_peer(client, "PostToolUse", PEER, **read, tool_response=LINES)
-        self.of_peer(client, "PreToolUse", PEER, **write)
-        Path(self.checkout, THEIRS).write_text("theirs\n" + LINES.partition("\n")[2])
+        self.change(client, PEER, THEIRS)
         return client
+
+    def change(self, client: Client, session_id: str, name: str) -> None:
+        """Have a session of Codex read a file, and change its first line."""
+        patch = f"*** Begin Patch\n*** Update File: {name}\n@@\n-{LINES.splitlines()[0]}\n+theirs\n*** End Patch\n"
+        read = {"tool_name": "Bash", "tool_input": {"command": f"cat {name}"}, "tool_use_id": "peer-1"}
+        write = {"tool_name": "apply_patch", "tool_input": {"command": patch}, "tool_use_id": "peer-2"}
+        self.of_peer(client, "PreToolUse", session_id, **read)
+        self.of_peer(client, "PostToolUse", session_id, **read, tool_response=LINES)
+        self.of_peer(client, "PreToolUse", session_id, **write)
+        Path(self.checkout, name).write_text("theirs\n" + LINES.partition("\n")[2])
 
     def terminal_locks(self) -> None:
         """Have a person lock a file in a terminal. No session of this process has begun yet."""
@@ -213,8 +223,8 @@ class Ground:
         """Have a command run that holds a file."""
         words = [self.installation.script, "hold", LOCKED, "--", "sh", "-c", "echo begun; exec sleep 86400"]
         held = subprocess.Popen(words, cwd=self.checkout, env=self.env, stdout=subprocess.PIPE)
-        self._closed.append(held.communicate)
-        self._closed.append(held.terminate)
+        self.at_end(held.communicate)
+        self.at_end(held.terminate)
         assert held.stdout
         if not held.stdout.readline():
             raise WrongAnswer("hold did not start its command")
@@ -392,7 +402,9 @@ class Measured:
 class Mix:
     """The measurements; missed goals are in `missed`."""
 
-    def __init__(self, installed: list[Installation], root: Path, states: tuple[State, ...] = STATES, part: str = "mix"):
+    def __init__(
+        self, installed: list[Installation], root: Path, states: tuple[State, ...] = STATES, part: str = "mix"
+    ):
         self.installed, self.root, self.states = installed, root / part, states
         self.root.mkdir()
         self.missed: list[str] = []
@@ -428,6 +440,7 @@ class Mix:
             return found
         finally:
             ground.close()
+            os.chdir(self.root)
             shutil.rmtree(folder, ignore_errors=True)
 
     def _head(self, runtime: str, there: list[Measured]) -> None:

@@ -51,6 +51,12 @@ PARTS = {
         "Both hooks of a call, in bare interpreters, over calls as agents make them: by the relay in C, in Python, alone.",
         r"^\d+ calls|^alone|^beside",
     ),
+    "mix-large": Part(
+        "The mix where much has gone on",
+        "The edits are uncommitted, of six sessions; the fifty have each written a file and locked one.",
+        r"^\d+ calls|^after|^beside",
+    ),
+    "crowd": Part("Many sessions at work", "Each with its own server and checker, in one checkout."),
     "commands": Part(
         "Commands",
         "The same of commands by pip's script, beside a peer, and in a new home.",
