@@ -4,7 +4,7 @@
  * answer.
  */
 import { constants } from "node:fs";
-import { lstat, open, readFile, readdir, stat, writeFile } from "node:fs/promises";
+import { lstat, open, readFile, readdir, stat, type FileHandle } from "node:fs/promises";
 import { connect } from "node:net";
 
 const RELEASE = "0.1.0"; // of this plugin; a checker of another one does not answer
@@ -17,10 +17,13 @@ const LATE_MS = 10; // for an answer that is there when its time is over
 const HEAD = 10; // characters before an answer: its exit status and its length, hexadecimal
 const LONGEST = 16 * 1024 * 1024; // bytes of an answer
 const LONGEST_NOTES = 64 * 1024; // bytes
+// Of files in the state folder: a pipe or a link that an agent has put in a file's place keeps nobody waiting.
+const SAFELY = constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export type Environment = Record<string, string | undefined>;
 /** `text`: the hook's output. Without it a process has to run the hook, alone if the checker was asked, or is not there. */
 export type Outcome = { text?: string; isAsked: boolean; triedNs?: string };
+type Said = { text?: string; why: string };
 type Process = { pid: number; name: string }; // its name has its start, too: pids are used again
 
 let above: Process[] | undefined; // this process and those above it
@@ -37,7 +40,6 @@ export async function ask(
 	const entries = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
 	const state = stateFolder(environment);
 	if (!state || !EVENTS.includes(event) || entries.some((entry) => entry.includes("\0"))) return { isAsked: false };
-	if (event === "post_tool_use" && !(await isAwaited(state))) return { text: "", isAsked: true };
 	const request = (leftMs: number) => {
 		// The time that is left: Bun does not tell the time of the system's clock.
 		const words = [RELEASE, client, event, process.pid, `+${Math.floor(leftMs * 1e6)}`, process.cwd(), ...entries];
@@ -45,26 +47,37 @@ export async function ask(
 		const sizes = [head, body].map((part) => part.length.toString(16).padStart(8, "0")).join("");
 		return Buffer.concat([Buffer.from(sizes), head, body]);
 	};
-	const folder = `${state}/checkers`;
-	let why = "none";
+	const limitMs = Math.min(event === "pre_tool_use" ? CHECK_MS : EVENT_MS, longestMs);
+	let stop = () => {};
+	const late = new Promise<Outcome>((done) => {
+		stop = alarm(limitMs + 2 * LATE_MS, () => done({ isAsked: true, triedNs })); // a disk may not answer either
+	});
+	const asked = async (): Promise<Outcome> => {
+		if (event === "post_tool_use" && !(await isAwaited(state))) return { text: "", isAsked: true };
+		const { text, why } = await answerOf(`${state}/checkers`, request, limitMs);
+		return { text, isAsked: true, ...(why === "not answered" && { triedNs }) };
+	};
+	return Promise.race([asked(), late]).finally(stop);
+}
+
+/** The answer of the checker with a socket in this folder, or why there is none. */
+async function answerOf(folder: string, request: (leftMs: number) => Buffer, limitMs: number): Promise<Said> {
+	let said: Said = { why: "none" };
 	try {
 		const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
 		try {
 			const { uid, mode } = await handle.stat();
 			const isPrivate = uid === process.geteuid?.() && !(mode & 0o077);
 			const socket = isPrivate ? await socketIn(`/proc/self/fd/${handle.fd}`) : undefined;
-			const limit = event === "pre_tool_use" ? CHECK_MS : EVENT_MS;
-			const answer = socket ? await exchange(socket, request, Math.min(limit, longestMs)) : { why };
-			if (answer.text !== undefined) return { text: answer.text, isAsked: true };
-			why = answer.why;
+			if (socket) said = await exchange(socket, request, limitMs);
 		} finally {
 			await handle.close();
 		}
 	} catch {
 		// no folder, or a process that has just ended
 	}
-	await note(folder, why).catch(() => {});
-	return { isAsked: true, ...(why === "not answered" && { triedNs }) };
+	if (said.text === undefined) await note(folder, said.why).catch(() => {});
+	return said;
 }
 
 /** The state folder, as swarm_hook_core/state.py has it; empty where only that can tell, and without /proc. */
@@ -76,7 +89,8 @@ function stateFolder({ SWARM_STATE_DIR: given, XDG_STATE_HOME: state, HOME: home
 
 /** Mark the end of a call, as hook.sh does; false if neither this call nor a word for its session is waited for. */
 async function isAwaited(state: string): Promise<boolean> {
-	await writeFile(`${state}/ended/${process.pid}`, "").catch(() => {}); // without its folder nobody reads it
+	const mark = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
+	await withFile(`${state}/ended/${process.pid}`, mark, async () => {}).catch(() => {}); // no folder: nobody reads it
 	const folders = ["watched", "unheard", "awaited"].map((name) => stat(`${state}/${name}`).then(() => true, () => false));
 	return (await Promise.all(folders)).includes(true);
 }
@@ -109,7 +123,7 @@ async function ancestors(pid: number): Promise<Process[]> {
 
 /** True if a server below `client` has made the socket, which then has it open: anybody can put one in its place. */
 async function isServed(path: string, mark: string, client: Process): Promise<boolean> {
-	const server = Number(await readFile(`${path}.lock`, "latin1"));
+	const server = Number(await withFile(`${path}.lock`, constants.O_RDONLY, (file) => file.readFile("latin1")));
 	const words = (await readFile(`/proc/${server}/cmdline`, "latin1")).split("\0");
 	const { uid } = await stat(`/proc/${server}`);
 	if (uid !== process.geteuid?.() || !(words.includes("serve") || words.includes("acp"))) return false;
@@ -128,7 +142,7 @@ function exchange(
 	[path, mark]: [string, string],
 	request: (leftMs: number) => Buffer,
 	limitMs: number,
-): Promise<{ text?: string; why: string }> {
+): Promise<Said> {
 	return new Promise((done) => {
 		const endMs = performance.now() + limitMs;
 		const socket = connect({ path });
@@ -179,9 +193,15 @@ function alarm(ms: number, ring: () => void): () => void {
 
 /** Note why no checker has answered, for `swarm-mcp doctor`: only where checkers have made the file. */
 async function note(folder: string, why: string): Promise<void> {
-	const file = await open(`${folder}/alone`, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW);
-	try {
+	await withFile(`${folder}/alone`, constants.O_WRONLY | constants.O_APPEND, async (file) => {
 		if ((await file.stat()).size < LONGEST_NOTES) await file.write(`${Math.floor(Date.now() / 1000)} ${why}\n`);
+	});
+}
+
+async function withFile<Found>(path: string, how: number, use: (file: FileHandle) => Promise<Found>): Promise<Found> {
+	const file = await open(path, how | SAFELY, 0o600);
+	try {
+		return await use(file);
 	} finally {
 		await file.close();
 	}

@@ -157,7 +157,7 @@ class Trail:
             spelled = list(self.config.extract_paths(call.input))[:MOST]
             if self._real is None and len(spelled) <= FEW:
                 self._real = os.path.realpath
-            paths = [self.resolved(call.folder, path) for path in spelled]
+            paths = list(filter(None, (self.resolved(call.folder, path) for path in spelled)))
         else:
             paths = [target[1] for target in self.targets_of(effects)]
         if not self.is_alone([*paths, *_met_paths(effects)]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import io
@@ -30,6 +31,7 @@ from swarm_mcp.runtimes import hook_config
 from swarm_mcp.store import driver
 
 LISTENER, SERVER = 3, 0  # open files: the socket, and the end of a pipe that closes with the server
+LOWEST = 100  # number of the checker's own open files: a command may name those of a hook, as /dev/fd/3
 RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at once
 MARGIN_NS = 5_000_000  # before the relay stops waiting
 ANSWER_NS = 50_000_000  # likewise, for the end of a hook behind its answer
@@ -149,14 +151,15 @@ class Checker:
         coordinator.use(coordinator_command())
         self._files = _mark()
         self._count = self._spent_ns = 0
-        self._record = open_in_private(os.path.join(checkers_dir(), f"{name}.answered"), os.O_WRONLY | os.O_CREAT)
+        record = os.path.join(checkers_dir(), f"{name}.answered")
+        self._record = moved_up(open_in_private(record, os.O_WRONLY | os.O_CREAT))
 
     def run(self) -> None:
         """Answer until the server has ended, or the files of this release were replaced."""
-        listener = socket.socket(fileno=LISTENER)
+        listener = socket.socket(fileno=moved_up(LISTENER))
         listener.setblocking(False)
         poll = select.poll()
-        poll.register(LISTENER, select.POLLIN)
+        poll.register(listener, select.POLLIN)
         poll.register(SERVER, select.POLLIN)
         has_errands = False
         while True:
@@ -165,7 +168,7 @@ class Checker:
                 return
             if ready:
                 try:
-                    connection = listener.accept()[0]
+                    connection = socket.socket(fileno=moved_up(listener.accept()[0].detach()))
                 except (BlockingIOError, ConnectionAbortedError):  # the relay has left
                     continue
                 with connection:
@@ -215,6 +218,13 @@ def _processor_ns() -> int:
     """Return the processor time of this process, and of those that it has started and that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time_ns() + int((children.ru_utime + children.ru_stime) * 1e9)
+
+
+def moved_up(handle: int) -> int:
+    """Return another number of an open file in place of `handle`, which is closed."""
+    higher = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, LOWEST)
+    os.close(handle)
+    return higher
 
 
 def load_all() -> None:

@@ -1,22 +1,24 @@
 /**
- * A client in miniature: the plugin's hooks in its own process, and the MCP server below it. Arguments: the bundle, the
- * client whose plugin it is, and the server's command. Requests and answers are lines of JSON.
+ * A client in miniature: the plugin's hooks in its own process, and the MCP server below it. Arguments: the bundle, and
+ * the client whose plugin it is. Requests and answers are lines of JSON.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
 
-const [bundle, client, ...command] = process.argv.slice(2);
+const [bundle, client] = process.argv.slice(2);
 let server: ChildProcess | undefined;
 
 async function answered({ start, stop, payload, large }: Record<string, any>): Promise<object> {
 	if (start) {
-		server = spawn(command[0], command.slice(1), { stdio: ["pipe", "ignore", "ignore"] });
+		server = spawn("swarm-mcp", ["serve"], { stdio: ["pipe", "ignore", "ignore"] });
 		return { pid: server.pid };
 	}
 	if (stop) {
-		const ended = new Promise((done) => server?.once("exit", done));
-		server?.kill(stop);
-		await ended;
+		if (server && server.exitCode === null && server.signalCode === null) {
+			const ended = new Promise((done) => server?.once("exit", done));
+			server.kill(stop);
+			await ended;
+		}
 		return {};
 	}
 	if (large) payload.tool_input.content = "x".repeat(large);

@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from swarm_hook_core import __version__
 
 from .checks import assert_denied, assert_text
 from .client import Client
-from .ground import Ground, own_ground, wait_for
+from .ground import Ground, Lacking, own_ground, wait_for
 from .marketplace import Marketplace
-from .more import prepared
+from .more import prepared, program
 from .pi import Pi, alone
 from .test_checker import answers, checkers
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("pi", "opencode", "kilo", "omp", "cline")
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
 CHANGE = ("notes.md", "line one", "line two")
@@ -111,3 +117,211 @@ def test_a_lock_denies_where_no_checker_answers(plugin: Client, ends: signal.Sig
                 os.kill(pid, signal.SIGCONT)
         assert_text(plugin, "notes.md", "line one\n")
         assert "pre_tool_use" in log.read_text().removeprefix(before), "a process has checked the write"
+
+
+# -- a client in miniature, with a checker that is played
+
+
+HOOK = """echo "$*" >>"$PLAYED/started"
+cat >"$PLAYED/input"; cat /proc/self/environ >"$PLAYED/environment"
+echo '{"hookSpecificOutput": {"additionalContext": "by a process"}}'
+"""
+PAYLOAD = {"session_id": "one", "cwd": "/", "hook_event_name": "PreToolUse", "tool_name": "write", "tool_input": {}}
+FAULTS = {
+    "closes": "busy", "waits": "busy", "ends": "not answered", "is silent": "not answered",
+    "stops short": "not answered", "talks nonsense": "not answered", "refuses": "not answered",
+}  # fmt: skip
+
+
+class Miniature:
+    """A process with OpenCode's plugin in it, and a played server below; `folder` has what they leave."""
+
+    def __init__(self, folder: Path, runner: list[str]):
+        self.folder, self.state, bundle = folder, folder / "state", folder / "bundle"
+        (bundle / "integrations" / "opencode").mkdir(parents=True)
+        for name in ("hooks.ts", "checker.ts", "opencode/hooks.json"):
+            (bundle / "integrations" / name).write_bytes((ROOT / "integrations" / name).read_bytes())
+        (bundle / "integrations" / "hook.sh").write_text(HOOK)
+        server = folder / "bin" / "swarm-mcp"
+        server.parent.mkdir()
+        server.write_text(f"#!{sys.executable}\n{Path(__file__).with_name('played_checker.py').read_text()}")
+        server.chmod(0o755)
+        path = f"{server.parent}:{os.environ['PATH']}"
+        self.env = {"PATH": path, "HOME": str(folder), "SWARM_STATE_DIR": str(self.state), "PLAYED": str(folder)}
+        driver = str(Path(__file__).with_name("plugin_process.ts"))
+        self.process = subprocess.Popen(
+            [*runner, driver, str(bundle), "opencode"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={os.fsencode(name): os.fsencode(value) for name, value in self.env.items()} | {b"ODD": b"x\xffy=\n"},
+            cwd=folder, text=True, bufsize=1,
+        )  # fmt: skip
+        assert self.process.stdout
+        self.pid = json.loads(self.process.stdout.readline())["pid"]
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Return what the process answers to a request (plugin_process.ts)."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(request) + "\n")
+        found: dict[str, Any] = json.loads(self.process.stdout.readline())
+        return found
+
+    def said(self, **more: Any) -> Any:
+        """Return the words of the hook's answer to PAYLOAD with `more`."""
+        return self.ask(payload={**PAYLOAD, **more})["answer"].get("additionalContext")
+
+    def start(self, manner: str = "answers") -> int:
+        """Start the server, whose checker behaves in this manner. Return its pid."""
+        (self.folder / "manner").write_text(manner)
+        pid = int(self.ask(start=True)["pid"])
+        assert wait_for((self.folder / "ready").exists, 60), "the played server has not begun"
+        return pid
+
+    def read(self, name: str) -> bytes:
+        path = self.folder / name
+        return path.read_bytes() if path.exists() else b""
+
+    def started(self) -> list[str]:
+        """Return the words of the hooks that were started as processes."""
+        return self.read("started").decode().splitlines()
+
+    def socket(self) -> Path:
+        (lock,) = (self.state / "checkers").glob("*.lock")
+        return lock.with_suffix("")
+
+    def close(self) -> None:
+        with self.process:
+            if self.process.poll() is None:
+                self.ask(stop="SIGKILL")
+            self.process.kill()
+
+
+def runner_of(name: str) -> list[str]:
+    """Return the command that runs a file of TypeScript in Node or Bun. Raises Lacking."""
+    if name == "bun":
+        return [str(program("omp").with_name("bun"))]
+    compiler = Path(os.environ.get("SWARM_E2E_CLIENTS") or ".").absolute() / ".bin" / "jiti"  # pi has it for its plugins
+    if not compiler.exists():
+        raise Lacking("jiti is not in SWARM_E2E_CLIENTS: run `make e2e`, which installs pi there")
+    return ["node", str(compiler.resolve())]
+
+
+@pytest.fixture(params=["node", "bun"])
+def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Miniature]:
+    try:
+        runner = runner_of(request.param)
+    except Lacking as lacking:
+        if request.param == "bun":
+            pytest.skip(str(lacking))  # as the tests of its client
+        raise
+    made = Miniature(tmp_path, runner)
+    yield made
+    made.close()
+
+
+def variables(data: bytes) -> dict[bytes, bytes]:
+    """Return an environment without what a shell adds."""
+    pairs = dict(entry.partition(b"=")[::2] for entry in data.split(b"\0") if entry)
+    return {name: value for name, value in pairs.items() if name not in (b"PWD", b"OLDPWD", b"SHLVL", b"_")}
+
+
+@pytest.mark.promise("the checker is told what a process would have had")
+def test_a_request_has_what_a_process_would_have_had(small: Miniature) -> None:
+    odd = {"path": "a\0b", "content": "\ud83d", "more": "ü€😀"}
+    assert small.said(tool_input=odd) == "by a process" and small.started() == ["opencode pre_tool_use  alone"]
+    small.start()
+    assert small.said(tool_input=odd) == "by the checker" and len(small.started()) == 1
+    words = small.read("head").split(b"\0")
+    release, client, event, parent, end, folder = words[:6]
+    assert [release.decode(), client, event] == [__version__, b"opencode", b"pre_tool_use"]
+    assert int(parent) == small.pid and folder == os.fsencode(small.folder)
+    assert end[:1] == b"+" and 1.5e9 < int(end) < 2.2e9, "the time that is left, in nanoseconds"
+    assert small.read("payload") == small.read("input")
+    assert variables(b"\0".join(words[6:])) == variables(small.read("environment"))
+    assert b"ODD" in variables(small.read("environment"))
+
+
+def test_a_text_of_20_mb(small: Miniature) -> None:
+    small.start()
+    answer = small.ask(payload={**PAYLOAD, "tool_input": {}}, large=20_000_000)["answer"]
+    assert answer["additionalContext"] == "by the checker" and not small.started()
+    assert len(json.loads(small.read("payload"))["tool_input"]["content"]) == 20_000_000
+
+
+@pytest.mark.parametrize(("manner", "why"), FAULTS.items())
+def test_where_none_answers_a_process_does(small: Miniature, manner: str, why: str) -> None:
+    small.start(manner)
+    assert small.said() == "by a process"
+    assert small.started() == ["opencode pre_tool_use  alone"]
+    tried = variables(small.read("environment")).get(b"SWARM_TRIED_NS", b"0")
+    assert (int(tried) > 0) == (why == "not answered"), "a process learns if the checker may have noted the call"
+    assert (small.state / "checkers" / "alone").read_text().split(" ", 1)[1] == f"{why}\n"
+
+
+def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(small: Miniature) -> None:
+    """Each call that waited for one would take one of the few threads with which the client reads its files."""
+    small.start()
+    (small.state / "ended").mkdir()
+    (small.state / "watched").mkdir()
+    for path in (small.socket().with_name(f"{small.socket().name}.lock"), small.state / "checkers" / "alone"):
+        path.unlink()
+        os.mkfifo(path)
+    os.mkfifo(small.state / "ended" / str(small.pid))
+    for _ in range(9):
+        assert small.said() == small.said(hook_event_name="PostToolUse", tool_name="bash") == "by a process"
+    assert small.read("environment") and b"SWARM_TRIED_NS" not in small.read("environment"), "its time was over"
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_another_process_s_socket_is_not_asked(small: Miniature, tmp_path: Path, is_known: bool) -> None:
+    small.start()
+    if is_known:
+        assert small.said() == "by the checker"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "foreign"))
+        listener.listen()
+        listener.setblocking(False)
+        (tmp_path / "foreign").replace(small.socket())
+        assert small.said() == "by a process"
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    assert small.started() == ["opencode pre_tool_use  alone"]
+
+
+def test_a_server_of_another_client_is_not_asked(small: Miniature, tmp_path: Path) -> None:
+    """The socket is a server's own, and its name is this client's; that server has another client."""
+    server = small.start()
+    small.ask(stop="SIGKILL")
+    name = small.socket().name
+    code = f"import sys; sys.argv = ['', 'serve']; import swarm_mcp.checker as c; c.name_of = lambda _: {name!r}\n"
+    program = tmp_path / "foreign.py"
+    program.write_text(f"{code}exec(compile(open({str(tmp_path / 'bin' / 'swarm-mcp')!r}).read(), 'x', 'exec'))")
+    (tmp_path / "ready").unlink()
+    foreign = subprocess.Popen([sys.executable, str(program), "serve"], env=small.env)
+    try:
+        assert wait_for((tmp_path / "ready").exists, 60) and foreign.pid != server
+        assert (small.state / "checkers" / f"{name}.lock").read_text() == str(foreign.pid)
+        assert small.said() == "by a process" and small.started() == ["opencode pre_tool_use  alone"]
+    finally:
+        foreign.kill()
+        foreign.wait()
+
+
+def test_after_a_call_its_end_is_marked_and_the_checker_asked_only_if_somebody_waits(small: Miniature) -> None:
+    small.start()
+    ended, after = small.state / "ended", {"hook_event_name": "PostToolUse", "tool_name": "bash"}
+    assert small.said(**after) is None and not ended.exists()
+    ended.mkdir()
+    assert small.said(**after) is None
+    mark = ended / str(small.pid)
+    os.utime(mark, (1, 1))
+    assert small.said(**after) is None and mark.stat().st_mtime > 1
+    assert not small.read("head") and not small.started()
+    (small.state / "watched").mkdir()
+    assert small.said(**after) == "by the checker" and not small.started()
+
+
+def test_a_session_s_start_and_end_are_processes(small: Miniature) -> None:
+    small.start()
+    for event, words in (("SessionStart", "session_start"), ("SessionEnd", "session_end")):
+        assert small.said(hook_event_name=event) == "by a process"
+        assert small.started()[-1] == f"opencode {words}"
+    assert not small.read("head")

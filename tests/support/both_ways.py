@@ -20,9 +20,11 @@ from typing import Any, NamedTuple
 
 from support.check_payloads import CLIENTS, ME, Case
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM
+from support.patience import HURRY, PROCESSES
 from swarm_mcp.runtimes import bundle
 
 SIDES = Path(__file__).with_name("check_sides.py")
+LIMITS = json.dumps({module.__name__: names for module, names in (*HURRY.items(), *PROCESSES.items())})
 AGAIN = 6  # times that a call with different answers is made again each way, for a difference that time makes
 _TIMES = (
     (re.compile(rb"\.18[0-9a-f]{14}-[0-9a-f]{16}-[0-9a-f]+"), b".TIME-PID"),
@@ -47,10 +49,11 @@ class Answer(NamedTuple):
 class Side:
     """A process that answers calls one way (``check_sides``)."""
 
-    def __init__(self, *words: str):
+    def __init__(self, home: Path, *words: str):
+        home.mkdir(exist_ok=True)
         self._process = subprocess.Popen(
-            [*BARE_PYTHON, "-E", "-s", str(SIDES), words[0], json.dumps(FOLDERS), *words[1:]],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}, cwd="/",
+            [*BARE_PYTHON, "-E", "-s", str(SIDES), words[0], json.dumps(FOLDERS), LIMITS, *words[1:]],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(home)}, cwd="/",
         )  # fmt: skip
         self.pid = self._answer()["pid"]
 
@@ -92,7 +95,8 @@ class BothWays:
         bundle.write(self.plugin, local=True)
         self._known = {ME.encode()}  # ids; others are made anew each time
         self._lay_out()
-        self.checker, self.alone = Side("checker"), Side("alone", str(self.plugin))
+        own = self.root / "sides"
+        self.checker, self.alone = Side(own, "checker"), Side(own, "alone", str(self.plugin))
         self._states = {name: self._made(name) for name in ("alone", "lock", "writer", "turn", "person", "all")}
         self._states["closed"] = self._states["lock"]
         self._in_place: dict[str, tuple[Any, ...]] = {}
@@ -321,7 +325,8 @@ class BothWays:
         if not whole.is_file():
             return (name, b"(odd)")
         if "swarm.db" in path:
-            return (name, self._rows(whole)) if path.endswith(".db") else None
+            rows = self._rows(whole) if path.endswith(".db") else b""
+            return (name, rows) if rows not in (b"", self._rows(Path(self._state, "home", path))) else None
         return (name, self._plain(whole.read_bytes()))
 
     def _rows(self, path: Path) -> bytes:

@@ -1,9 +1,10 @@
 """One side of the comparison of ``both_ways``: answers calls, a line of JSON each on standard input and output.
 
-    check_sides.py checker FOLDERS     in one process, as the checker does
-    check_sides.py alone FOLDERS ROOT  each in a forked process, as a hook of the plugin at ROOT does
+    check_sides.py checker FOLDERS LIMITS     in one process, as the checker does
+    check_sides.py alone FOLDERS LIMITS ROOT  each in a forked process, as a hook of the plugin at ROOT does
 
-Nothing is started in the background: what would be started is part of the answer.
+Nothing is started in the background: what would be started is part of the answer. LIMITS are names of limits on time, by
+module: none of them decides anything here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import sys
 import traceback
 
+AMPLE = 60.0  # seconds
 PIPE = 65536  # bytes that a pipe holds
 CALLER = 4194303  # a pid that no process here has: the checker's side looks up the parent of no other
 
@@ -25,7 +27,11 @@ def main() -> None:
     """Answer until the end of the input."""
     way, folders = sys.argv[1], json.loads(sys.argv[2])
     sys.path[:0] = folders
-    answer = _checker() if way == "checker" else _alone(sys.argv[3])
+    answer = _checker() if way == "checker" else _alone(sys.argv[4])
+    for module, names in json.loads(sys.argv[3]).items():
+        for name in names.split():
+            assert hasattr(sys.modules[module], name), (module, name)
+            setattr(sys.modules[module], name, AMPLE)
     told, sys.stdout = os.fdopen(os.dup(1), "w"), io.StringIO()
     os.dup2(os.pipe()[1], 1)
     print(json.dumps({"pid": os.getpid()}), file=told, flush=True)
@@ -39,10 +45,9 @@ def main() -> None:
 
 def _recorded(started: list[list[str]]) -> None:
     """Have the argv of processes in the background added to `started`, instead of starting them."""
-    from swarm_hook_core import lease_renewal, spawn
-
-    for module in (spawn, lease_renewal):
-        module.start_detached = started.append  # type: ignore[attr-defined]
+    for module in [*sys.modules.values()]:
+        if hasattr(module, "start_detached"):
+            module.start_detached = started.append
 
 
 # ------------------------------------------------------------------------------------------------- as the checker

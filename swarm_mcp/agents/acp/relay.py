@@ -17,9 +17,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from swarm_hook_core import faults
+from swarm_hook_core.process import start_time
 from swarm_mcp.agents.acp import requests
 from swarm_mcp.agents.acp.guard import Guard
 from swarm_mcp.agents.acp.requests import CONFIG, PERMISSION, Made
+from swarm_mcp.checker.keeper import Keeper
 from swarm_mcp.processes.reaper import Reaper
 
 DENIED = -32010  # a number of our own among those that are free for servers
@@ -82,7 +84,8 @@ class Relay:
             over = threading.Event()
             back = threading.Thread(target=self._pass_to_editor, daemon=True)
             back.start()
-            for body in (self._pass_to_agent, lambda: self._renew(over)):
+            keeper = Keeper((os.getpid(), start_time(os.getpid())))  # for hooks that the agent has itself
+            for body in (self._pass_to_agent, lambda: self._renew(over), keeper.run):
                 threading.Thread(target=body, daemon=True).start()
             try:
                 code = self._agent.wait()

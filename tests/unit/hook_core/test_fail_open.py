@@ -85,6 +85,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.alone("a checker has the coordinator of its own installation")
 @pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
 @requirement("P-11")
 def test_a_write_passes_without_a_working_coordinator(runtime: str, body: str, tmp_path: Path) -> None:

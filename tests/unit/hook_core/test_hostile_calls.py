@@ -1,27 +1,27 @@
-"""Silence of the program in front of the check implies silence of the check, for any payload, store and journals.
+"""Payloads, journals and stores of every kind that may deceive a check: it fails open, and answers well.
 
-Both leave the same state folder, times aside. ``SWARM_EXAMPLES=3000`` is a long form.
+``SWARM_EXAMPLES=3000`` is a long form.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.altered import Limits
-from support.first_look import IS_SUITE, PROGRAM
 from support.hostile_calls import ALL, MILD, deeds, payloads
 from support.scene_deeds import happens
-from support.shared_scenes import Late, Shared
+from support.shared_scenes import Shared
 
 from swarm_hook_core.traces import meetings
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PROGRAM, reason="no program: make native")]
+pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("SWARM_EXAMPLES", "200"))
 SCENES: dict[str, Shared] = {}
 
@@ -36,31 +36,31 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("checks_have_time")
-def test_a_silent_call_is_silent_in_the_check_and_leaves_the_same(limits: Limits) -> None:
-    limits(meetings, WAIT_SECONDS=0)  # for the deeds: a call that waits is not silent
+def test_a_hostile_call_is_answered_well(limits: Limits) -> None:
+    limits(meetings, WAIT_SECONDS=0)
     counted: Counter[str] = Counter()
 
-    @settings(max_examples=EXAMPLES, derandomize=IS_SUITE, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
         st.sampled_from(("claude-code", "codex")),
         st.one_of(st.lists(deeds(MILD), max_size=4), st.lists(deeds(ALL), max_size=5)),
         st.data(),
     )
-    def compare(runtime: str, before: list[tuple[str, Any]], data: st.DataObject) -> None:
+    def ask(runtime: str, before: list[tuple[str, Any]], data: st.DataObject) -> None:
         scene = SCENES[runtime]
         with scene.environment():
             scene.begin_example()
             for kind, about in before:
                 happens(scene, kind, about)
             payload = data.draw(payloads(runtime, str(scene.work)))
-            try:
-                is_silent = scene.compare(payload)
-            except Late:
-                counted["late"] += 1
-                assume(False)
-        counted["silent" if is_silent else "handed over"] += 1
-        event("silent" if is_silent else scene.why.strip() or "handed over")
+            status, told = scene.asks(payload)
+        assert status == 0
+        if not told:
+            counted["silent"] += 1
+        else:
+            counted["denied" if '"deny"' in told else "told"] += 1
+            json.loads(told)
 
-    compare()
+    ask()
     print(dict(counted))
-    assert counted["silent"] > 0, counted
+    assert min(counted["silent"], counted["denied"] + counted["told"]) > 0, counted
