@@ -217,8 +217,22 @@ class Ground:
 
     def terminal_locks(self) -> None:
         """Have a person lock a file in a terminal. No session of this process has begun yet."""
-        words = [self.installation.script, "lock", LOCKED, "--person"]
-        subprocess.run(words, cwd=self.checkout, env=self.env, check=True, stdout=subprocess.DEVNULL)
+        ours, terminal = os.openpty()
+        words = [self.installation.script, "lock", LOCKED]
+        code = subprocess.run(
+            words,
+            cwd=self.checkout,
+            env=self.env,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        ).returncode
+        told = os.read(ours, 4096).decode()
+        os.close(terminal)
+        os.close(ours)
+        if code:
+            raise WrongAnswer(f"a lock in a terminal: status {code}, {told}")
 
     def holds(self) -> None:
         """Have a command run that holds a file."""

@@ -54,7 +54,6 @@ for number in range(told["edits"]):
     check("PreToolUse", tool_name="apply_patch", tool_input={"command": patch}, tool_use_id=f"{number}")
     with open(f"{told['folder']}/{name}", "a") as file:
         file.write(line + "\\n")
-    checker._tidy()
 print("done", flush=True)
 sys.stdin.read()
 """
