@@ -31,9 +31,9 @@ class Payload:
 
 
 def ask(client: str, event: str) -> None:
-    """Print the answer of a checker and end this process; return where none answers.
+    """Print the answer of a checker and end this process; return if there is no answer.
 
-    What was read of the payload is in `sys.stdin` then.
+    The payload is in `sys.stdin` then.
     """
     if event not in EVENTS:
         return

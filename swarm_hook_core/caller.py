@@ -1,7 +1,7 @@
 """The process that a call comes from, as checks see it.
 
 A hook that runs as a process of its own is that process. A checker (``swarm_mcp.checker``) answers for the hooks of its
-client: then the caller is the relay that has handed the call over, and this module holds what it told.
+client: then the caller is the relay that has handed the call over, and this module holds the relay's words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LONGEST_TRY_NS = 10 * 10**9  # of a checker, before the hook runs as a process
 
 
 class Abandoned(BaseException):
-    """Nobody waits for the answer any more: the hook was killed, or runs as a process of its own by now.
+    """The relay has stopped waiting: the hook was killed, or runs as a process of its own by now.
 
     No ``Exception``: a check that goes on after a fault must not go on after this.
     """
@@ -52,13 +52,13 @@ def parent() -> int:
 
 
 def demand_waiting() -> None:
-    """Raise Abandoned if nobody waits for the answer: what this call was about to leave would be left twice."""
+    """Raise Abandoned if the relay has stopped waiting: traces that are left from here on would be left twice."""
     if _Relay.demand is not None:
         _Relay.demand()
 
 
 def tried_ns() -> int:
-    """Return the time at which a relay handed this very call to a checker that has not answered; 0 if none did."""
+    """Return the time at which a relay handed this very call to a checker without an answer; 0 if that was not so."""
     told = os.environ.get("SWARM_TRIED_NS", "")
     if told.isdecimal() and 0 <= time.time_ns() - int(told) < LONGEST_TRY_NS:
         return int(told)

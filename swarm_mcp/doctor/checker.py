@@ -1,4 +1,4 @@
-"""The check of the checkers: which relay hooks use here, which checkers answer, how fast, and who ran alone."""
+"""The check of the checkers: the relay of the hooks here, the checkers that answer, their speed, and hooks alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def findings(_asked: Asked) -> list[Finding]:
     count, spent_ns = [sum(numbers) for numbers in zip(*(_answered(name) for name in living), (0, 0))]
     details["answered"] = count
     if count:
-        text += f", which answered {count} hooks in {spent_ns / count / 1e6:.1f} ms each"
+        text += f". They answered {count} hooks in {spent_ns / count / 1e6:.1f} ms each"
     if alone:
         whys = ", ".join(f"{count} because {WORDS.get(why, why)}" for why, count in alone.most_common())
         text += f"; hooks that ran as processes of their own today: {whys}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from swarm_hook_core import __version__
 
 from .checks import assert_denied, assert_text
@@ -198,7 +199,9 @@ def runner_of(name: str) -> list[str]:
     """Return the command that runs a file of TypeScript in Node or Bun. Raises Lacking."""
     if name == "bun":
         return [str(program("omp").with_name("bun"))]
-    compiler = Path(os.environ.get("SWARM_E2E_CLIENTS") or ".").absolute() / ".bin" / "jiti"  # pi has it for its plugins
+    compiler = (
+        Path(os.environ.get("SWARM_E2E_CLIENTS") or ".").absolute() / ".bin" / "jiti"
+    )  # pi has it for its plugins
     if not compiler.exists():
         raise Lacking("jiti is not in SWARM_E2E_CLIENTS: run `make e2e`, which installs pi there")
     return ["node", str(compiler.resolve())]

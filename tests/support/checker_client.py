@@ -76,7 +76,11 @@ class Client:
         self.session = self.join()
         self.servers: list[subprocess.Popen[bytes]] = []
         if locked:
-            peer = json.loads(self.swarm("register", str(self.repo), "--label", "role:peer session:p", "--lease-seconds", "3600", "--json"))
+            peer = json.loads(
+                self.swarm(
+                    "register", str(self.repo), "--label", "role:peer session:p", "--lease-seconds", "3600", "--json"
+                )
+            )
             self.swarm("lock", "held.py", "--as", peer["id"])
 
     def swarm(self, *words: str) -> str:
@@ -97,7 +101,11 @@ class Client:
         """Start a server, by default directly, and return once it listens for hooks, or waits to be the heir."""
         pipe = subprocess.PIPE
         server = subprocess.Popen(
-            words or [*SWARM, "serve"], cwd=self.repo, env={**self.environment, **(environment or {})}, stdin=pipe, stdout=pipe
+            words or [*SWARM, "serve"],
+            cwd=self.repo,
+            env={**self.environment, **(environment or {})},
+            stdin=pipe,
+            stdout=pipe,
         )
         self.servers.append(server)
         if len(self.servers) == 1:
@@ -143,12 +151,22 @@ class Client:
 
     def event(self, event: str, session: str = "", **fields: object) -> Call:
         """Return an event of a session, by default the first one."""
-        payload = {"session_id": session or self.session, "cwd": str(self.repo), "transcript_path": "/nowhere/t.jsonl", **fields}
+        payload = {
+            "session_id": session or self.session,
+            "cwd": str(self.repo),
+            "transcript_path": "/nowhere/t.jsonl",
+            **fields,
+        }
         return event, json.dumps(payload).encode()
 
     def tool(self, tool: str, given: dict[str, object], session: str = "", **fields: object) -> Call:
         """Return a call of a tool, with an id of its own."""
-        payload = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": given, "tool_use_id": uuid.uuid4().hex}
+        payload = {
+            "hook_event_name": "PreToolUse",
+            "tool_name": tool,
+            "tool_input": given,
+            "tool_use_id": uuid.uuid4().hex,
+        }
         return self.event("pre_tool_use", session, **{**payload, **fields})
 
     def edit(self, name: str, session: str = "") -> Call:
@@ -160,7 +178,12 @@ class Client:
         return self.tool("Bash", {"command": command}, session, **fields)
 
     def start(
-        self, call: Call, way: str = RELAY, folder: Path | None = None, environment: dict[str, str] | None = None, release: str = ""
+        self,
+        call: Call,
+        way: str = RELAY,
+        folder: Path | None = None,
+        environment: dict[str, str] | None = None,
+        release: str = "",
     ) -> subprocess.Popen[bytes]:
         """Start a hook; its payload is written at once. `release`: the plugin's, if not this one."""
         event, payload = call
@@ -168,12 +191,25 @@ class Client:
         if way == ALONE:
             words.append("alone")
         elif way == TWIN:
-            words = [self.python, "-E", "-s", "-S", str(self.root / "plugin/integrations/hook.py"), "claude-code", event]
+            words = [
+                self.python,
+                "-E",
+                "-s",
+                "-S",
+                str(self.root / "plugin/integrations/hook.py"),
+                "claude-code",
+                event,
+            ]
         elif release or event not in ("pre_tool_use", "post_tool_use", "turn", "subagent"):
             words = [installation.relay(), release or "0.1.0", "claude-code", event, *words, "alone"]
         pipe = subprocess.PIPE
         hook = subprocess.Popen(
-            words, cwd=folder or self.repo, env={**self.environment, **(environment or {})}, stdin=pipe, stdout=pipe, stderr=pipe
+            words,
+            cwd=folder or self.repo,
+            env={**self.environment, **(environment or {})},
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
         )
         assert hook.stdin
         with contextlib.suppress(BrokenPipeError):
@@ -267,7 +303,9 @@ def is_there(pid: int) -> bool:
 
 def _children(pid: int) -> list[int]:
     with contextlib.suppress(OSError):
-        return [int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()]
+        return [
+            int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
+        ]
     return []
 
 

@@ -45,7 +45,12 @@ def client(tmp_path: Path) -> Iterator[Client]:
 @pytest.mark.parametrize("way", WAYS)
 def test_the_checker_answers_as_a_hook_alone_does(client: Client, way: str) -> None:
     client.warm(way)
-    for call in (client.edit("held.py"), client.edit("free.py"), client.bash("rm held.py"), client.bash("echo x > new.py")):
+    for call in (
+        client.edit("held.py"),
+        client.edit("free.py"),
+        client.bash("rm held.py"),
+        client.bash("echo x > new.py"),
+    ):
         ours, hooks = client.ask(call, way), client.ask(call, ALONE)
         assert (ours.status, ours.is_denied, ours.alone) == (hooks.status, hooks.is_denied, [])
     assert client.writes() == ["free.py", "free.py", "new.py", "new.py"]
@@ -82,7 +87,11 @@ def test_a_call_from_a_removed_folder_is_checked_alone(client: Client, way: str)
     words = client.start(client.edit("held.py"), way)
     words.communicate()
     hook = subprocess.run(
-        ["/bin/sh", "-c", script, "sh", *words.args], input=client.edit("held.py")[1], env=client.environment, capture_output=True, check=True
+        ["/bin/sh", "-c", script, "sh", *words.args],
+        input=client.edit("held.py")[1],
+        env=client.environment,
+        capture_output=True,
+        check=True,
     )
     assert b'"deny"' in hook.stdout
     assert client.notes()[-1] == "not answered"

@@ -20,7 +20,7 @@ import pytest
 from support.fixtures import time_limit, without_privileges
 from support.scenes import ME, PEER, Scene
 from support.sessions import argv
-from support.shared_scenes import Shared, files_below, in_both_clients, put_back
+from support.shared_scenes import Shared, in_both_clients
 from support.store_files import SHAPES, text_of
 
 pytestmark = pytest.mark.slow
