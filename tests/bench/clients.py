@@ -30,7 +30,7 @@ from .installations import HOOKS, Installation
 from .plugin import WrongAnswer, payload
 from .processes import run
 
-GOALS = {"claude-code": 10.0, "codex": 8.0}  # milliseconds
+GOALS = {"claude-code": 6.0, "codex": 6.0}  # milliseconds
 PROGRAMS = {"claude-code": "claude", "codex": "codex"}
 NO_PLUGIN, NOTHING = "no plugin", "exit 0"
 SCRIPT, PEER, LOCKED = "writes", "peer", "locked.md"
