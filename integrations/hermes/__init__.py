@@ -1,6 +1,6 @@
 """swarm in Hermes: every write is checked against the locks of other sessions before it happens.
 
-The checker of this Hermes answers for the hooks in `hooks.json` beside this file, or a short process that reads a payload.
+The checker of this Hermes answers for the hooks in `hooks.json` beside this file, else a short process reads a payload.
 Any fault counts as no answer. Hermes calls in threads: for sessions, and for tools side by side.
 """
 
@@ -156,7 +156,10 @@ class Bridge:
 def _asked(hook: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of one hook, or an empty one. Raises its faults, a lack of time too."""
     end = time.monotonic() + hook["timeout"]
-    command, environment = hook["command"], {**os.environ, "SWARM_PLUGIN_ROOT": os.path.dirname(os.path.dirname(FOLDER))}
+    command, environment = (
+        hook["command"],
+        {**os.environ, "SWARM_PLUGIN_ROOT": os.path.dirname(os.path.dirname(FOLDER))},
+    )
     given, said, found = json.dumps(payload).encode(), None, _LAUNCHED.search(command)
     if found:
         script, event, python = found.groups('""')
