@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.checkers import RELAY
-from support.sessions import new_session, peer_locks, ready_store, write_payload
+from support.sessions import new_session, peer_locks, ready_store
 
 from swarm_hook_core import __version__
 from swarm_hook_core.process import start_time
