@@ -24,7 +24,7 @@ PLUGINS = (
     "integrations/pi/package.json", "qwen-extension.json",
 )  # fmt: skip
 MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
-# They ask a checker, which answers those of its own release.
+# They ask a checker, and it answers its own release alone.
 ASKING = ("integrations/hook.sh", "integrations/relay.py", "integrations/checker.ts")
 NAMED_IN = ("docs/install.md",)  # pages that say how to install from the repository
 _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)

@@ -102,7 +102,10 @@ def test_the_checker_answers_for_its_hooks_while_there_is_one(tmp_path: Path, mo
         (hook,) = bridge.wired["PreToolUse"][0]["hooks"]
         command = hook["command"]
         hook["command"] = '/bin/sh "/nowhere/hook.sh" hermes pre_tool_use; exit 0'  # as a process it says nothing
-        made = {**captured("hermes", "pre_tool_call.write_file", client.repo), "args": {"path": "held.py", "content": ""}}
+        made = {
+            **captured("hermes", "pre_tool_call.write_file", client.repo),
+            "args": {"path": "held.py", "content": ""},
+        }
         before = client.notes()
         assert bridge.pre_tool_call(**made)["action"] == "block"
         assert bridge.pre_tool_call(**{**made, "args": {"path": "free.py", "content": ""}}) is None
@@ -117,7 +120,9 @@ def test_after_a_call_its_end_is_marked_without_a_process(played: Played, monkey
     ended = played.cwd / "state" / "ended"
     ended.mkdir(parents=True)
     monkeypatch.setenv("SWARM_STATE_DIR", str(ended.parent))
-    played.bridge.wired["PostToolUse"][0]["hooks"][0]["command"] = '/bin/sh "/nowhere/hook.sh" hermes post_tool_use; exit 0'
+    played.bridge.wired["PostToolUse"][0]["hooks"][0]["command"] = (
+        '/bin/sh "/nowhere/hook.sh" hermes post_tool_use; exit 0'
+    )
     played.bridge.transform_tool_result(**captured("hermes", "pre_tool_call.terminal", played.cwd), result="{}")
     assert [path.name for path in ended.iterdir()] == [str(os.getpid())]
 
