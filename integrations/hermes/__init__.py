@@ -1,6 +1,6 @@
 """swarm in Hermes: every write is checked against the locks of other sessions before it happens.
 
-The checker of this Hermes answers for the hooks in `hooks.json` beside this file, or a short process that reads a payload.
+The checker of this Hermes answers for the hooks in `hooks.json` beside this file, else a short process reads a payload.
 Any fault counts as no answer. Hermes calls in threads: for sessions, and for tools side by side.
 """
 

@@ -72,8 +72,7 @@ class Side:
 
     def close(self) -> None:
         """End the process."""
-        self._process.stdin.close()  # type: ignore[union-attr]
-        self._process.wait()
+        self._process.communicate()
 
     def memory(self) -> int:
         """Return the bytes that the process does not share."""
@@ -101,6 +100,7 @@ class BothWays:
         self._states["closed"] = self._states["lock"]
         self._in_place: dict[str, tuple[Any, ...]] = {}
         self._state = ""
+        self.by_time = 0  # calls whose answers differed once, and were the same when they were made again
 
     def close(self) -> None:
         """End both sides."""
@@ -348,7 +348,8 @@ class BothWays:
         for _ in range(AGAIN):
             ours_again, hooks_again = self.ask(self.checker, case), self.ask(self.alone, case)
             if ours_again == hooks_again:
-                return "time"
+                self.by_time += 1
+                return ""
         return f"{case!r:.600}\n  checker: {self._shown(ours, hooks)}\n  alone:   {self._shown(hooks, ours)}"
 
     @staticmethod

@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from support.fixtures import SWARM
 from swarm_hook_core.process import start_time
@@ -32,7 +34,7 @@ from swarm_mcp.runtimes import bundle
 
 RELAY, TWIN, ALONE = "c", "python", "alone"
 WAYS = (RELAY, TWIN)
-SECONDS = 60.0  # until a state that is waited for has to be there, on a busy machine
+SECONDS = 30.0  # until a state that is waited for has to be there, on a busy machine
 Call = tuple[str, bytes]  # an event and its payload
 
 
@@ -136,16 +138,32 @@ class Client:
         """Return once `is_so()` is true."""
         end = time.monotonic() + SECONDS
         while not is_so():
-            assert time.monotonic() < end, f"waited for {what}"
+            assert time.monotonic() < end, f"waited for {what}; {self.notes()[-4:]}"
             time.sleep(0.005)
 
+    def renew(self) -> None:
+        """Be as at first: no traces, no faults, one server, with a checker or the socket of one."""
+        for name in ("traces", "kept", "awaited", "watched", "ended"):
+            shutil.rmtree(self.state / name, ignore_errors=True)
+        (self.state / "faults.jsonl").unlink(missing_ok=True)
+        is_whole = (
+            self.socket.is_socket() and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
+        )
+        if len(self.servers) != 1 or self.servers[0].poll() is not None or not is_whole:
+            self.close()
+            shutil.rmtree(self.state / "checkers", ignore_errors=True)
+            if (self.state / "relay").is_fifo():
+                (self.state / "relay").unlink()
+            self.serve()
+
     def close(self) -> None:
-        """End the servers, and wait for the end of their checkers."""
+        """End the servers."""
         for server in self.servers:
             with contextlib.suppress(ProcessLookupError):
                 server.send_signal(signal.SIGCONT)
             server.kill()
             server.communicate()
+        self.servers = []
 
     # -------------------------------------------------------------------------------------------------- the hooks
 
@@ -261,9 +279,7 @@ class SlowGit:
     `environment`: has it on PATH. `wait` returns once a check has started it.
     """
 
-    def __init__(self, client: Client):
-        folder = client.root / "slow"
-        folder.mkdir()
+    def __init__(self, client: Client, folder: Path):
         self._client, self._begun, self._gate = client, folder / "begun", folder / "gate"
         os.mkfifo(self._gate)
         script = folder / "git"
@@ -288,7 +304,8 @@ class SlowGit:
 @contextlib.contextmanager
 def client_in(folder: Path, **given: Any) -> Iterator[Client]:
     """Yield a Client with a server, which ends afterwards."""
-    client = Client(folder, **given)
+    with mock.patch.dict(os.environ, {"HOME": str(folder / "home")}):
+        client = Client(folder, **given)
     try:
         client.serve()
         yield client
