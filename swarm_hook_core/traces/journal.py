@@ -98,7 +98,7 @@ def read(path: str) -> bytes:
 
 
 def _without_withdrawn(data: bytes) -> bytes:
-    """Return `data` with blanks in place of what was withdrawn. Other entries keep their places (``settled``)."""
+    """Return `data` with blanks in place of what was withdrawn. Other entries keep their places."""
     lines = data.split(b"\n")
     withdrawn = set()
     for line in lines:

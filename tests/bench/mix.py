@@ -1,16 +1,17 @@
-"""What a call costs in hooks, over a mix of realistic calls: ``--part mix``. The calls and their weights: ``mix_calls``.
+"""The cost of hooks over a mix of realistic calls: ``--part mix``. The calls and their weights are in ``mix_calls``.
 
-This process is the client: it has started ``swarm-mcp serve``, whose checker answers for it, and it starts the hooks of the
+This process is the client. It starts ``swarm-mcp serve``, and the server's checker answers for it; it starts the hooks of the
 installed plugin by the commands of ``hooks.json``, through the client's shell. Each call has a hook before it and, where the
-plugin wants one, behind it; what it writes is written in between. It is made in each of `WAYS` in turn, and each hook runs
-right behind a bare ``python3 -I -S -c pass``. A figure is the median of a hook's ratios to the starts beside it; a call has
-the sum of its two hooks, and the mix the mean by weight.
+plugin wants one, a hook behind it; the files that it writes are written in between. It is made in three ways in turn: by the
+relay in C, by the relay in Python (an installation where no relay could be compiled), and alone, without a server. Each hook
+runs right behind a bare ``python3 -I -S -c pass``. A figure is the median of a hook's ratios to the starts beside it; a call
+has the sum of its two hooks, and the mix the mean by weight.
 
-All processor time counts: of the hook and the processes below it, and of the checker, by its own record: an errand that the
-checker has started counts with the first call behind the errand's end. All three ways must decide alike. An installation
-without checkers (``--of``, a release before) has one way, ``as installed``.
+All processor time counts: of the hook and the processes below it, and of the checker, by its own record. An errand of the
+checker counts with the first call behind the errand's end. A way may not deny a call that the first way allowed. An
+installation without checkers (``--of``, a release before) has one way, its hooks as installed.
 
-`STATES` are what else goes on in the checkout. Peers are processes of their own, so that one can be away.
+`STATES` are the other things that go on in the checkout. Peers are processes of their own, so that one can be away.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ BEGIN_SECONDS, ANSWER_SECONDS = 60.0, 10.0
 DEAREST = 8  # calls that are shown
 SHORT = 34  # letters of a call that is shown
 
-# Runs what it is told, as a client runs its hooks: the argv, the environment, the folder, and the standard input.
+# Runs commands, as a client runs its hooks: the argv, the environment, the folder, and the standard input.
 _CLIENT = """
 import json, subprocess, sys
 for line in sys.stdin:
@@ -143,14 +144,14 @@ class Ground:
         try:
             words = (self.state / "checkers" / f"{self.name}.answered").read_text().split()
             return int(words[0]), int(words[2])
-        except (OSError, IndexError):
+        except (OSError, IndexError):  # no checker has answered yet
             return 0, 0
 
     def reasons(self) -> list[str]:
         """Return why hooks have run alone so far."""
         try:
             return [line.partition(" ")[2] for line in (self.state / "checkers" / "alone").read_text().splitlines()]
-        except FileNotFoundError:
+        except FileNotFoundError:  # a release without checkers
             return []
 
     def is_spared(self, event: str) -> bool:
@@ -216,8 +217,22 @@ class Ground:
 
     def terminal_locks(self) -> None:
         """Have a person lock a file in a terminal. No session of this process has begun yet."""
-        words = [self.installation.script, "lock", LOCKED, "--person"]
-        subprocess.run(words, cwd=self.checkout, env=self.env, check=True, stdout=subprocess.DEVNULL)
+        ours, terminal = os.openpty()
+        words = [self.installation.script, "lock", LOCKED]
+        code = subprocess.run(
+            words,
+            cwd=self.checkout,
+            env=self.env,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=True,
+        ).returncode
+        told = os.read(ours, 4096).decode()
+        os.close(terminal)
+        os.close(ours)
+        if code:
+            raise WrongAnswer(f"a lock in a terminal: status {code}, {told}")
 
     def holds(self) -> None:
         """Have a command run that holds a file."""
@@ -244,7 +259,7 @@ def _wait(is_so: Callable[[], bool], otherwise: str) -> None:
 
 
 class State(NamedTuple):
-    """What else goes on in the checkout, prepared before the session begins."""
+    """A thing that goes on in the checkout, prepared before the session begins."""
 
     name: str
     prepare: Callable[[Ground], object]
@@ -276,7 +291,7 @@ def has_checker(installation: Installation) -> bool:
 
 
 def without_relay(installation: Installation, root: Path) -> Installation:
-    """Return what the same installation is where the relay could not be compiled."""
+    """Return the same installation, as it is where the relay could not be compiled."""
     script = root / f"without-relay-{installation.name}/bin/swarm-mcp"
     script.parent.mkdir(parents=True)
     script.write_text(f"#!{Path(installation.script).parent}/python\n{_NOT_COMPILED}")
@@ -314,15 +329,19 @@ class Measured:
         self.mb = 0.0
         self._number = 0
 
-    def round(self, keep: bool, with_alone: bool) -> None:
+    def warm_up(self) -> None:
+        """Make each call once, for nothing: a checker remembers, and the files are in memory."""
+        for number, call in enumerate(self.calls):
+            self._call(self.ways[0], number, call, keep=False)
+
+    def round(self, with_alone: bool) -> None:
         """Make each call once in each way."""
         self.ground.turn()
         for number, call in enumerate(self.calls):
-            decisions = {}
-            for way in self.ways:
-                if way.name != ALONE or with_alone:
-                    decisions[way.name] = self._call(way, number, call, keep)
-            if len(set(decisions.values())) > 1:
+            decisions = [
+                self._call(way, number, call, keep=True) for way in self.ways if way.name != ALONE or with_alone
+            ]
+            if not decisions[0] and any(decisions):  # some denials are made once only: the first way has them
                 raise WrongAnswer(f"{call.given}: {decisions}")
         self.mb = max(self.mb, self.ground.checker_mb())
 
@@ -354,7 +373,7 @@ class Measured:
                 os.rename(f"{hidden}.away", hidden)
 
     def _do(self, call: Call) -> None:
-        """Do what a call does to the checkout, but for another's uncommitted work."""
+        """Write a call's files, or commit all changes but the peer's."""
         for name in call.writes:
             with open(f"{self.ground.checkout}/{name.replace('{n}', str(self._number))}", "a") as file:
                 file.write(f"line of call {self._number}\n")
@@ -384,15 +403,15 @@ class Measured:
         return cpu / bare, ran.output
 
     def cost(self, way: str, number: int) -> float:
-        """Return what a call costs in bare interpreters, with both hooks."""
+        """Return the cost of a call in bare interpreters, with both hooks."""
         return sum(median(of[way, number]) for of in (self.before, self.behind) if (way, number) in of)
 
     def mix(self, way: str) -> float:
-        """Return what the mix costs."""
+        """Return the cost of the mix."""
         return sum(call.weight * self.cost(way, number) for number, call in enumerate(self.calls))
 
     def of_kinds(self, way: str) -> dict[str, float]:
-        """Return what the calls of each kind cost."""
+        """Return the mean cost of a call of each kind."""
         found: dict[str, list[float]] = {}
         for number, call in enumerate(self.calls):
             found.setdefault(call.kind, []).append(self.cost(way, number))
@@ -433,10 +452,11 @@ class Mix:
             state.prepare(ground)
             ground.begin()
             found = Measured(ground, self._in_python[installation.name])
-            for number in range(-1, rounds):  # the first round only warms the caches
+            if ground.has_checker:
+                found.warm_up()
+            for number in range(rounds):
                 print(f"  {state.name}, {runtime}, round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-                # A hook alone takes ten times as long, and fewer samples tell its share.
-                found.round(keep=number >= 0, with_alone=number % 3 == 0)
+                found.round(with_alone=number % 3 == 0)  # it takes ten times as long: fewer samples
             return found
         finally:
             ground.close()
@@ -472,7 +492,7 @@ class Mix:
             self.missed.append(f"{of}: the checker has {last.mb:.1f} MB of its own, goal {LARGEST_MB:g}")
 
     def _details(self, runtime: str, measured: list[Measured]) -> None:
-        """Print what the kinds cost over all states, and the calls that cost most by their weight."""
+        """Print the cost of each kind over all states, and the calls that cost most by their weight."""
         way = measured[0].ways[0].name
         kinds = [found.of_kinds(way) for found in measured]
         shares = Counter[str]()

@@ -1,19 +1,19 @@
-"""The calls of `--part mix`: what agents really ask for, in kinds with counts, and calls of our own of each kind.
+"""The calls of `--part mix`: kinds with their counts in public transcripts of agents, and calls of our own of each kind.
 
-Public transcripts were counted by the kind of their calls, those only that the plugin's hooks look at (`Read` and `Grep` are
-not among them). Each repository counts the same, however long its sessions are: a kind's weight is the mean of its shares,
-and its calls share that evenly. No command is copied; ours have the shapes of those (pipes in about a third of Claude Code's,
-`2>&1` in a quarter, several lines in a seventh; Codex reads files with `sed -n` where Claude Code has a tool for it).
+Only calls that the plugin's hooks look at were counted: `Read` and `Grep` are not among them. Each repository counts the same,
+however long its sessions are: a kind's weight is the mean of its shares, and its calls share that evenly. No command is
+copied; ours have the shapes of those, with pipes, `2>&1`, lists and several lines a little less often. Codex reads files by
+`sed -n`, where Claude Code has a tool.
 
 Claude Code: kiliman/claude-transcript (5c7f1d1: four sessions, 691 calls, 500 of them counted) and
-specstoryai/getspecstory (210d609: 219 sessions, about 17,900 calls, 9,209 counted; 221 commands could not be read).
+specstoryai/getspecstory (210d609: 219 sessions, 18,000 calls, 9,209 counted; 221 commands could not be read).
 Codex: AcidicSoil/codex-session-viewer (2a6b193: one session, 246 calls, 237 counted) and specstoryai/getspecstory
-(ten sessions, 176 calls, 162 counted). That is little for Codex: its weights are rough, and few of its edits came from
-more than two people. A patch by a shell command counts as a patch.
+(ten sessions, 176 calls, 162 counted). That is little for Codex: two projects, and its weights are rough. A patch by a shell
+command counts as a patch.
 
-A kind is that of the first rule that fits, in this order: a commit, a here-document, git that changes files, other git that
-writes, `sed -i`, output to a file, files moved or removed, build and test, an interpreter, git that reads, search, reading,
-loops. A commit whose message is a here-document is a commit.
+A command's kind is that of the first rule that fits, in this order: a commit, a here-document, git that changes files, other
+git that writes, `sed -i`, output to a file, files moved or removed, build and test, an interpreter, git that reads, search,
+reading, loops. A commit with a here-document for its message is a commit.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ COMMANDS = {
 
 
 class Call(NamedTuple):
-    """One call: its kind, its share of all calls of its client, and what the client sends to hooks.
+    """One call: its kind, its share of all calls of its client, and the words that the client sends to hooks.
 
     writes   files that the call itself changes, and that change between its two hooks here
     """

@@ -1,12 +1,11 @@
-"""The mix of `--part mix` where much has gone on, ``--part mix-large``, and many sessions at once, ``--part crowd``.
+"""The mix of `--part mix` after much work, ``--part mix-large``, and many sessions at once, ``--part crowd``.
 
-The checkout has seen `EDITS` edits by `SESSIONS` sessions that go on, none committed, in `FILES` files; or a million locks on
-other files; or fifty sessions that have each written a file and locked one. The edits are made by the code that a checker
-runs, in processes that stand for the clients. The goals are those of `mix`; only the last installation is measured.
+The checkout has seen 20,000 edits by six sessions that go on, none committed, in 300 files; or a million locks on other files;
+or fifty sessions, and each has written a file and locked it. The edits are made by the code that a checker runs, in processes
+that stand for the clients. The goals are those of `mix`; only the last installation is measured.
 
-In a crowd each session is a client of its own with its own server and checker. All work in one checkout, each on a file of
-its own: an edit, a command that reads, a command that writes, one after another, each as soon as `PAUSE_SECONDS` have gone
-since the last. Goals: no error, and no hook that takes a second.
+In a crowd each session is a client with its own server and checker. All work in one checkout, each on its own file: an edit, a
+command that reads, a command that writes, and a pause. Goals: no error, and no hook that takes a second.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .installations import Installation
-from .mix import PEER, Client, Ground, State, has_checker
+from .mix import PEER, Client, Ground, State
 from .mix_calls import LINES
 from .plugin import WrongAnswer, payload
 
@@ -29,10 +28,10 @@ LOCKS = 1_000_000
 MANY = 50
 CROWD, CROWD_SECONDS, PAUSE_SECONDS = 200, 180, 20.0
 LONGEST_SECONDS = 1.0
-MB_OF_A_SESSION = 130  # client, server and checker: no more sessions than fit this machine's free memory
+MB_OF_A_SESSION = 90  # client, server and checker: no more sessions than fit this machine's free memory
 TESTS = str(Path(__file__).parents[1])
 
-# The client of a session that edits: told of its session and its edits on standard input; it lives until that is closed.
+# The client of a session that edits. Its standard input names the session and the edits; it lives until that is closed.
 _EDITOR = """
 import json, os, sys, types
 from swarm_mcp.checker import checkers_dir, process
@@ -55,7 +54,6 @@ for number in range(told["edits"]):
     check("PreToolUse", tool_name="apply_patch", tool_input={"command": patch}, tool_use_id=f"{number}")
     with open(f"{told['folder']}/{name}", "a") as file:
         file.write(line + "\\n")
-    checker._tidy()
 print("done", flush=True)
 sys.stdin.read()
 """
@@ -84,7 +82,7 @@ end = time.monotonic() + 300
 def has_socket():
     try:
         return any(name.startswith(f"{os.getpid()}-") and "." not in name for name in os.listdir(told["checkers"]))
-    except FileNotFoundError:
+    except FileNotFoundError:  # no server has begun
         return False
 while not has_socket():
     if time.monotonic() > end:
@@ -191,9 +189,7 @@ class Crowd:
         self.missed: list[str] = []
 
     def measure(self) -> None:
-        """Have them work, and print what their hooks took."""
-        if not has_checker(self.installation):
-            return
+        """Have them work, and print the time of their hooks."""
         sessions = min(CROWD, int(_free_mb() / MB_OF_A_SESSION))
         ground = Ground(self.root, self.installation, "claude-code")
         try:

@@ -52,7 +52,7 @@ PARTS = {
         r"^\d+ calls|^alone|^beside",
     ),
     "mix-large": Part(
-        "The mix where much has gone on",
+        "The mix after much work",
         "The edits are uncommitted, of six sessions; the fifty have each written a file and locked one.",
         r"^\d+ calls|^after|^beside",
     ),

@@ -26,7 +26,7 @@ from .pi import Pi, alone
 from .test_checker import answers, checkers
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("pi", "opencode", "kilo", "omp", "cline")
+NAMES = ("pi", "opencode", "kilo", "omp", "cline", "hermes")
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
 CHANGE = ("notes.md", "line one", "line two")
 

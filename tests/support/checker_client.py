@@ -146,7 +146,9 @@ class Client:
         for name in ("traces", "kept", "awaited", "watched", "ended"):
             shutil.rmtree(self.state / name, ignore_errors=True)
         (self.state / "faults.jsonl").unlink(missing_ok=True)
-        is_whole = self.socket.is_socket() and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
+        is_whole = (
+            self.socket.is_socket() and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
+        )
         if len(self.servers) != 1 or self.servers[0].poll() is not None or not is_whole:
             self.close()
             shutil.rmtree(self.state / "checkers", ignore_errors=True)

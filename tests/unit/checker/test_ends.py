@@ -71,7 +71,9 @@ def test_a_stopped_checker_under_a_stopped_server_keeps_no_hook_waiting(client: 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("deed", ["killed", "stopped", "both stopped"])
-def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(client: Client, way: str, deed: str, tmp_path: Path) -> None:
+def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(
+    client: Client, way: str, deed: str, tmp_path: Path
+) -> None:
     checker, git = client.warm(way), SlowGit(client, tmp_path)
     hook = client.start(client.bash("git checkout held.py; echo x > new.py"), way, environment=git.environment)
     git.wait()
@@ -158,7 +160,9 @@ def test_a_checker_ends_when_files_of_its_release_are_replaced(client: Client, t
 @pytest.mark.parametrize("way", WAYS)
 def test_a_hundred_calls_at_once(client: Client, way: str) -> None:
     client.warm(way)
-    calls = [client.edit("held.py") if number % 4 == 0 else client.bash(f"echo x > new{number}.py") for number in range(100)]
+    calls = [
+        client.edit("held.py") if number % 4 == 0 else client.bash(f"echo x > new{number}.py") for number in range(100)
+    ]
     hooks = [client.start(call, way) for call in calls]
     denied = [b'"deny"' in hook.communicate(timeout=300)[0] for hook in hooks]
     assert denied == [number % 4 == 0 for number in range(100)]
@@ -178,5 +182,3 @@ def _copy_packages(packages: Path) -> None:
             shutil.copytree(entry, packages / entry.name)
         else:
             (packages / entry.name).symlink_to(entry)
-
-

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.checker_client import Client
+
 from swarm_hook_core import caller, settings
 from swarm_hook_core.shell import programs
 from swarm_hook_core.traces import journal

@@ -36,5 +36,7 @@ def test_a_storm_loses_no_write(client: Client, sessions: list[str], way: str, c
             output, errors = hook.communicate(timeout=300)
             assert (hook.returncode, errors) == (0, b"")
             assert (b'"deny"' in output) is is_denied, output
-    assert {session: client.writes(session) for session in sessions} == {session: sorted(names) for session, names in wanted.items()}
+    assert {session: client.writes(session) for session in sessions} == {
+        session: sorted(names) for session, names in wanted.items()
+    }
     assert client.faults() == []
