@@ -1,4 +1,4 @@
-"""Nothing of a call outlives it in a checker: memory, open files, processes, environment, what was read of files."""
+"""Nothing of a call outlives it in a checker: memory, open files, processes, environment, contents of files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_hook_core.shell import programs
 from swarm_hook_core.traces import journal
 from swarm_mcp.checker import process, surroundings
 
-LONGEST = 25 * 1024 * 1024  # bytes of a checker that it shares with nobody
+LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
 CALLS = 300
 
 
