@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bench.mix_calls import COUNTED, calls
 
 
