@@ -15,9 +15,12 @@ import os
 import sys
 from collections.abc import Mapping
 
-from swarm_hook_core.kernel import upkeep
-from swarm_hook_core.kernel.plans import Plan
-from swarm_hook_core.kernel.seatbelt import wrapped
+if __name__ == "__main__":  # a program: it finds the packages by its own place
+    sys.path[:1] = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
+
+from swarm_hook_core.kernel import upkeep  # noqa: E402
+from swarm_hook_core.kernel.plans import Plan  # noqa: E402
+from swarm_hook_core.kernel.seatbelt import wrapped  # noqa: E402
 
 # Python ignores these signals, and the command would inherit that: it would get errors on a closed pipe instead of
 # ending.
@@ -97,7 +100,6 @@ def _entered(plan: Plan) -> str:
 
 
 if __name__ == "__main__":
-    sys.path[:1] = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
     try:
         main(sys.argv[1], sys.argv[2:])
     except OSError as failed:

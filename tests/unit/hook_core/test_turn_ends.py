@@ -75,6 +75,7 @@ def test_what_an_agent_has_claimed_ends_with_the_agent(runtime: str, repo: Path)
     wait_for(lambda: claims.standing() == [] and held(repo / "g", repo / "h") == [])
 
 
+@pytest.mark.alone("a checker has the coordinator of its own installation")
 def test_without_a_coordinator_an_agent_s_claims_end_all_the_same(runtime: str, repo: Path) -> None:
     me = session(runtime, repo)
     write(runtime, me, repo / "f"), write(runtime, me, repo / "g", agent="a1")
