@@ -1,4 +1,4 @@
-"""This process as a client of swarm's: it starts a server, whose checker answers for the hooks that it starts.
+"""This process as a client of swarm's: it starts a server and hooks. The server's checker answers for the hooks.
 
 ::
 
@@ -120,7 +120,7 @@ class Client:
         return self.state / "checkers" / f"{os.getpid()}-{start_time(os.getpid())}"
 
     def checker(self) -> int:
-        """Return the pid of the checker; 0 if there is none now."""
+        """Return the pid of the checker, 0 without one."""
         for server in self.servers:
             for pid in _children(server.pid):
                 if b"\0checker\0" in _command_line(pid):
@@ -249,14 +249,14 @@ class Client:
         """Return the reasons why hooks ran as processes of their own, as relays have noted them."""
         try:
             lines = (self.state / "checkers/alone").read_text().splitlines()
-        except OSError:
+        except OSError:  # no server has started yet
             return []
         return [line.partition(" ")[2] for line in lines]
 
     # -------------------------------------------------------------------------------------------------- the state
 
     def writes(self, session: str = "") -> list[str]:
-        """Return the paths of the writes in the journals, of one session or of all; a withdrawn one is none."""
+        """Return the paths of the writes in the journals, of one session or of all, without withdrawn ones."""
         found = []
         for journal in (self.state / "traces").glob(f"*/claude-code.{session or '*'}"):
             for line in journal.read_bytes().split(b"\n"):
@@ -269,7 +269,7 @@ class Client:
         """Return the recorded faults."""
         try:
             return (self.state / "faults.jsonl").read_text().splitlines()
-        except FileNotFoundError:
+        except FileNotFoundError:  # no fault so far
             return []
 
 
@@ -303,7 +303,7 @@ class SlowGit:
 
 @contextlib.contextmanager
 def client_in(folder: Path, **given: Any) -> Iterator[Client]:
-    """Yield a Client with a server, which ends afterwards."""
+    """Yield a Client with a server; end the server afterwards."""
     with mock.patch.dict(os.environ, {"HOME": str(folder / "home")}):
         client = Client(folder, **given)
     try:
@@ -329,5 +329,5 @@ def _children(pid: int) -> list[int]:
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+    except OSError:  # it has ended
         return b""

@@ -24,6 +24,6 @@ def client(shared_client: Client) -> Client:
 
 @pytest.fixture
 def broken_client(client: Client) -> Iterator[Client]:
-    """The client, whose server ends after the test: the test damages the place of its checker."""
+    """The client for a test that damages the place of its checker: the server ends after the test."""
     yield client
     client.close()

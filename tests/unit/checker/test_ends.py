@@ -77,12 +77,12 @@ def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(
     checker, git = client.warm(way), SlowGit(client, tmp_path)
     hook = client.start(client.bash("git checkout held.py; echo x > new.py"), way, environment=git.environment)
     git.wait()
-    if deed == "both stopped":  # nobody ends it: the hook waits as long as a check may take
+    if deed == "both stopped":  # the keeper cannot end it: the hook waits as long as a check may take
         client.servers[0].send_signal(signal.SIGSTOP)
     os.kill(checker, signal.SIGKILL if deed == "killed" else signal.SIGSTOP)
     assert b'"deny"' in hook.communicate(timeout=60)[0]
     assert client.notes()[-1] == "not answered"
-    if deed == "both stopped":  # and what goes on afterwards is ended before it leaves anything
+    if deed == "both stopped":  # and the check that goes on afterwards is ended before it leaves anything
         os.kill(checker, signal.SIGCONT)
         client.servers[0].send_signal(signal.SIGCONT)
     client.wait_for("the checker's end", lambda: not is_there(checker))

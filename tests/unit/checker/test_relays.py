@@ -14,7 +14,7 @@ from support.checker_client import ALONE, RELAY, WAYS, Client, client_in
 
 pytestmark = pytest.mark.slow
 
-# An agent's own process, which listens in a checker's place and lets each call pass.
+# An agent's own process listens in a checker's place, and lets each call pass.
 IMPOSTOR = """
 import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
@@ -186,6 +186,7 @@ def test_a_closed_output_ends_in_silence(client: Client, way: str) -> None:
     assert hook.stdout and hook.stderr
     hook.stdout.close()
     assert not hook.stderr.read()
+    hook.stderr.close()
     hook.wait()
     assert client.ask(client.edit("held.py"), way).is_denied
 

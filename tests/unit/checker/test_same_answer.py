@@ -16,7 +16,7 @@ from support.check_payloads import cases
 pytestmark = pytest.mark.slow
 SEED, CALLS = 20, 240
 MANY = int(os.environ.get("SWARM_CHECKER_EXAMPLES", "50000"))
-LONGEST = 25 * 1024 * 1024  # bytes of a checker that it shares with nobody
+LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
 
 
 def test_the_same_answer(tmp_path: Path) -> None:
