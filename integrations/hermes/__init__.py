@@ -19,7 +19,7 @@ from typing import Any
 from . import checker
 
 FOLDER = os.path.dirname(os.path.realpath(__file__))
-# The end of a hook's command, which names its event, and the interpreter where that is known.
+# The end of a hook's command: it names the event, and the interpreter if that is known.
 _LAUNCHED = re.compile(r'/bin/sh ("[^"]*/hook\.sh") hermes (\w+)(?: ([^;]+))?; exit 0$')
 
 
@@ -156,19 +156,17 @@ class Bridge:
 def _asked(hook: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of one hook, or an empty one. Raises its faults, a lack of time too."""
     end = time.monotonic() + hook["timeout"]
-    command, environment = (
-        hook["command"],
-        {**os.environ, "SWARM_PLUGIN_ROOT": os.path.dirname(os.path.dirname(FOLDER))},
-    )
-    given, said, found = json.dumps(payload).encode(), None, _LAUNCHED.search(command)
+    environment = {**os.environ, "SWARM_PLUGIN_ROOT": os.path.dirname(os.path.dirname(FOLDER))}
+    command, given, said = hook["command"], json.dumps(payload).encode(), None
+    found = _LAUNCHED.search(command)
     if found:
         script, event, python = found.groups('""')
         try:
             said = checker.ask(event, given, environment, os.path.dirname(FOLDER))
         except checker.Unanswered as unanswered:
-            # "alone": without the relay, which would ask once more.
+            # "alone": without the relay. It would ask once more.
             command = f"[ -r {script} ] && exec /bin/sh {script} hermes {event} {python} alone; exit 0"
-            if unanswered.tried_ns:  # what the checker may have noted of this call is not noted twice
+            if unanswered.tried_ns:  # the checker may have noted this call: it is not noted twice
                 environment["SWARM_TRIED_NS"] = str(unanswered.tried_ns)
     if said is None:
         said = _run(command, environment, given, end - time.monotonic())

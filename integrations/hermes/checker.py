@@ -24,7 +24,7 @@ class Unanswered(Exception):
 
 
 def ask(event: str, payload: bytes, environment: dict[str, str], folder: str) -> bytes | None:
-    """Return the output of Hermes's hook at an event, or None where nobody is asked. Raises Unanswered.
+    """Return the output of Hermes's hook at an event, or None without a question. Raises Unanswered.
 
     `folder`: of the plugin's files for all clients.
     """
@@ -33,23 +33,24 @@ def ask(event: str, payload: bytes, environment: dict[str, str], folder: str) ->
         return None
     if event == "post_tool_use" and not _is_awaited(state):
         return b""
-    tried_ns, place = time.time_ns(), os.path.join(state, "checkers")
+    began_ns, tried_ns, place = time.time_ns(), 0, os.path.join(state, "checkers")
     relay: Any = None
     why = "none"
     try:
         relay = _loaded(f"{folder}/relay.py")
-        end = time.monotonic() + (relay.CHECK_SECONDS if event == "pre_tool_use" else relay.EVENT_SECONDS)
+        seconds = {"pre_tool_use": relay.CHECK_SECONDS}.get(event, relay.EVENT_SECONDS)
+        end = time.monotonic() + seconds
         with _connected(relay, place) as checker:
             why = "busy"
             checker.settimeout(relay.BEGIN_SECONDS)
             if checker.recv(1) == b"B":
-                why = "not answered"
+                why, tried_ns = "not answered", began_ns
                 return _answer(checker, _request(relay.RELEASE, event, payload, environment, end), end)
     except Exception:  # falls through to no answer
         pass
     if relay:
         relay._note(place, why)
-    raise Unanswered(tried_ns if why == "not answered" else 0)
+    raise Unanswered(tried_ns)
 
 
 def _state(environment: dict[str, str]) -> str:
@@ -68,7 +69,7 @@ def _is_awaited(state: str) -> bool:
     try:
         os.close(os.open(f"{state}/ended/{os.getpid()}", flags, 0o600))
     except OSError:
-        pass  # without the folder nobody reads it
+        pass  # there is no folder: marks are not read
     return any(os.path.isdir(os.path.join(state, name)) for name in ("watched", "unheard", "awaited"))
 
 
@@ -97,7 +98,7 @@ def _connected(relay: Any, folder: str) -> socket.socket:
                 if relay._is_server_of(checker, pid):
                     return checker
             except OSError:
-                pass  # this one has none
+                pass  # the checker is of another process above
             checker.close()
             pid = int(words[1])
             if pid <= 1:

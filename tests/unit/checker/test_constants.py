@@ -1,4 +1,4 @@
-"""What the relays and the checker agree on, in the languages that they are written in."""
+"""Names and numbers that stand in more than one language: the checker's, and those of its relays."""
 
 from __future__ import annotations
 

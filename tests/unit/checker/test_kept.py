@@ -80,7 +80,13 @@ def test_a_call_whose_folder_is_gone_leaves_the_next_one_alone(tmp_path: Path) -
 def test_lines_that_a_try_has_left_are_not_left_again() -> None:
     data = b"5 wrote - Edit\0a\0-\n20 wrote - Edit\0b\0-\n21 wont - Edit\0b\0\n"
     new = [b"30 wrote - Edit\0a\0-\n", b"30 wrote - Edit\0b\0-\n", b"30 wrote - Edit\0c\0-\n"]
-    assert journal.without_left(data, new, 10) == [new[0], new[2]]
+    assert journal.after_a_try(data, new, 10, 30) == [new[0], new[2]]
+
+
+def test_a_write_that_a_try_has_left_of_another_state_is_taken_back() -> None:
+    data = b"20 wrote - Edit\0a\0old\n21 wrote - Edit\0b\0old\n22 wrote - Write\0a\0old\n35 wrote - Edit\0a\0late\n"
+    new = [b"40 wrote - Edit\0a\0new\n"]
+    assert journal.after_a_try(data, new, 10, 30) == [b"20 wont - Edit\0a\0wrote\n", *new]
 
 
 def test_only_a_try_of_now_counts(monkeypatch: pytest.MonkeyPatch) -> None:

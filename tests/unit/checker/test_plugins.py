@@ -75,7 +75,7 @@ def test_it_tells_for_how_long_it_waits(client: Client, end: str, is_answered: b
 
 
 def test_a_socket_s_file_is_open_in_its_server(client: Client) -> None:
-    """It tells a plugin, which is not told the peer of a socket, that the server has made it."""
+    """So a plugin learns that the server has made it: JavaScript is not told the peer of a socket."""
     server = int(client.socket.with_name(f"{client.socket.name}.lock").read_text())
     assert server == client.servers[0].pid
     ours = client.socket.stat()
