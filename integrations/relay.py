@@ -43,7 +43,10 @@ def ask(client: str, event: str) -> None:
     payload = _read()  # before a checker is kept waiting for it
     sys.stdin = Payload(payload)  # type: ignore[assignment]
     began_ns = time_ns()
-    end_ns = monotonic_ns() + int((CHECK_SECONDS if event == "pre_tool_use" else EVENT_SECONDS) * 1e9)
+    seconds = EVENT_SECONDS
+    if event == "pre_tool_use":
+        seconds = CHECK_SECONDS
+    end_ns = monotonic_ns() + int(seconds * 1e9)
     try:
         checker = _connected(folder)
     except (OSError, ValueError, IndexError):
@@ -99,7 +102,7 @@ def _stat(pid: int) -> "list[bytes]":
 
 
 def _connected(folder: str) -> "Any":
-    """Return a connection to the checker of the nearest ancestor that has one, or None. Raises OSError."""
+    """Return a connection to the checker of the nearest ancestor with one, or None. Raises OSError."""
     there = posix.open(folder, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     found = posix.fstat(there)
     names = posix.listdir(there)

@@ -84,7 +84,7 @@ DAMAGES = ("empty", "cut", "noise", "folder", "pipe", "link", "gone", "closed", 
 
 
 class Case(NamedTuple):
-    """One call. `state`: of `STATES`; `changes`: of the environment; `damage`: kind and number of a file, or None."""
+    """One call. `state`: of `STATES`; `changes`: of the environment; `damage`: kind and number of a file, if any."""
 
     client: str
     event: str

@@ -80,7 +80,7 @@ def _checker():
         started.clear()
         try:
             status, output = checker.result(Request(call))
-        except Exception:
+        except Exception:  # compared with the other side's
             return -1, traceback.format_exc().encode(), []
         while tidy():
             continue
