@@ -1,4 +1,4 @@
-"""Compiles the program in front of the check for all platforms, and makes a wheel with it for each.
+"""Compiles the relay for all platforms, and makes a wheel with it for each.
 
 usage: .ci/platform_wheels.py DIST PROGRAMS     DIST has the source archive that the wheels are made from
 """

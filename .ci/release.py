@@ -23,9 +23,12 @@ PLUGINS = (
     ".claude-plugin/plugin.json", ".codex-plugin/plugin.json", ".github/plugin/plugin.json",
     "integrations/pi/package.json", "qwen-extension.json",
 )  # fmt: skip
+# A checker of another version does not answer these.
+RELAYS = ("integrations/hook.sh", "integrations/relay.py", "integrations/checker.ts")
 MARKETPLACE = ".claude-plugin/marketplace.json"  # the other one, of Codex, has no place for a version
 NAMED_IN = ("docs/install.md",)  # pages that say how to install from the repository
 _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
+_IN_RELAY = re.compile(r'((?:^|const )release ?= ?"?)([\d.]+)', re.MULTILINE | re.IGNORECASE)
 _FROM_GIT = r"^pipx install 'swarm-locks\[all\] @ git\+"
 _FROM_ADDRESS = re.compile(rf"(?:{_FROM_GIT}.*\n)?^(?=pipx install '\.\[all\]')", re.MULTILINE)
 _FROM_CLONE = re.compile(r"^In a clone of this repository:\n\n```sh\npipx install '\.\[all\]' .*$", re.MULTILINE)
@@ -54,6 +57,9 @@ def set_version(wanted: str) -> None:
     changelog.write_text(text.replace(_UNRELEASED, f"{_UNRELEASED}\n{heading}", 1), encoding="utf-8")
     source = VERSION.read_text(encoding="utf-8")
     VERSION.write_text(_ASSIGNED.sub(f'__version__ = "{wanted}"', source, count=1), encoding="utf-8")
+    for name in RELAYS:
+        relay = (ROOT / name).read_text(encoding="utf-8")
+        (ROOT / name).write_text(_IN_RELAY.sub(rf"\g<1>{wanted}", relay, count=1), encoding="utf-8")
     for name in PLUGINS:
         _write(name, {**_read(name), "version": wanted})
     tree = _read(MARKETPLACE)
@@ -93,6 +99,9 @@ def in_the_way(tag: str = "") -> list[str]:
     if tagged and tagged != commit:
         found.append(f"the number {own} is taken: the tag v{own} is another commit; run `.ci/release.py version X.Y.Z`")
     told = {name: _read(name).get("version") for name in PLUGINS}
+    for name in RELAYS:
+        release = _IN_RELAY.search((ROOT / name).read_text(encoding="utf-8"))
+        told[name] = release and release[2]
     told[MARKETPLACE] = _read(MARKETPLACE)["metadata"].get("version")
     found += [f"{name} says version {other}, not {own}" for name, other in told.items() if other != own]
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

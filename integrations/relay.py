@@ -147,7 +147,7 @@ def _read() -> bytes:
         while part := posix.read(0, 1 << 20):
             parts.append(part)
     except OSError:
-        pass  # it is closed: an empty payload, which is recorded as a fault
+        pass  # it is closed: the hook records a fault about an empty payload
     return b"".join(parts)
 
 

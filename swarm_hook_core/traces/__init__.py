@@ -28,7 +28,6 @@ same place:
       others      the journals of a place: the session's own, and each living other's
       siblings    the main thread and the agents of one session, as peers of each other
       unread      shell commands that ran unparsed
-      settled     those that are parsed, for the program in front of the check
       machines    unpushed writes by sessions on other machines
       seen        the session's own knowledge of a file
       transcript  files that the client has shown to its model, by the client's transcript

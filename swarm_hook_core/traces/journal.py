@@ -61,6 +61,7 @@ HEAD = 16 * 1024  # bytes at the beginning that hold the first line
 LARGEST = 16 << 20  # bytes read of one file, its newest; sessions' own journals are much smaller
 TAIL = 64 * 1024  # bytes at the end of a journal that `newest_below` searches
 WITHDRAWN = b"\0wrote\n"  # the end of an entry ``wont`` that withdraws a write or command
+_ABOUT_WRITES = (b"will", b"wrote", b"wont")
 _BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ")  # what may be withdrawn
 
 
@@ -98,7 +99,7 @@ def read(path: str) -> bytes:
 
 
 def _without_withdrawn(data: bytes) -> bytes:
-    """Return `data` with blanks in place of what was withdrawn. Other entries keep their places (``settled``)."""
+    """Return `data` with blanks in place of what was withdrawn. Other entries keep their places."""
     lines = data.split(b"\n")
     withdrawn = set()
     for line in lines:
@@ -114,14 +115,32 @@ def _without_withdrawn(data: bytes) -> bytes:
     return b"\n".join(lines)
 
 
-def without_left(data: bytes, lines: list[bytes], since_ns: int) -> list[bytes]:
-    """Return those of the new `lines` that the journal `data` lacks among its entries since then."""
-    left = set()
-    for line in data.split(b"\n"):
-        at_ns, _, rest = line.partition(b" ")
-        if at_ns.isdigit() and int(at_ns) >= since_ns:
-            left.add(rest)
-    return [line for line in lines if line.rstrip(b"\n").partition(b" ")[2] not in left]
+def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> list[bytes]:
+    """Return the entries to append for a call, in place of `lines`, if a checker had it from `since_ns` to `end_ns`.
+
+    `data`: the journal. What the checker has left of the same is not left again. Its writes of the same files in another
+    state are taken back: the file has changed since.
+    """
+    left = [line for line in data.split(b"\n") if line.partition(b" ")[0].isdigit()]
+    left = [line for line in left if since_ns <= int(line.partition(b" ")[0]) < end_ns]
+    known, new = {_of_any_time(line) for line in left}, {_of_any_time(line.rstrip(b"\n")) for line in lines}
+    files = {_file_of(line) for line in lines if line.partition(b"\0")[0].split(b" ")[1] in _ABOUT_WRITES}
+    taken_back = []
+    for line in left:
+        head, _, rest = line.partition(b"\0")
+        if head.split(b" ")[1] == b"wrote" and _of_any_time(line) not in new and _file_of(line) in files:
+            taken_back.append(head.replace(b" wrote ", b" wont ", 1) + b"\0" + rest.partition(b"\0")[0] + WITHDRAWN)
+    return taken_back + [line for line in lines if _of_any_time(line.rstrip(b"\n")) not in known]
+
+
+def _of_any_time(line: bytes) -> bytes:
+    return line.partition(b" ")[2]
+
+
+def _file_of(line: bytes) -> tuple[bytes, ...]:
+    """Return agent, tool and key of an entry."""
+    head, _, rest = line.partition(b"\0")
+    return (*head.split(b" ")[2:], rest.partition(b"\0")[0].rstrip(b"\n"))
 
 
 def owner_of(data: bytes) -> tuple[str, str]:

@@ -113,12 +113,6 @@ class Meetings:
 
             asides.note_end(own, self.trail, self._now)
 
-    def settle(self, folder: str) -> None:
-        """Note the commands of others that were parsed for this call, in the place of `folder`. Raises OSError."""
-        place = self.trail.place_of(folder)
-        for theirs in self.journals.of_others(place):
-            theirs.settle(place)
-
     def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
         folder = os.path.dirname(resolved)
         if path not in self._writes_on:

@@ -129,13 +129,6 @@ class OthersJournal:
         """Return True if the journal holds unparsed commands."""
         return self._unread() is not None
 
-    def settle(self, place: str) -> None:
-        """Note the commands that were parsed for this call (``settled``). Raises OSError."""
-        if self._commands is not None and self._commands.has_parsed and not self.kin:
-            from swarm_hook_core.traces import settled
-
-            settled.note(os.path.join(place, self.name), self._commands)
-
     def writes_below(self, root: str) -> list[Entry]:
         """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
         own = journal.newest(self.data, root, ("wrote",))

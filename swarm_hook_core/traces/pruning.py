@@ -31,10 +31,9 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
     `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError. Notes
     about HEAD without a change for a day go, too.
     """
-    from swarm_hook_core.traces import head, settled
+    from swarm_hook_core.traces import head
 
     head.prune(now)
-    settled.prune(now)
     gone = 0
     for place in _places():
         for path in others_in(place, ""):

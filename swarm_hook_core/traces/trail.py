@@ -68,6 +68,7 @@ class Trail:
         "config", "call", "level", "own_name", "owners", "noted",
         "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "notes", "merges",
         "unmerged", "noted_ns", "_written", "_begun",
+        "_made_ns",
     )  # fmt: skip
 
     def __init__(self, config: RuntimeConfig, call: ToolCall, level: str):
@@ -83,6 +84,7 @@ class Trail:
         self._places: dict[str, str] = {}  # folder -> place
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
+        self._made_ns = time.time_ns()
         self._written: dict[str, int] = {}  # path -> time of its entry ``wrote``
         self._begun: list[tuple[str, int]] = []  # folder and time of each entry of `_begin`
         self.lost: dict[str, tuple[str, str]] = {}  # path -> result of ``keeping.lost``, and the file's state then
@@ -350,7 +352,8 @@ class Trail:
             if tried_ns:
                 from swarm_hook_core.traces import journal
 
-                lines = journal.without_left(journal.read(os.path.join(place, self.own_name)), lines, tried_ns)
+                data = journal.read(os.path.join(place, self.own_name))
+                lines = journal.after_a_try(data, lines, tried_ns, self._made_ns)
             if lines:
                 self._append(place, lines)
         self._left += self._lines

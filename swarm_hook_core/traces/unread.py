@@ -57,16 +57,11 @@ class Reading:
         # set at the first command: parsing has a part of its own, whatever the call's own check took
         self._until: float | None = None
         self._read: dict[tuple[str, str], Effects] = {}  # (command, its folder) -> its Effects
-        self._in_time: set[tuple[str, str]] = set()  # those that were parsed to their end
         self.real = real
 
     def begin_anew(self) -> None:
         """Give the next commands the time of a call of its own."""
         self._budget = self._until = None
-
-    def has_time_after(self, entry: Entry) -> bool:
-        """Return True if there was time left after the Entry's command was parsed: nothing of it was left out."""
-        return (entry.text, entry.key) in self._in_time
 
     def effects_of(self, entry: Entry) -> Effects | None:
         """Return the Effects of an Entry's command; None if no time is left."""
@@ -85,8 +80,6 @@ class Reading:
             return None
         made: Effects = effects_of(entry.text, entry.key, budget=self._budget)
         self._read[entry.text, entry.key] = made
-        if time.thread_time() <= self._budget.end:
-            self._in_time.add((entry.text, entry.key))
         return made
 
     def written_by(self, entry: Entry) -> tuple[list[tuple[str, str]], list[Tree]]:
@@ -134,24 +127,6 @@ class UnreadCommands:
             if entry is not None and (not written.isdisjoint(keys) or any(_is_in(tree, keys) for tree in trees)):
                 found.append(entry)
         return found
-
-    @property
-    def has_parsed(self) -> bool:
-        """Return True if a command was parsed that may write files not named."""
-        return any(raw in self._read for raw in self._wide)
-
-    def known_writes(self, raw: bytes) -> AbstractSet[str] | None:
-        """Return the keys of the files that the command in a raw entry wrote; None if that is not known.
-
-        It is not known of a command that was not parsed to its end, or wrote whole folders. A command that is older
-        than the newest `MOST_COMMANDS` is never parsed, and writes nothing.
-        """
-        if raw not in self._read:
-            return None if raw in self._wide[:MOST_COMMANDS] or raw not in self._wide else frozenset()
-        entry, written, trees = self._read[raw]
-        if trees or (entry is not None and not self._reading.has_time_after(entry)):
-            return None
-        return written
 
     def lately_below(self, root: str) -> Iterator[tuple[str, Entry]]:
         """Yield ``(path, entry)`` of files at and below `root` written by the newest commands run there."""

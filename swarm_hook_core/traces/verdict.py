@@ -125,7 +125,6 @@ class _Judgement:
             return git_denial, ""
         self._note_overwritten()
         written = self._note_passed(met)
-        self._settle()
         elsewhere = self._written_elsewhere(written)
         words = [
             *self._met_words([*met, *swept], commit),
@@ -301,15 +300,6 @@ class _Judgement:
         if self.effects is not None and self.effects.reads:
             looks.note(self.trail, self.meetings, self.effects.reads, set(written))
         return written
-
-    def _settle(self) -> None:
-        """Note the parsed commands of others, so that the program in front of the check need not ask again."""
-        if self.trail.is_asked or self.call.tool not in self.config.write_tools:
-            return
-        try:
-            self.meetings.settle(self.call.folder)
-        except OSError as error:  # a full disk: the next call parses them again
-            self.trail.record_fault(error)
 
     # ------------------------------------------------------------------------------------------- words
 

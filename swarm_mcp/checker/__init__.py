@@ -1,7 +1,7 @@
 """The checker: a process of the client's MCP server that has the hook core loaded and answers for the client's hooks.
 
     <state folder>/checkers/<pid>-<start>         the socket, named by the client's process
-    <state folder>/checkers/<pid>-<start>.lock    held by the server whose checker it is; has the server's pid
+    <state folder>/checkers/<pid>-<start>.lock    held by the checker's server; has the server's pid
     <state folder>/checkers/<pid>-<start>.answered   the number of its answers, the time of all, and its processor time,
                                                   in nanoseconds
     <state folder>/checkers/alone                 hooks that ran as processes of their own: a time and the reason a line
@@ -15,7 +15,7 @@ connection is no answer: the relay runs the hook as a process of its own.
 A plugin that lives in its client's process asks without a relay (``integrations/checker.ts``): the parent is its own
 process, and the end of its patience is "+" and nanoseconds from now.
 
-``keeper`` is the server's side, ``process`` the checker, ``surroundings`` what it puts on for a call.
+``keeper`` is the server's side, ``process`` the checker, ``surroundings`` the state of a call that it puts on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server's side of a checker: its socket, and its process, which is started when the first hook asks."""
+"""The server's side of a checker: its socket, and its process. The first hook that asks starts it."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Keeper:
 
 
 def listening(folder: str, name: str) -> socket.socket:
-    """Return a socket that listens at `name` in `folder`, in place of one that nobody listens at any more.
+    """Return a socket that listens at `name` in `folder`, in place of one without a listener.
 
     On Linux this process keeps the socket's file open as well: that shows a plugin in its client's process that the
     file is ours.
@@ -126,7 +126,7 @@ def _refuse(listener: socket.socket) -> None:
 
 
 def _begin_notes(path: str) -> None:
-    """Make the file in which relays note why they were alone; begin it anew once it is long."""
+    """Make the file of relays' notes about hooks that ran alone; begin it anew once it is long."""
     handle = open_in_private(path, os.O_RDWR | os.O_CREAT)
     try:
         if os.fstat(handle).st_size > LARGEST_NOTES:
@@ -142,4 +142,4 @@ def _remove_old(folder: str) -> None:
             try:
                 os.remove(os.path.join(folder, name))
             except OSError:
-                continue  # another server was faster; or a folder, which is none of ours
+                continue  # another server was faster, or a person has put a folder here

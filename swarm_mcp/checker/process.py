@@ -74,7 +74,7 @@ class Request:
         if not _reads_utf8(self.environment):
             raise Refused  # names of files are other texts to this process than to the hook
         if self.client == "claude-code" and any(name.encode() + b"=" in head for name in HOSTS):
-            raise Refused  # another client runs hooks of Claude Code's: the hook itself finds out whose call it is
+            raise Refused  # another client runs hooks of Claude Code's: the hook itself finds the client of its call
 
     def demand(self, margin_ns: int = MARGIN_NS) -> None:
         """Raise Abandoned if the relay has stopped waiting, or is about to."""
@@ -93,14 +93,14 @@ class Request:
 
 
 class Output(io.StringIO):
-    """The output of a hook. A hook whose relay has left ends at its answer, as a process does at a closed pipe."""
+    """The output of a hook. Without a waiting relay the hook ends at its answer, as a process does at a closed pipe."""
 
     def __init__(self, request: Request):
         super().__init__()
         self._request = request
 
     def flush(self) -> None:
-        """Raise Abandoned if the answer would reach nobody: its words are kept for another time."""
+        """Raise Abandoned if the relay does not wait for the answer: its words are kept for another time."""
         self._request.demand(ANSWER_NS)
 
 
@@ -221,7 +221,7 @@ def _processor_ns() -> int:
 
 
 def moved_up(handle: int) -> int:
-    """Return another number of an open file in place of `handle`, which is closed."""
+    """Close `handle`; return another number of the same open file."""
     higher = fcntl.fcntl(handle, fcntl.F_DUPFD_CLOEXEC, LOWEST)
     os.close(handle)
     return higher
@@ -237,7 +237,7 @@ def load_all() -> None:
 
 
 def forget() -> None:
-    """Drop what modules have read of files for the call before: a hook as a process reads them, too.
+    """Drop the contents of files that modules have read for the call before: a hook as a process reads them, too.
 
     Marks of files tell a change only from one tick of the file system's clock to the next.
     """
@@ -257,7 +257,7 @@ def tidy() -> bool:
         while os.waitpid(-1, os.WNOHANG)[0]:
             continue
         return True
-    except ChildProcessError:  # there is none
+    except ChildProcessError:  # all have ended
         return False
 
 
@@ -269,7 +269,7 @@ def _mark() -> tuple[int, int]:
     """Return a mark that changes when this release's files are replaced."""
     try:
         found = os.stat(swarm_hook_core.__file__)
-    except OSError:
+    except OSError:  # they are being replaced just now
         return (0, 0)
     return (found.st_ino, found.st_mtime_ns)
 
@@ -277,8 +277,8 @@ def _mark() -> tuple[int, int]:
 def main() -> None:
     """Answer the calls of the keeper's client. An abandoned check ends the process: its keeper starts another.
 
-    The alarm kills it, wherever it is, as a client kills a hook: the hook that is then run as a process finds nobody at
-    work on its call.
+    The alarm kills it, wherever it is, as a client kills a hook. The hook that runs as a process from then on is alone with
+    its call.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, lambda *_: None)  # a terminal's; the server's end is this one's
@@ -290,5 +290,5 @@ def main() -> None:
     try:
         checker.run()
     except caller.Abandoned:
-        pass
+        pass  # its relay has left: the next call has a new process
     os._exit(0)

@@ -1,4 +1,4 @@
-"""The surroundings of one call: what a hook inherits from its client, put on by the checker while it answers."""
+"""The surroundings of one call, as a hook inherits them from its client: the checker puts them on while it answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from swarm_hook_core import caller
 
 
 class Surroundings:
-    """What one relay has told: its `environment` as the system has it, and its `folder`. A context manager.
+    """The `environment` of a relay, as the system has it, and its `folder`. A context manager.
 
-    `words`: the hook's command line; `output`: takes what it prints. The environment stays until the next call, which
-    mostly has the same.
+    `words`: the hook's command line; `output`: takes its output. The environment stays until the next call, mostly with
+    the same.
     """
 
     def __init__(self, environment: list[bytes], folder: bytes, words: list[str], output: io.StringIO):

@@ -130,7 +130,8 @@ def _by_this_interpreter(command: str) -> str:
             # which has FUNCNAME, would read a program of another machine as a script: it compares the kind of machine.
             can_relay = f'[ -s {first} ] && [ -x {first} ] && {is_there} && {{ [ ! "${{FUNCNAME+x}}" ] || '
             can_relay += f"cmp -s -n 2 {first} /proc/self/exe 18 18 2>/dev/null; }}"
-            relayed = f"{first} {RELEASE} {client} {event} {alone} alone"
+            # Whoever reads the output is not told of a program that this machine cannot execute.
+            relayed = f"{first} {RELEASE} {client} {event} {alone} alone 2>/dev/null"
         if not instead:
             if not end:
                 return alone
@@ -142,7 +143,7 @@ def _by_this_interpreter(command: str) -> str:
         if relayed:
             # A shell that cannot execute the relay, in a shared home, ends; bash goes on if told so.
             tried = f'check() {{ exec {alone}; }}; trap check EXIT; [ ! "${{BASH_VERSION:-}}" ] || shopt -s execfail; '
-            instead = f"{can_relay} && {{ {tried}exec {relayed} 2>/dev/null; }}; {is_there} && exec {alone}; {instead}"
+            instead = f"{can_relay} && {{ {tried}exec {relayed}; }}; {is_there} && exec {alone}; {instead}"
         else:
             instead = f"{is_there} && exec {alone}; {instead}"  # else HOOK looks for a wish to have the call denied
     return f'{instead}/bin/sh "{root}/{HOOK}" {client} {event} {python}{end}'

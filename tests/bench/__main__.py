@@ -86,7 +86,7 @@ def main() -> int:
     options = parser.parse_args()
     sizes = sorted({int(size) for size in options.sizes.replace("_", "").split(",")})
     # The store may still be told of the last denial, in the background, while the folder is removed. Its name is not ours:
-    # the program in front of the check takes such a path for a protected one.
+    # a check looks closer at such a path, which may be a protected one.
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
         os.umask(0o077)
         try:

@@ -45,7 +45,7 @@ class Session:
         self.way, self.writes = way, writes
         self.has_plugin = way != NO_PLUGIN
         self.ground = Ground("bench", with_swarm=self.has_plugin, clients=folder)
-        del self.ground.env["SWARM_UVX"]  # as a user has it: the program in front of the check passes on all settings
+        del self.ground.env["SWARM_UVX"]  # as a user has it
         if self.has_plugin:
             command = self.ground.bin / "swarm-mcp"
             command.unlink()
@@ -167,7 +167,7 @@ class Clients:
     def measure(self, writes: int) -> None:
         """Measure each client that is there, one after another."""
         folder = Path(os.environ.get("SWARM_E2E_CLIENTS") or "/nonexistent") / ".bin"
-        # The program in front of the check takes a path with our name for a protected one.
+        # A check looks closer at a path with our name: it may be a protected one.
         os.environ.setdefault("SWARM_E2E_ROOT", f"/var/tmp/bench-{os.getuid()}")
         for name, program in PROGRAMS.items():
             if (folder / program).exists():

@@ -26,7 +26,7 @@ class Installation:
     script    pip's ``swarm-mcp``
     plugin    the folder that a client reads its hooks from
     python    the interpreter that the hooks start
-    program   the program in front of the check, or an empty string
+    relay     the relay in C that the hooks start, or an empty string
     """
 
     def __init__(self, name: str, environment: Path, root: Path):
@@ -46,10 +46,10 @@ class Installation:
             raise WrongAnswer(f"{' '.join(words)} wrote no hooks: {done.stdout}{done.stderr}")
         self.plugin = records[0].parent
         self.python: str = json.loads(records[0].read_text())["python"]
-        found = re.search(r"exec ('?)(/\S*/swarm_check)\1 ", self.command("codex", "PreToolUse")[2])
-        self.program = ""
+        found = re.search(r"exec ('?)(/\S*/swarm_relay)\1 ", self.command("codex", "PreToolUse")[2])
+        self.relay = ""
         if found:
-            self.program = found[2]
+            self.relay = found[2]
         self._counted = self._without_clocks(home / "counted")
 
     def command(self, runtime: str, event: str) -> list[str]:
@@ -74,15 +74,15 @@ class Installation:
     def before_python(self, command: list[str]) -> list[list[str]]:
         """Return commands that end where `command` starts another program in its own place.
 
-        A program that is replaced reports no count. First the shell alone, then the program in front of the check.
+        A program that is replaced reports no count. First the shell alone, then the relay, which finds no checker.
         """
         shell, flag, text = command
         if f"{self.python} -E" not in text:
             return []
         found = [[shell, flag, text.replace(f"{self.python} -E", "/nonexistent -E")]]
-        if self.program:
+        if self.relay:
             text = text.replace("trap check EXIT; ", "").replace("shopt -s execfail", ":")  # it is not to go on
-            of_shell = re.sub(rf"exec '?{re.escape(self.program)}'? ", "exec /nonexistent ", text, count=1)
+            of_shell = re.sub(rf"exec '?{re.escape(self.relay)}'? ", "exec /nonexistent ", text, count=1)
             found.insert(0, [shell, flag, of_shell])
         return found
 

@@ -7,7 +7,7 @@ real git repository, through the hooks that ``swarm-mcp install`` wrote, started
 
 Two figures for each call, in those of a bare ``python3 -I -S -c pass``, of all installations in one cell:
 
-- instructions in user space (`counting`): shell, program in front of the check, Python and their children;
+- instructions in user space (`counting`): shell, relay, Python and their children. No checker answers;
 - the processor time of the whole command, the median of runs in turn (ABAB).
 
 ``--of NAME=FOLDER`` measures the installation in another environment in the same turns, before the own one; a further
@@ -52,8 +52,6 @@ LIMITS = {
     **dict.fromkeys(("edit", "replace", "create"), EDITS), **dict.fromkeys(("git status", "grep | head"), READS),
     **dict.fromkeys(("echo >", "sed -i"), WRITES), **dict.fromkeys(LIFE, (2.5, 2.5)),
 }  # fmt: skip
-WITH_PROGRAM = 0.3  # the same with the program in front of the check
-BY_PROGRAM = ("edit", "create", "git status")
 Prepare = Callable[["Ground"], None]
 
 
@@ -199,13 +197,7 @@ class Case:
             self.cpu.append(ran.cpu)
 
     def count(self) -> None:
-        """Count the instructions: the least of a few counts where a program with a deadline of a second looks first."""
-        tries = 1
-        if self.ground.installation.program and self.what in BY_PROGRAM:
-            tries = 4
-        self.instructions = min(self._counted() for _ in range(tries))
-
-    def _counted(self) -> int:
+        """Count the instructions."""
         ground, installation = self.ground, self.ground.installation
         words, variables = installation.counted(self.argv, installation.variables(ground.runtime))
         env = {**ground.env, **variables}
@@ -215,13 +207,10 @@ class Case:
         counted = counting.count(words, self.sent, env, ground.checkout)
         self._check(0, counted.output)
         total = counted.instructions
-        ends = installation.before_python(words)
-        if installation.program and len(counted.programs) == 1 and "swarm_check" in counted.programs[0]:
-            ends = ends[:1]
-        for end in ends:
+        for end in installation.before_python(words):
             ground.restore()
             total += counting.count(end, self.sent, env, ground.checkout).instructions
-        return total
+        self.instructions = total
 
     def _check(self, code: int, output: bytes) -> None:
         """Raise WrongAnswer for a wrong denial, and for a missing one."""
@@ -326,8 +315,6 @@ class States:
     def _judge(self, case: Case, counted: float, state: str) -> None:
         installation = case.ground.installation
         limit = LIMITS[case.what][state not in ("alone", "peer")]
-        if installation.program and case.what in BY_PROGRAM and state != "wrote-this":
-            limit = WITH_PROGRAM
         if installation is self.installed[-1] and not case.is_denied and counted > limit:
             ratio = f"{counted:.2f} bare interpreters, limit {limit}"
             self.missed.append(f"{installation.name}, {state}, {case.ground.runtime}, {case.what}: {ratio}")

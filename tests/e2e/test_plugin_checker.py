@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from .pi import Pi, alone
 from .test_checker import answers, checkers
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = ("pi", "opencode", "kilo", "omp", "cline")
+NAMES = ("pi", "opencode", "kilo", "omp", "cline", "hermes")
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
 CHANGE = ("notes.md", "line one", "line two")
 
@@ -108,14 +108,17 @@ def test_a_lock_denies_where_no_checker_answers(plugin: Client, ends: signal.Sig
         with plugin.held("work", plugin.create("first.md", "first\n"), plugin.replace(*CHANGE), at=1) as live:
             ground.coordinator.peer_lock("notes.md")
             assert wait_for(lambda: bool(checkers(ground)), 60), "no checker was started"
-            stopped = [*checkers(ground), *([server_of(ground)] if ends == signal.SIGKILL else [])]
+            stopped = checkers(ground)
+            if ends == signal.SIGKILL:
+                stopped.append(server_of(ground))
             for pid in stopped:
                 os.kill(pid, ends)
             before = log.read_text()
             live.go_on()
             assert_denied(plugin, "work", "notes.md")
-            for pid in stopped if ends == signal.SIGSTOP else ():
-                os.kill(pid, signal.SIGCONT)
+            for pid in stopped:
+                with suppress(ProcessLookupError):  # its client has ended it
+                    os.kill(pid, signal.SIGCONT)
         assert_text(plugin, "notes.md", "line one\n")
         assert "pre_tool_use" in log.read_text().removeprefix(before), "a process has checked the write"
 
@@ -135,7 +138,7 @@ FAULTS = {
 
 
 class Miniature:
-    """A process with OpenCode's plugin in it, and a played server below; `folder` has what they leave."""
+    """A process with OpenCode's plugin in it, and a played server below. Both leave files in `folder`."""
 
     def __init__(self, folder: Path, runner: list[str]):
         self.folder, self.state, bundle = folder, folder / "state", folder / "bundle"
@@ -159,7 +162,7 @@ class Miniature:
         self.pid = json.loads(self.process.stdout.readline())["pid"]
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """Return what the process answers to a request (plugin_process.ts)."""
+        """Return the process's answer to a request (plugin_process.ts)."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps(request) + "\n")
         found: dict[str, Any] = json.loads(self.process.stdout.readline())
@@ -170,15 +173,17 @@ class Miniature:
         return self.ask(payload={**PAYLOAD, **more})["answer"].get("additionalContext")
 
     def start(self, manner: str = "answers") -> int:
-        """Start the server, whose checker behaves in this manner. Return its pid."""
+        """Start a server with a checker of this manner. Return its pid."""
         (self.folder / "manner").write_text(manner)
         pid = int(self.ask(start=True)["pid"])
         assert wait_for((self.folder / "ready").exists, 60), "the played server has not begun"
         return pid
 
     def read(self, name: str) -> bytes:
-        path = self.folder / name
-        return path.read_bytes() if path.exists() else b""
+        """Return the bytes of a file in the folder; empty without it."""
+        with suppress(FileNotFoundError):
+            return (self.folder / name).read_bytes()
+        return b""
 
     def started(self) -> list[str]:
         """Return the words of the hooks that were started as processes."""
@@ -203,7 +208,7 @@ def runner_of(name: str) -> list[str]:
         Path(os.environ.get("SWARM_E2E_CLIENTS") or ".").absolute() / ".bin" / "jiti"
     )  # pi has it for its plugins
     if not compiler.exists():
-        raise Lacking("jiti is not in SWARM_E2E_CLIENTS: run `make e2e`, which installs pi there")
+        raise Lacking("jiti is not in SWARM_E2E_CLIENTS: run `make e2e`: it installs pi there")
     return ["node", str(compiler.resolve())]
 
 
@@ -221,12 +226,12 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Miniature]
 
 
 def variables(data: bytes) -> dict[bytes, bytes]:
-    """Return an environment without what a shell adds."""
+    """Return an environment without the variables that a shell adds."""
     pairs = dict(entry.partition(b"=")[::2] for entry in data.split(b"\0") if entry)
     return {name: value for name, value in pairs.items() if name not in (b"PWD", b"OLDPWD", b"SHLVL", b"_")}
 
 
-@pytest.mark.promise("the checker is told what a process would have had")
+@pytest.mark.promise("a checker is told all that a process would have had")
 def test_a_request_has_what_a_process_would_have_had(small: Miniature) -> None:
     odd = {"path": "a\0b", "content": "\ud83d", "more": "ü€😀"}
     assert small.said(tool_input=odd) == "by a process" and small.started() == ["opencode pre_tool_use  alone"]
@@ -260,7 +265,7 @@ def test_where_none_answers_a_process_does(small: Miniature, manner: str, why: s
 
 
 def test_a_pipe_in_the_place_of_a_file_keeps_nobody_waiting(small: Miniature) -> None:
-    """Each call that waited for one would take one of the few threads with which the client reads its files."""
+    """Each call that waited for one would take one of the few threads that read files for the client."""
     small.start()
     (small.state / "ended").mkdir()
     (small.state / "watched").mkdir()

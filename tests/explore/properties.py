@@ -45,7 +45,7 @@ class Ended(NamedTuple):
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     by_words = [judge(ended) for judge in (crashes, exclusion, turns, claims_of_tasks, hook_times)]
-    by_files = [judge(ended, ground) for judge in (lost_updates, acknowledged, left_behind)]
+    by_files = [judge(ended, ground) for judge in (lost_updates, noted_once, acknowledged, left_behind)]
     return [one for found in (*by_words, *by_files) for one in found]
 
 
@@ -142,6 +142,22 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
             counts[process] = counts.get(process, 0) + 1
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
+    return found
+
+
+def noted_once(ended: Ended, ground: Ground) -> list[str]:
+    """A call that was let pass has one entry of its write, also if a checker had begun with it before its hook."""
+    if ended.did(FAIL) or ended.did(JUMP) or ended.killed:
+        return []
+    let: dict[int, int] = {}
+    for process, words in ended.words:
+        if words[0] == "let":
+            let[process] = let.get(process, 0) + 1
+    found = []
+    for process in {process for process, words in ended.words if words[0] == "asks"}:
+        noted = ground.writes_noted(process)
+        if noted > let.get(process, 0):
+            found.append(f"{process} has noted {noted} writes, and made {let.get(process, 0)}")
     return found
 
 

@@ -36,6 +36,9 @@ MEETINGS = (
     (("locks", "locks", "keeps_lock"), "keep"),
     (("keeps_lock", "edits"), "turn"),
     (("overwrites", "overwrites"), "keep"),
+    (("edits_after_a_cut", "edits"), "keep"),
+    (("edits_unanswered", "overwrites"), "keep"),
+    (("edits_after_a_cut", "edits_unanswered"), "turn"),
 )
 # Accidents beside switches; each set comes in one of ten plans.
 WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL,), (PAUSE,), (JUMP,))

@@ -14,7 +14,7 @@ from typing import Any
 
 from explore.ground import Ground, session_id
 from explore.world import World
-from swarm_hook_core import lifecycle
+from swarm_hook_core import caller, lifecycle
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
@@ -61,17 +61,42 @@ class Process:
         took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
         self.say("hook", event, took // 1_000_000)
 
-    def write(self, name: str, tool: str, text: str = "") -> bool:
+    def try_in_vain(self, tool: str, given: dict[str, Any], leaves: int) -> None:
+        """Have a checker answer for a call; its relay stops waiting before it has left traces `leaves` + 1 times.
+
+        The next hook is that of the same call, as a process of its own.
+        """
+        left = [leaves]
+
+        def demand() -> None:
+            if not left[0]:
+                raise caller.Abandoned
+            left[0] -= 1
+
+        os.environ["SWARM_TRIED_NS"] = str(time.time_ns())
+        caller.answer_for(os.getpid(), os.getppid(), demand)
+        try:
+            self.hook("PreToolUse", tool, given)
+        except caller.Abandoned:
+            self.say("abandoned", tool)
+        finally:
+            caller.answer_for(0, 0, None)
+
+    def write(self, name: str, tool: str, text: str = "", leaves: int | None = None) -> bool:
         """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.
 
-        An edit adds the line `text` behind the first one. Return True if the call was let pass.
+        An edit adds the line `text` behind the first one. `leaves`: as for `try_in_vain`, which comes before. Return True
+        if the call was let pass.
         """
         path = self.path(name)
         given = {"file_path": path, "content": text}
         if tool == "Edit":
             given = {"file_path": path, "old_string": "first\n", "new_string": f"first\n{text}"}
         self.say("asks", tool, name)
+        if leaves is not None:
+            self.try_in_vain(tool, given, leaves)
         answer = self.hook("PreToolUse", tool, given)
+        os.environ.pop("SWARM_TRIED_NS", None)
         if answer.get("permissionDecision") == "deny":
             self.say("denied", tool, name)
             return False
@@ -119,6 +144,16 @@ def edits_and_ends(me: Process) -> None:
     me.write("notes.md", "Edit", f"{me.number}.0\n")
     me.end_turn()
     me.write("notes.md", "Edit", f"{me.number}.1\n")
+
+
+def edits_after_a_cut(me: Process) -> None:
+    """Edit a file by a hook alone: a checker was cut off once it had noted what the call intends."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n", leaves=1)
+
+
+def edits_unanswered(me: Process) -> None:
+    """Edit a file by a hook alone: a checker had noted the whole call, and its answer came too late."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n", leaves=9)
 
 
 def overwrites(me: Process) -> None:
@@ -201,5 +236,16 @@ def live(role: Any, me: Process) -> None:
         me.say("crashed", "".join(traceback.format_exception(error)).replace("\n", "|")[-3000:])
 
 
-ALL = (edits, edits_and_ends, overwrites, locks, keeps_lock, messages, reads_mail, tasks)
+ALL = (
+    edits,
+    edits_and_ends,
+    edits_after_a_cut,
+    edits_unanswered,
+    overwrites,
+    locks,
+    keeps_lock,
+    messages,
+    reads_mail,
+    tasks,
+)
 ROLES = {function.__name__: function for function in ALL}

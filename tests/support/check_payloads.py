@@ -44,7 +44,7 @@ FILES = (
 )
 NAMES = (
     *FILES, *ODD_PATHS, "src/../held.py", "./held.py", "src/./../held.py", "HELD.PY", "U\u0308ni\u0308.md", "held.py/", "src", "src/held",
-    "/proc/self/cwd/held.py", "/dev/fd/3", "/dev/stdout", "~/held.py", "$HOME/held.py", "../repo/held.py", "../other/x.py", "held.py\0x",
+    "/proc/self/cwd/held.py", "/dev/null", "~/held.py", "$HOME/held.py", "../repo/held.py", "../other/x.py", "held.py\0x",
     "\udcff.py", "linked/../held.py",
 )  # fmt: skip
 COMMANDS = (

@@ -3,8 +3,8 @@
     check_sides.py checker FOLDERS LIMITS     in one process, as the checker does
     check_sides.py alone FOLDERS LIMITS ROOT  each in a forked process, as a hook of the plugin at ROOT does
 
-Nothing is started in the background: what would be started is part of the answer. LIMITS are names of limits on time, by
-module: none of them decides anything here.
+Nothing is started in the background: the commands are part of the answer. LIMITS are names of limits on time, by module.
+They are raised, so that they decide nothing here.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _alone(root: str):
     started: list[list[str]] = []
     _recorded(started)
     gc.collect()
-    gc.freeze()  # forks share what is not looked through
+    gc.freeze()  # forks share objects that no collection touches
 
     def answer(call: dict) -> tuple[int, bytes, list[list[str]]]:
         output, results = os.pipe(), os.pipe()

@@ -1,4 +1,4 @@
-"""This process as a client of swarm's: it starts a server, whose checker answers for the hooks that it starts.
+"""This process as a client of swarm's: it starts a server and hooks. The server's checker answers for the hooks.
 
 ::
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 from support.fixtures import SWARM
 from swarm_hook_core.process import start_time
@@ -32,7 +34,7 @@ from swarm_mcp.runtimes import bundle
 
 RELAY, TWIN, ALONE = "c", "python", "alone"
 WAYS = (RELAY, TWIN)
-SECONDS = 60.0  # until a state that is waited for has to be there, on a busy machine
+SECONDS = 30.0  # until a state that is waited for has to be there, on a busy machine
 Call = tuple[str, bytes]  # an event and its payload
 
 
@@ -118,7 +120,7 @@ class Client:
         return self.state / "checkers" / f"{os.getpid()}-{start_time(os.getpid())}"
 
     def checker(self) -> int:
-        """Return the pid of the checker; 0 if there is none now."""
+        """Return the pid of the checker, 0 without one."""
         for server in self.servers:
             for pid in _children(server.pid):
                 if b"\0checker\0" in _command_line(pid):
@@ -136,16 +138,32 @@ class Client:
         """Return once `is_so()` is true."""
         end = time.monotonic() + SECONDS
         while not is_so():
-            assert time.monotonic() < end, f"waited for {what}"
+            assert time.monotonic() < end, f"waited for {what}; {self.notes()[-4:]}"
             time.sleep(0.005)
 
+    def renew(self) -> None:
+        """Be as at first: no traces, no faults, one server, with a checker or the socket of one."""
+        for name in ("traces", "kept", "awaited", "watched", "ended"):
+            shutil.rmtree(self.state / name, ignore_errors=True)
+        (self.state / "faults.jsonl").unlink(missing_ok=True)
+        is_whole = (
+            self.socket.is_socket() and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
+        )
+        if len(self.servers) != 1 or self.servers[0].poll() is not None or not is_whole:
+            self.close()
+            shutil.rmtree(self.state / "checkers", ignore_errors=True)
+            if (self.state / "relay").is_fifo():
+                (self.state / "relay").unlink()
+            self.serve()
+
     def close(self) -> None:
-        """End the servers, and wait for the end of their checkers."""
+        """End the servers."""
         for server in self.servers:
             with contextlib.suppress(ProcessLookupError):
                 server.send_signal(signal.SIGCONT)
             server.kill()
             server.communicate()
+        self.servers = []
 
     # -------------------------------------------------------------------------------------------------- the hooks
 
@@ -231,14 +249,14 @@ class Client:
         """Return the reasons why hooks ran as processes of their own, as relays have noted them."""
         try:
             lines = (self.state / "checkers/alone").read_text().splitlines()
-        except OSError:
+        except OSError:  # no server has started yet
             return []
         return [line.partition(" ")[2] for line in lines]
 
     # -------------------------------------------------------------------------------------------------- the state
 
     def writes(self, session: str = "") -> list[str]:
-        """Return the paths of the writes in the journals, of one session or of all; a withdrawn one is none."""
+        """Return the paths of the writes in the journals, of one session or of all, without withdrawn ones."""
         found = []
         for journal in (self.state / "traces").glob(f"*/claude-code.{session or '*'}"):
             for line in journal.read_bytes().split(b"\n"):
@@ -251,7 +269,7 @@ class Client:
         """Return the recorded faults."""
         try:
             return (self.state / "faults.jsonl").read_text().splitlines()
-        except FileNotFoundError:
+        except FileNotFoundError:  # no fault so far
             return []
 
 
@@ -261,9 +279,7 @@ class SlowGit:
     `environment`: has it on PATH. `wait` returns once a check has started it.
     """
 
-    def __init__(self, client: Client):
-        folder = client.root / "slow"
-        folder.mkdir()
+    def __init__(self, client: Client, folder: Path):
         self._client, self._begun, self._gate = client, folder / "begun", folder / "gate"
         os.mkfifo(self._gate)
         script = folder / "git"
@@ -287,8 +303,9 @@ class SlowGit:
 
 @contextlib.contextmanager
 def client_in(folder: Path, **given: Any) -> Iterator[Client]:
-    """Yield a Client with a server, which ends afterwards."""
-    client = Client(folder, **given)
+    """Yield a Client with a server; end the server afterwards."""
+    with mock.patch.dict(os.environ, {"HOME": str(folder / "home")}):
+        client = Client(folder, **given)
     try:
         client.serve()
         yield client
@@ -312,5 +329,5 @@ def _children(pid: int) -> list[int]:
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+    except OSError:  # it has ended
         return b""

@@ -23,8 +23,8 @@ from swarm_hook_core.state import make_private
 from swarm_mcp.checker import BEGUN
 
 RELAY = os.environ.get("SWARM_RELAY", "")  # `make test` names the relay in C
-BUSY = 77  # the status of a relay that nobody has answered in time: it is asked once more
-# The command of the hook as a process of its own, which a relay executes. Where a checker has taken the call, it is needed.
+BUSY = 77  # the status of a relay without an answer in time: it is asked once more
+# A relay executes this. The hook runs as a process of its own only where a checker has taken the call.
 ALONE = f'[ "$SWARM_TRIED_NS" ] || exit {BUSY}; exec "$@"'
 TRIES = 50
 
@@ -57,7 +57,7 @@ class Checker:
         try:
             make_private(str(folder))
             folder.chmod(0o700)
-        except OSError:
+        except OSError:  # a test has put something else there
             return False
         if not (folder / self._name).is_symlink():
             (folder / self._name).symlink_to(self._socket)
@@ -75,7 +75,7 @@ class Checker:
             try:
                 asking.connect(str(self._socket))
                 return asking.recv(1) == BEGUN
-            except OSError:
+            except OSError:  # it has not started, or has just ended
                 return False
 
     def answer(

@@ -155,7 +155,8 @@ CLI = (
             "kernel",
             "protect",
             "merge",
-            "first look",
+            "relay",
+            "checker",
         )
     ),
     Deviation("83 doctor *", "extra checks.*.mend", "a check that fails says what mends it"),
@@ -172,7 +173,8 @@ CLI = (
             "kernel",
             "protect",
             "merge",
-            "first look",
+            "relay",
+            "checker",
         )
     ),
     Deviation("83 doctor *", "missing checks.*.details.*", CHECKS),

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from support.checker_client import ALONE, RELAY, WAYS, Client, client_in
 
 pytestmark = pytest.mark.slow
 
-# An agent's own process, which listens in a checker's place and lets each call pass.
+# An agent's own process listens in a checker's place, and lets each call pass.
 IMPOSTOR = """
 import os, socket, sys
 listener = socket.socket(socket.AF_UNIX)
@@ -36,12 +35,6 @@ while True:
 """
 
 
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    with client_in(tmp_path) as found:
-        yield found
-
-
 @pytest.mark.parametrize("way", WAYS)
 def test_the_checker_answers_as_a_hook_alone_does(client: Client, way: str) -> None:
     client.warm(way)
@@ -58,8 +51,8 @@ def test_the_checker_answers_as_a_hook_alone_does(client: Client, way: str) -> N
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_without_a_server_the_hook_runs_alone(tmp_path: Path, way: str) -> None:
-    client = Client(tmp_path)
+def test_without_a_server_the_hook_runs_alone(client: Client, way: str) -> None:
+    client.close()
     assert client.ask(client.edit("held.py"), way).is_denied
     assert not client.ask(client.edit("free.py"), way).output
     assert client.writes() == ["free.py"]
@@ -117,36 +110,42 @@ def test_a_state_folder_with_a_long_path_has_a_checker(tmp_path: Path, way: str)
 def test_another_release_is_not_answered(client: Client, way: str) -> None:
     client.warm(way)
     relay = client.root / "plugin/integrations/relay.py"
-    relay.write_text(relay.read_text().replace('RELEASE = "0.1.0"', 'RELEASE = "9.9.9"'))
-    answer = client.ask(client.edit("held.py"), way, release="9.9.9")
-    assert (answer.is_denied, answer.alone) == (True, ["not answered"])
-    assert not client.ask(client.edit("free.py"), way, release="9.9.9").output
-    assert client.writes() == ["free.py"]
+    text = relay.read_text()
+    for compiled in relay.parent.glob("__pycache__/relay.*"):
+        compiled.unlink()
+    relay.write_text(text.replace('RELEASE = "0.1.0"', 'RELEASE = "9.9.9"'))
+    try:
+        answer = client.ask(client.edit("held.py"), way, release="9.9.9")
+        assert (answer.is_denied, answer.alone) == (True, ["not answered"])
+        assert not client.ask(client.edit("free.py"), way, release="9.9.9").output
+        assert client.writes() == ["free.py"]
+    finally:
+        relay.write_text(text)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("place", ["removed", "stale", "folder", "link"])
-def test_a_socket_that_is_no_checkers_leads_to_the_hook_alone(client: Client, way: str, place: str) -> None:
-    client.warm(way)
-    client.socket.unlink()
+def test_a_socket_that_is_no_checkers_leads_to_the_hook_alone(broken_client: Client, way: str, place: str) -> None:
+    broken_client.warm(way)
+    broken_client.socket.unlink()
     if place == "stale":
-        handle = os.open(client.socket.parent, os.O_RDONLY)
+        handle = os.open(broken_client.socket.parent, os.O_RDONLY)
         with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(f"/proc/self/fd/{handle}/{client.socket.name}")
+            listener.bind(f"/proc/self/fd/{handle}/{broken_client.socket.name}")
         os.close(handle)
     elif place == "folder":
-        client.socket.mkdir()
+        broken_client.socket.mkdir()
     elif place == "link":
-        client.socket.symlink_to("/nowhere/socket")
-    answer = client.ask(client.edit("held.py"), way)
+        broken_client.socket.symlink_to("/nowhere/socket")
+    answer = broken_client.ask(broken_client.edit("held.py"), way)
     assert (answer.is_denied, answer.alone) == (True, ["none"])
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("word", ["", "serve"])
-def test_the_answer_of_an_agents_process_is_not_taken(client: Client, way: str, word: str) -> None:
-    client.warm(way)
-    words = [sys.executable, "-c", IMPOSTOR, str(client.socket), *filter(None, [word])]
+def test_the_answer_of_an_agents_process_is_not_taken(broken_client: Client, way: str, word: str) -> None:
+    broken_client.warm(way)
+    words = [sys.executable, "-c", IMPOSTOR, str(broken_client.socket), *filter(None, [word])]
     if word:  # one that has left the client's processes: its parent is another
         words = ["/bin/sh", "-c", '"$@" & echo $!', "sh", *words]
     impostor = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -155,7 +154,7 @@ def test_the_answer_of_an_agents_process_is_not_taken(client: Client, way: str, 
     while "listens" not in told:
         pid, told = int(told), impostor.stdout.readline()
     try:
-        answer = client.ask(client.edit("held.py"), way)
+        answer = broken_client.ask(broken_client.edit("held.py"), way)
         assert (answer.is_denied, answer.alone) == (True, ["none"])
     finally:
         os.kill(pid if word else impostor.pid, signal.SIGKILL)
@@ -164,12 +163,12 @@ def test_the_answer_of_an_agents_process_is_not_taken(client: Client, way: str, 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["checkers/alone", "relay"])
-def test_a_pipe_in_the_place_of_a_note_keeps_no_hook_waiting(client: Client, way: str, name: str) -> None:
-    client.warm(way)
-    client.socket.unlink()
-    (client.state / name).unlink()
-    os.mkfifo(client.state / name)
-    hook = client.start(client.edit("held.py"), way)
+def test_a_pipe_in_the_place_of_a_note_keeps_no_hook_waiting(broken_client: Client, way: str, name: str) -> None:
+    broken_client.warm(way)
+    broken_client.socket.unlink()
+    (broken_client.state / name).unlink()
+    os.mkfifo(broken_client.state / name)
+    hook = broken_client.start(broken_client.edit("held.py"), way)
     assert b'"deny"' in hook.communicate(timeout=30)[0]
 
 
@@ -187,12 +186,13 @@ def test_a_closed_output_ends_in_silence(client: Client, way: str) -> None:
     assert hook.stdout and hook.stderr
     hook.stdout.close()
     assert not hook.stderr.read()
+    hook.stderr.close()
     hook.wait()
     assert client.ask(client.edit("held.py"), way).is_denied
 
 
-def test_a_hook_whose_input_is_read_by_nobody_does_not_hang(client: Client) -> None:
-    client.warm()
-    client.socket.unlink()
-    hook = client.start(("pre_tool_use", b"{" + b" " * 300_000), RELAY)
+def test_a_hook_whose_input_is_read_by_nobody_does_not_hang(broken_client: Client) -> None:
+    broken_client.warm()
+    broken_client.socket.unlink()
+    hook = broken_client.start(("pre_tool_use", b"{" + b" " * 300_000), RELAY)
     assert hook.communicate(timeout=30)[0] == b""

@@ -27,7 +27,8 @@ from swarm_hook_core.state import config_path, store_path
 
 pytestmark = pytest.mark.slow
 
-CLOSED = {"SWARM_FAIL": "closed", "PATH": "/nowhere"}
+NO_COORDINATOR = {"PATH": "/nowhere", "SWARM_MCP_BIN": "/nowhere/swarm-mcp"}  # it would mend a stranger's store
+CLOSED = {"SWARM_FAIL": "closed", **NO_COORDINATOR}
 
 
 def garbage() -> None:
@@ -79,9 +80,7 @@ def shell(runtime: str, cwd: Path, command: str) -> dict[str, Any]:
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
 def test_a_write_is_denied_where_the_store_is_broken(runtime: str, broken: Callable[[], None], tmp_path: Path) -> None:
     broken()
-    alone = {"PATH": "/nowhere", "SWARM_MCP_BIN": "/nowhere/swarm-mcp"}  # a coordinator would mend a stranger's
-    ran = write(runtime, new_session(), tmp_path, "f", **CLOSED, **alone)
-    assert_denied(ran, "SWARM_FAIL is closed", "SWARM_FAIL=open")
+    assert_denied(write(runtime, new_session(), tmp_path, "f", **CLOSED), "SWARM_FAIL is closed", "SWARM_FAIL=open")
     assert any("denied, as it could not be checked" in line["fault"] for line in fault_lines())
     assert write(runtime, new_session(), tmp_path, "f", PATH="/nowhere").out == "", "open is how it is by itself"
 

@@ -29,10 +29,10 @@ PLUGIN = (
 def built(target: str, source: Path, folder: Path, **env: str | None) -> Path:
     """Build one `target` (sdist or wheel) with the hatchling of this environment; return the file.
 
-    The wheel has no program, unless `env` says another thing.
+    The wheel has no relay in C, unless `env` says another thing.
     """
     argv = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(folder)]
-    given = {**os.environ, "SWARM_FIRST_LOOK": "", **env}
+    given = {**os.environ, "SWARM_RELAY": "", **env}
     environment = {name: value for name, value in given.items() if value is not None}
     done = subprocess.run(argv, cwd=source, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
 
 @pytest.mark.parametrize("has_compiler", [True, False], ids=["cc", "no cc"])
 def test_an_installation_from_a_clone_compiles_what_it_can(tmp_path: Path, has_compiler: bool):
-    """As pip builds it, without a network; doctor names the check that answers. The next build has no trace of it."""
+    """As pip builds it, without a network: with the relay in C, or with the reason for `doctor`. The clone stays as it was."""
     if has_compiler and not shutil.which("cc"):
         pytest.skip("no C compiler")
     source, wheels, home = (tmp_path / name for name in ("source", "wheels", "home"))
@@ -137,6 +137,11 @@ def test_an_installation_from_a_clone_compiles_what_it_can(tmp_path: Path, has_c
     (wheel,) = wheels.iterdir()
     is_for_all = wheel.name.endswith("-py3-none-any.whl")
     assert is_for_all is not has_compiler, wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        added = {name for name in archive.namelist() if name.startswith("swarm_mcp/bin/")}
+        assert added == {f"swarm_mcp/bin/{'swarm_relay' if has_compiler else 'not-compiled'}"}
+        if not has_compiler:
+            assert archive.read(*added).decode() == "no C compiler (cc) was found\n"
 
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     install = [*pip, "--python", str(tmp_path / "venv"), "install", "--no-deps", "--no-index", str(wheel)]
@@ -144,8 +149,8 @@ def test_an_installation_from_a_clone_compiles_what_it_can(tmp_path: Path, has_c
     doctor = [str(tmp_path / "venv/bin/swarm-mcp"), "doctor", "--no-clients", "--json"]
     environment["PATH"] = os.environ["PATH"]
     told = subprocess.run(doctor, cwd=home, env=environment, capture_output=True, text=True)
-    (found,) = [check for check in json.loads(told.stdout)["checks"] if check["name"] == "first look"]
+    (found,) = [check for check in json.loads(told.stdout)["checks"] if check["name"] == "relay"]
     if has_compiler:
-        assert found["status"] == "ok" and "program in C looks first" in found["message"], found
+        assert found["status"] == "ok" and "by a program in C" in found["message"], found
     else:
         assert found["status"] == "info" and "no C compiler (cc) was found" in found["message"], found

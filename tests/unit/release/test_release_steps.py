@@ -24,7 +24,9 @@ FILES = (
     ".ci/release.py", "CHANGELOG.md", "README.md", "docs/install.md", "pyproject.toml", "swarm_hook_core/__init__.py",
     ".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", ".codex-plugin/plugin.json", "integrations/pi/package.json",
     ".github/plugin/plugin.json", "qwen-extension.json",
+    "integrations/hook.sh", "integrations/relay.py", "integrations/checker.ts",
 )  # fmt: skip
+ASSIGNED = r'^(?:__version__ = "|RELEASE = "|const RELEASE = "|release=)([\d.]+)'
 CHANGES = "\n### Added\n- Something new.\n"
 
 
@@ -52,7 +54,9 @@ def versions(folder: Path) -> set[str]:
     """Every version that the files name."""
     trees = {name: json.loads((folder / name).read_text()) for name in FILES if name.endswith(".json")}
     found = {tree.get("version") or tree["metadata"]["version"] for tree in trees.values()}
-    return found | set(re.findall(r'^__version__ = "(.*)"', (folder / "swarm_hook_core/__init__.py").read_text(), re.M))
+    for name in (name for name in FILES if not name.endswith(".json")):
+        found |= set(re.findall(ASSIGNED, (folder / name).read_text(), re.MULTILINE))
+    return found
 
 
 def test_there_is_one_version():
@@ -217,9 +221,10 @@ def test_a_version_is_made_once(copy: Path):
     assert (code, told) == (1, "CHANGELOG.md has a section 4.5.6\n")
 
 
-def test_a_manifest_of_another_version_is_in_the_way(copy: Path):
+@pytest.mark.parametrize("name", [".codex-plugin/plugin.json", "integrations/hook.sh", "integrations/checker.ts"])
+def test_a_file_of_another_version_is_in_the_way(copy: Path, name: str):
     step(copy, "version", "4.5.6")
     step(copy, "address", "https://example.org/us/swarm")
-    manifest = copy / ".codex-plugin/plugin.json"
-    manifest.write_text(manifest.read_text().replace("4.5.6", "4.5.5"))
-    assert step(copy, "check") == (1, ".codex-plugin/plugin.json says version 4.5.5, not 4.5.6\n")
+    file = copy / name
+    file.write_text(file.read_text().replace("4.5.6", "4.5.5"))
+    assert step(copy, "check") == (1, f"{name} says version 4.5.5, not 4.5.6\n")

@@ -234,7 +234,9 @@ def test_a_hook_that_hangs_ends_when_it_is_asked_to(place: Place, tmp_path: Path
     (tmp_path / "hangs").write_text("#!/bin/sh\necho >begun\nexec sleep 60\n")
     (tmp_path / "hangs").chmod(0o755)
     command = place.command("BeforeTool").replace(python, str(tmp_path / "hangs"))
-    with subprocess.Popen(["bash", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path) as hook:
+    (tmp_path / "payload").write_text("{}")
+    started = ["bash", "-c", f"exec <payload; {command}"]
+    with subprocess.Popen(started, stdout=subprocess.PIPE, cwd=tmp_path) as hook:
         assert wait_for((tmp_path / "begun").exists, 20)
         hook.terminate()
         assert hook.communicate(timeout=60) == (b"", None)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import sys
 import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from support.checker_client import client_in
 from support.fixtures import wait_for
 from support.sessions import ROOT, captured, peer_locks, ready_store
 
@@ -27,9 +29,13 @@ SETTINGS = "# mine\nmodel: {default: x}\nplugins:\n  enabled: []  # none yet\n"
 
 def loaded() -> ModuleType:
     """The plugin's module, as Hermes loads it."""
-    spec = importlib.util.spec_from_file_location("hermes_plugins.swarm", ROOT / "integrations/hermes/__init__.py")
+    folder = ROOT / "integrations/hermes"
+    sys.modules.setdefault("hermes_plugins", ModuleType("hermes_plugins")).__path__ = []
+    spec = importlib.util.spec_from_file_location(
+        "hermes_plugins.swarm", folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
     assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules["hermes_plugins.swarm"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -82,6 +88,43 @@ def test_a_write_to_a_locked_file_is_refused_by_the_real_hooks(tmp_path: Path, m
     code = captured("hermes", "pre_tool_call.execute_code", tmp_path)
     code["args"] = {"code": "open('new-locked.txt', 'w').write('x')"}
     assert "new-locked.txt" in bridge.pre_tool_call(**code)["message"]
+
+
+def test_the_checker_answers_for_its_hooks_while_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with client_in(tmp_path) as client:
+        for name in [name for name in os.environ if name not in client.environment]:
+            monkeypatch.delenv(name)
+        for name, value in client.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(client.repo)
+        client.warm()
+        bridge = loaded().Bridge()
+        (hook,) = bridge.wired["PreToolUse"][0]["hooks"]
+        command = hook["command"]
+        hook["command"] = '/bin/sh "/nowhere/hook.sh" hermes pre_tool_use; exit 0'  # as a process it says nothing
+        made = {
+            **captured("hermes", "pre_tool_call.write_file", client.repo),
+            "args": {"path": "held.py", "content": ""},
+        }
+        before = client.notes()
+        assert bridge.pre_tool_call(**made)["action"] == "block"
+        assert bridge.pre_tool_call(**{**made, "args": {"path": "free.py", "content": ""}}) is None
+        assert client.notes() == before and not client.faults()
+        client.close()
+        assert bridge.pre_tool_call(**made) is None and client.notes()[-1] in ("none", "busy")
+        hook["command"] = command
+        assert bridge.pre_tool_call(**made)["action"] == "block"
+
+
+def test_after_a_call_its_end_is_marked_without_a_process(played: Played, monkeypatch: pytest.MonkeyPatch):
+    ended = played.cwd / "state" / "ended"
+    ended.mkdir(parents=True)
+    monkeypatch.setenv("SWARM_STATE_DIR", str(ended.parent))
+    played.bridge.wired["PostToolUse"][0]["hooks"][0]["command"] = (
+        '/bin/sh "/nowhere/hook.sh" hermes post_tool_use; exit 0'
+    )
+    played.bridge.transform_tool_result(**captured("hermes", "pre_tool_call.terminal", played.cwd), result="{}")
+    assert [path.name for path in ended.iterdir()] == [str(os.getpid())]
 
 
 def test_a_session_joins_at_its_first_turn_and_hears_what_there_is_to_know(played: Played):

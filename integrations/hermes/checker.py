@@ -1,0 +1,130 @@
+"""Asks the checker of this Hermes for a hook's answer, in place of a process (``swarm_mcp.checker`` has the protocol).
+
+``integrations/checker.ts`` does the same for clients in JavaScript. Any fault counts as no answer.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from functools import lru_cache
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import Any
+
+EVENTS = ("pre_tool_use", "post_tool_use", "turn", "subagent")
+
+
+class Unanswered(Exception):
+    """No checker has answered. `tried_ns`: the time of a request that it may have acted on, or 0."""
+
+    def __init__(self, tried_ns: int = 0):
+        self.tried_ns = tried_ns
+
+
+def ask(event: str, payload: bytes, environment: dict[str, str], folder: str) -> bytes | None:
+    """Return the output of Hermes's hook at an event, or None without a question. Raises Unanswered.
+
+    `folder`: of the plugin's files for all clients.
+    """
+    state = _state(environment)
+    if event not in EVENTS or not state or not os.path.exists("/proc/self/stat"):
+        return None
+    if event == "post_tool_use" and not _is_awaited(state):
+        return b""
+    began_ns, tried_ns, place = time.time_ns(), 0, os.path.join(state, "checkers")
+    relay: Any = None
+    why = "none"
+    try:
+        relay = _loaded(f"{folder}/relay.py")
+        seconds = {"pre_tool_use": relay.CHECK_SECONDS}.get(event, relay.EVENT_SECONDS)
+        end = time.monotonic() + seconds
+        with _connected(relay, place) as checker:
+            why = "busy"
+            checker.settimeout(relay.BEGIN_SECONDS)
+            if checker.recv(1) == b"B":
+                why, tried_ns = "not answered", began_ns
+                return _answer(checker, _request(relay.RELEASE, event, payload, environment, end), end)
+    except Exception:  # falls through to no answer
+        pass
+    if relay:
+        relay._note(place, why)
+    raise Unanswered(tried_ns)
+
+
+def _state(environment: dict[str, str]) -> str:
+    """Return the state folder, as ``swarm_hook_core/state.py`` does; empty where only that can tell."""
+    given, state, home = [environment.get(name, "") for name in ("SWARM_STATE_DIR", "XDG_STATE_HOME", "HOME")]
+    found = given or os.path.join(state or f"{home}/.local/state", "swarm-mcp")
+    base = given or state or home
+    if sys.platform != "linux" or not base.startswith("/") or base != base.strip():
+        return ""
+    return found
+
+
+def _is_awaited(state: str) -> bool:
+    """Mark the end of a call, as ``hook.sh`` does. Return False if neither this call nor words are waited for."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        os.close(os.open(f"{state}/ended/{os.getpid()}", flags, 0o600))
+    except OSError:
+        pass  # there is no folder: marks are not read
+    return any(os.path.isdir(os.path.join(state, name)) for name in ("watched", "unheard", "awaited"))
+
+
+@lru_cache(1)
+def _loaded(path: str) -> Any:
+    spec = spec_from_file_location("swarm_relay", path)
+    assert spec and spec.loader
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _connected(relay: Any, folder: str) -> socket.socket:
+    """Return a connection to the checker of this process, or of the nearest above it. Raises OSError."""
+    there = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found, pid = os.fstat(there), os.getpid()
+        if found.st_uid != os.geteuid() or found.st_mode & 0o77:
+            raise OSError(f"{folder} is not private")
+        for _ in range(relay.ANCESTORS):
+            words = relay._stat(pid)
+            checker = socket.socket(socket.AF_UNIX)
+            try:
+                checker.settimeout(0.01)
+                checker.connect(f"/proc/self/fd/{there}/{pid}-{words[19].decode()}")
+                if relay._is_server_of(checker, pid):
+                    return checker
+            except OSError:
+                pass  # the checker is of another process above
+            checker.close()
+            pid = int(words[1])
+            if pid <= 1:
+                break
+    finally:
+        os.close(there)
+    raise OSError("there is no checker")
+
+
+def _request(release: str, event: str, payload: bytes, environment: dict[str, str], end: float) -> bytes:
+    left_ns = int((end - time.monotonic()) * 1e9)
+    words = [release, "hermes", event, str(os.getpid()), f"+{left_ns}", os.getcwd()]
+    entries = [f"{name}={value}" for name, value in environment.items()]
+    head = b"".join(os.fsencode(word) + b"\0" for word in [*words, *entries])
+    return b"%08x%08x" % (len(head), len(payload)) + head + payload
+
+
+def _answer(checker: socket.socket, request: bytes, end: float) -> bytes:
+    """Return the output of the hook. Raises OSError, ValueError."""
+    checker.settimeout(max(0.001, end - time.monotonic()))
+    checker.sendall(request)
+    answer = b""
+    while len(answer) < 10 or len(answer) < 10 + int(answer[2:10], 16):
+        checker.settimeout(max(0.001, end - time.monotonic()))
+        part = checker.recv(1 << 20)
+        if not part:
+            raise OSError("it has ended")
+        answer += part
+    return answer[10:]

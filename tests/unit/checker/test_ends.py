@@ -1,0 +1,184 @@
+"""However a checker, its server or a hook ends in the middle of a call: the answer is right, and so are the traces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+from support.checker_client import ALONE, TWIN, WAYS, Client, SlowGit, is_there
+from support.fixtures import SWARM
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_killed_server_takes_its_checker_along(client: Client) -> None:
+    checker = client.warm()
+    client.servers[0].kill()
+    client.servers[0].wait()
+    client.wait_for("the checker's end", lambda: not is_there(checker))
+    for way in WAYS:
+        answer = client.ask(client.edit("held.py"), way)
+        assert (answer.is_denied, answer.alone) == (True, ["none"])
+
+
+def test_a_server_that_ends_takes_its_checker_along(client: Client) -> None:
+    checker = client.warm()
+    assert client.servers[0].stdin
+    client.servers[0].stdin.close()
+    client.servers[0].stdin = None
+    client.wait_for("the server's end", lambda: client.servers[0].poll() is not None)
+    client.wait_for("the checker's end", lambda: not is_there(checker))
+
+
+def test_a_killed_checker_is_started_again(client: Client) -> None:
+    checker = client.warm()
+    os.kill(checker, signal.SIGKILL)
+    client.wait_for("the checker's end", lambda: not is_there(checker))
+    assert client.ask(client.edit("held.py")).is_denied
+    assert client.warm() not in (0, checker)
+    assert client.ask(client.edit("held.py"), TWIN).is_denied
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stopped_checker_is_replaced(client: Client, way: str) -> None:
+    checker = client.warm(way)
+    os.kill(checker, signal.SIGSTOP)
+    assert client.ask(client.edit("held.py"), way).is_denied
+    client.wait_for("the checker's end", lambda: not is_there(checker))
+    assert client.warm(way) not in (0, checker)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_stopped_checker_under_a_stopped_server_keeps_no_hook_waiting(client: Client, way: str) -> None:
+    checker = client.warm(way)
+    client.servers[0].send_signal(signal.SIGSTOP)
+    os.kill(checker, signal.SIGSTOP)
+    for name, is_denied in (("held.py", True), ("free.py", False)):
+        answer = client.ask(client.edit(name), way)
+        assert (answer.is_denied, answer.alone) == (is_denied, ["busy"])
+    assert client.writes() == ["free.py"]
+    os.kill(checker, signal.SIGCONT)
+    client.servers[0].send_signal(signal.SIGCONT)
+    client.warm(way)
+    assert client.writes() == ["free.py"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("deed", ["killed", "stopped", "both stopped"])
+def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(
+    client: Client, way: str, deed: str, tmp_path: Path
+) -> None:
+    checker, git = client.warm(way), SlowGit(client, tmp_path)
+    hook = client.start(client.bash("git checkout held.py; echo x > new.py"), way, environment=git.environment)
+    git.wait()
+    if deed == "both stopped":  # the keeper cannot end it: the hook waits as long as a check may take
+        client.servers[0].send_signal(signal.SIGSTOP)
+    os.kill(checker, signal.SIGKILL if deed == "killed" else signal.SIGSTOP)
+    assert b'"deny"' in hook.communicate(timeout=60)[0]
+    assert client.notes()[-1] == "not answered"
+    if deed == "both stopped":  # and the check that goes on afterwards is ended before it leaves anything
+        os.kill(checker, signal.SIGCONT)
+        client.servers[0].send_signal(signal.SIGCONT)
+    client.wait_for("the checker's end", lambda: not is_there(checker))
+    git.go_on()
+    assert client.writes() == []
+    client.warm(way)
+
+
+def test_no_write_is_noted_twice_after_a_check_that_was_cut_short(client: Client) -> None:
+    call = client.bash("echo x > new.py; echo y > src/other.py")
+    began_ns = str(time.time_ns())
+    client.ask(call, ALONE)
+    client.ask(call, ALONE, environment={"SWARM_TRIED_NS": began_ns})
+    assert client.writes() == ["new.py", "src/other.py"]
+    client.ask(call, ALONE, environment={"SWARM_TRIED_NS": "1"})  # no try of now: another call
+    assert client.writes() == ["new.py", "new.py", "src/other.py", "src/other.py"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_hook_that_its_client_kills_leaves_no_traces(client: Client, way: str, tmp_path: Path) -> None:
+    client.warm(way)
+    git = SlowGit(client, tmp_path)
+    hook = client.start(client.bash("git checkout free.py; echo x > new.py"), way, environment=git.environment)
+    git.wait()
+    hook.kill()
+    hook.communicate()
+    git.go_on()
+    client.warm(way)
+    assert client.writes() == []
+    assert not client.faults()
+
+
+def test_the_second_server_of_a_client_is_the_heir(client: Client) -> None:
+    checker = client.warm()
+    client.serve()
+    assert client.checker() == checker
+    assert not client.ask(client.edit("held.py")).alone
+    client.servers[0].kill()
+    client.servers[0].wait()
+    client.wait_for("the heir's checker", lambda: not client.ask(client.bash("ls")).alone)
+    heir = client.checker()
+    assert heir not in (0, checker)
+    for way in WAYS:
+        answer = client.ask(client.edit("held.py"), way)
+        assert (answer.is_denied, answer.alone) == (True, [])
+
+
+def test_a_server_behind_a_shell_has_a_checker(client: Client) -> None:
+    client.close()
+    client.serve("/bin/sh", "-c", '"$@"; true', "sh", *SWARM, "serve")
+    for way in WAYS:
+        client.warm(way)
+        assert client.ask(client.edit("held.py"), way).is_denied
+    for pid in _below(client.servers[0].pid):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_checker_ends_when_files_of_its_release_are_replaced(client: Client, tmp_path: Path) -> None:
+    client.close()
+    packages = tmp_path / "packages"
+    _copy_packages(packages)
+    code = f"import sys; sys.path[:0] = [{str(packages)!r}]; from swarm_mcp.cli.main import main; sys.exit(main())"
+    client.serve(SWARM[0], "-I", "-S", "-B", "-c", code, "serve")
+    checker = client.warm()
+    first = packages / "swarm_hook_core/__init__.py"
+    new = tmp_path / "new.py"
+    new.write_bytes(first.read_bytes())
+    os.replace(new, first)
+    answer = client.ask(client.edit("held.py"))
+    assert answer.is_denied and answer.alone
+    client.wait_for("the checker's end", lambda: not is_there(checker))
+    assert client.warm() != checker
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_hundred_calls_at_once(client: Client, way: str) -> None:
+    client.warm(way)
+    calls = [
+        client.edit("held.py") if number % 4 == 0 else client.bash(f"echo x > new{number}.py") for number in range(100)
+    ]
+    hooks = [client.start(call, way) for call in calls]
+    denied = [b'"deny"' in hook.communicate(timeout=300)[0] for hook in hooks]
+    assert denied == [number % 4 == 0 for number in range(100)]
+    assert client.writes() == sorted(f"new{number}.py" for number in range(100) if number % 4)
+    assert not client.faults()
+
+
+def _below(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
+    return [int(one) for one in found.stdout.split()]
+
+
+def _copy_packages(packages: Path) -> None:
+    packages.mkdir()
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if entry.name in ("swarm_mcp", "swarm_hook_core"):
+            shutil.copytree(entry, packages / entry.name)
+        else:
+            (packages / entry.name).symlink_to(entry)

@@ -1,0 +1,105 @@
+"""Nothing of a call outlives it in a checker: memory, open files, processes, environment, contents of files."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from support.checker_client import Client
+
+from swarm_hook_core import caller, settings
+from swarm_hook_core.shell import programs
+from swarm_hook_core.traces import journal
+from swarm_mcp.checker import process, surroundings
+
+LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
+CALLS = 300
+
+
+@pytest.mark.slow
+def test_a_checker_keeps_no_file_open_and_no_process_and_little_memory(client: Client) -> None:
+    checker = client.warm()
+    files = _open_files(checker)
+    calls = [client.edit("free.py"), client.edit("held.py"), client.bash("npm test"), ("pre_tool_use", b"{"), ("post_tool_use", b"[]"),
+             client.event("turn", hook_event_name="Stop"), client.tool("Bash", {"command": 5}), client.bash("git checkout .")]  # fmt: skip
+    for number in range(CALLS):
+        client.ask(calls[number % len(calls)] if number % 3 else client.bash(f"program{number} > new.py"))
+    client.warm()
+    assert client.checker() == checker
+    assert _open_files(checker) == files
+    client.wait_for("the end of its errands", lambda: not Path(f"/proc/{checker}/task/{checker}/children").read_text())
+    assert _unshared(checker) < LONGEST
+    libraries = set(re.findall(r"\S*sqlite3\S*\.so\S*", Path(f"/proc/{checker}/maps").read_text()))
+    assert len({os.path.basename(library) for library in libraries if "_sqlite3" not in library}) <= 1, libraries
+
+
+def test_known_programs_are_bounded() -> None:
+    for number in range(2 * programs.MOST_MET):
+        programs.program(f"program-{number}")
+    assert len(programs._met) <= programs.MOST_MET
+
+
+def test_settings_that_look_as_before_are_read_again(home: Path) -> None:
+    path = Path(settings.config_path())
+    path.parent.mkdir(parents=True)
+    path.write_text('{"protect": "keep"}')
+    assert settings.current().user == {"protect": "keep"}
+    state = os.stat(path)
+    path.write_text('{"protect": "turn"}')
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    process.forget()
+    assert settings.current().user == {"protect": "turn"}
+
+
+def test_the_environment_of_a_call_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dict(os.environb)
+    odd = [b"A=1", b"A=2", b"no sign", b"=x", b"B=\xff\xfe", b"C=", b"D=a=b", b"TZ=Asia/Tokyo"]
+    try:
+        surroundings.put_on(odd)
+        assert dict(os.environb) == {b"A": b"1", b"B": b"\xff\xfe", b"C": b"", b"D": b"a=b", b"TZ": b"Asia/Tokyo"}
+    finally:
+        surroundings.put_on([name + b"=" + value for name, value in before.items()])
+    assert dict(os.environb) == before
+
+
+def test_a_call_whose_folder_is_gone_leaves_the_next_one_alone(tmp_path: Path) -> None:
+    here, argv = os.getcwd(), sys.argv
+    around = surroundings.Surroundings([b"A=1"], os.fsencode(tmp_path / "gone"), ["x"], sys.stdout)  # type: ignore[arg-type]
+    before = [name + b"=" + value for name, value in os.environb.items()]
+    try:
+        with pytest.raises(FileNotFoundError), around:
+            pass
+    finally:
+        surroundings.put_on(before)
+    assert (os.getcwd(), sys.argv) == (here, argv)
+
+
+def test_lines_that_a_try_has_left_are_not_left_again() -> None:
+    data = b"5 wrote - Edit\0a\0-\n20 wrote - Edit\0b\0-\n21 wont - Edit\0b\0\n"
+    new = [b"30 wrote - Edit\0a\0-\n", b"30 wrote - Edit\0b\0-\n", b"30 wrote - Edit\0c\0-\n"]
+    assert journal.after_a_try(data, new, 10, 30) == [new[0], new[2]]
+
+
+def test_a_write_that_a_try_has_left_of_another_state_is_taken_back() -> None:
+    data = b"20 wrote - Edit\0a\0old\n21 wrote - Edit\0b\0old\n22 wrote - Write\0a\0old\n35 wrote - Edit\0a\0late\n"
+    new = [b"40 wrote - Edit\0a\0new\n"]
+    assert journal.after_a_try(data, new, 10, 30) == [b"20 wont - Edit\0a\0wrote\n", *new]
+
+
+def test_only_a_try_of_now_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for told in ("", "1", "x", "9" * 30, "-5"):
+        monkeypatch.setenv("SWARM_TRIED_NS", told)
+        assert caller.tried_ns() == 0
+
+
+def _open_files(pid: int) -> list[str]:
+    found = [os.readlink(f"/proc/{pid}/fd/{handle}") for handle in os.listdir(f"/proc/{pid}/fd")]
+    return sorted(name for name in found if name.startswith("/"))
+
+
+def _unshared(pid: int) -> int:
+    text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return 1024 * sum(int(size) for size in re.findall(r"^Private_\w+: +(\d+)", text, re.MULTILINE))
