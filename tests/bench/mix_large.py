@@ -245,10 +245,10 @@ class Crowd:
         wrong = [what for of in found for what in of["wrong"]]
         faults = ground.state / "faults.jsonl"
         lines = faults.read_text().splitlines() if faults.exists() else []
-        alone = len(ground.reasons())
-        print(
-            f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {alone} of them alone, errors {len(wrong) + len(lines)}"
-        )
+        alone = ground.reasons()
+        errors = len(wrong) + len(lines)
+        print(f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {len(alone)} alone, {errors} errors")
+        print("alone: " + ", ".join(f"{count} {why}" for why, count in Counter(alone).most_common()))
         print(
             f"seconds of a hook: median {took[len(took) // 2]:.3f}, p99 {took[len(took) * 99 // 100]:.3f}, most {took[-1]:.3f}"
             f"  (load {os.getloadavg()[0]:.1f})\n"
