@@ -177,8 +177,8 @@ def crowded(ground: Ground) -> None:
 
 LARGE = (
     State(f"after {EDITS:,} edits", edited),
-    State(f"beside {LOCKS:,} locks", locked),
-    State(f"beside {MANY} sessions", crowded),
+    State(f"{LOCKS:,} locks", locked),
+    State(f"{MANY} sessions", crowded),
 )
 
 
