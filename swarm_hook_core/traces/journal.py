@@ -118,8 +118,8 @@ def _without_withdrawn(data: bytes) -> bytes:
 def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> list[bytes]:
     """Return the entries to append for a call, in place of `lines`, if a checker had it from `since_ns` to `end_ns`.
 
-    `data`: the journal. What the checker has left of the same is not left again. Its writes of the same files in another
-    state are taken back: the file has changed since.
+    `data`: the journal. Entries that the checker has left already are not left again. Its writes of the same files in
+    another state are taken back: the file has changed since.
     """
     left = [line for line in data.split(b"\n") if line.partition(b" ")[0].isdigit()]
     left = [line for line in left if since_ns <= int(line.partition(b" ")[0]) < end_ns]

@@ -277,8 +277,8 @@ def _mark() -> tuple[int, int]:
 def main() -> None:
     """Answer the calls of the keeper's client. An abandoned check ends the process: its keeper starts another.
 
-    The alarm kills it, wherever it is, as a client kills a hook. The hook that runs as a process from then on is alone with
-    its call.
+    The alarm kills it, wherever it is, as a client kills a hook. The hook that runs as a process from then on is alone
+    with its call.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, lambda *_: None)  # a terminal's; the server's end is this one's

@@ -95,8 +95,10 @@ class Process:
         self.say("asks", tool, name)
         if leaves is not None:
             self.try_in_vain(tool, given, leaves)
-        answer = self.hook("PreToolUse", tool, given)
-        os.environ.pop("SWARM_TRIED_NS", None)
+        try:
+            answer = self.hook("PreToolUse", tool, given)
+        finally:
+            os.environ.pop("SWARM_TRIED_NS", None)
         if answer.get("permissionDecision") == "deny":
             self.say("denied", tool, name)
             return False
