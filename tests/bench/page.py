@@ -49,7 +49,7 @@ PARTS = {
     "mix": Part(
         "A mix of calls",
         "A call's hooks, in bare interpreters: by the relay in C, in Python, alone.",
-        r"^\d+ calls|^alone|^a ",
+        r"^\d+ calls|^alone|^a (peer's lock|peer at work|hold)",
     ),
     "mix-large": Part(
         "The mix after much work",
