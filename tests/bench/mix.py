@@ -267,12 +267,12 @@ class State(NamedTuple):
 
 STATES = (
     State("alone", lambda ground: None),
-    State("beside a peer with a lock", lambda ground: ground.peer_locks(LOCKED)),
-    State("beside a peer at work", Ground.peer_works),
-    State("beside one that went away", lambda ground: ground.peer_works().close()),
-    State("beside a terminal's lock", Ground.terminal_locks),
-    State("beside a peer's pattern", lambda ground: ground.peer_locks(PATTERN, "--pattern")),
-    State("beside a hold", Ground.holds),
+    State("a peer's lock", lambda ground: ground.peer_locks(LOCKED)),
+    State("a peer at work", Ground.peer_works),
+    State("a peer gone", lambda ground: ground.peer_works().close()),
+    State("a terminal's lock", Ground.terminal_locks),
+    State("a peer's pattern", lambda ground: ground.peer_locks(PATTERN, "--pattern")),
+    State("a hold", Ground.holds),
 )
 
 
@@ -466,7 +466,7 @@ class Mix:
     def _head(self, runtime: str, there: list[Measured]) -> None:
         columns = [_column(found, way) for found in there for way in found.ways]
         title = f"{len(there[-1].calls)} calls of {runtime}"
-        print(f"{title:27}{''.join(f'{column:>14}' for column in columns)}  not answered  checker MB  (bare ms, load)")
+        print(f"{title:27}{''.join(f'{column:>14}' for column in columns)}  not-answered  checker-MB")
 
     def _show(self, state: State, there: list[Measured]) -> None:
         figures = [found.mix(way.name) for found in there for way in found.ways]
@@ -476,11 +476,9 @@ class Mix:
         share = alone.total() / asked if asked else 0.0
         bare = 1000 * median(last.bare)
         told = "".join(f"{figure:>14.2f}" for figure in figures)
-        print(
-            f"{state.name:27}{told}{100 * share:>12.1f} %{last.mb:>12.1f}  ({bare:.1f}, {os.getloadavg()[0]:.1f})"
-            f"{' '.join(f' {count} {why}' for why, count in alone.items())}",
-            flush=True,
-        )
+        why = "".join(f", {count} {reason}" for reason, count in alone.items())
+        print(f"{state.name:27}{told}{100 * share:>13.1f}%{last.mb:>12.1f}")
+        print(f"  bare {bare:.1f} ms, load {os.getloadavg()[0]:.1f}{why}", flush=True)
         of = f"{last.ground.runtime}, {state.name}"
         for way in last.ways:
             if way.name in GOALS and last.mix(way.name) > GOALS[way.name]:

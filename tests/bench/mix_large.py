@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ EDITS, SESSIONS, FILES = 20_000, 6, 300
 LOCKS = 1_000_000
 MANY = 50
 CROWD, CROWD_SECONDS, PAUSE_SECONDS = 200, 180, 20.0
+AT_ONCE = 4  # sessions that begin
 LONGEST_SECONDS = 1.0
 MB_OF_A_SESSION = 90  # client, server and checker: no more sessions than fit this machine's free memory
 TESTS = str(Path(__file__).parents[1])
@@ -175,8 +177,8 @@ def crowded(ground: Ground) -> None:
 
 LARGE = (
     State(f"after {EDITS:,} edits", edited),
-    State(f"beside {LOCKS:,} locks", locked),
-    State(f"beside {MANY} sessions", crowded),
+    State(f"{LOCKS:,} locks", locked),
+    State(f"{MANY} sessions", crowded),
 )
 
 
@@ -194,8 +196,14 @@ class Crowd:
         ground = Ground(self.root, self.installation, "claude-code")
         try:
             names = _add_files(ground, sessions)
-            processes = [_living(ground, [sys.executable, "-c", _MEMBER], self._told(ground, name)) for name in names]
-            _wait_done(processes)
+            processes: list[subprocess.Popen[str]] = []
+            while len(processes) < sessions:  # agents are not started at once
+                begun = names[len(processes) : len(processes) + AT_ONCE]
+                beginning = [
+                    _living(ground, [sys.executable, "-c", _MEMBER], self._told(ground, name)) for name in begun
+                ]
+                _wait_done(beginning)
+                processes += beginning
             begin = time.time() + 1
             print(f"  {sessions} sessions have begun", file=sys.stderr, flush=True)
             for process in processes:
@@ -237,10 +245,10 @@ class Crowd:
         wrong = [what for of in found for what in of["wrong"]]
         faults = ground.state / "faults.jsonl"
         lines = faults.read_text().splitlines() if faults.exists() else []
-        alone = len(ground.reasons())
-        print(
-            f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {alone} of them alone, errors {len(wrong) + len(lines)}"
-        )
+        alone = ground.reasons()
+        errors = len(wrong) + len(lines)
+        print(f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {len(alone)} alone, {errors} errors")
+        print("alone: " + ", ".join(f"{count} {why}" for why, count in Counter(alone).most_common()))
         print(
             f"seconds of a hook: median {took[len(took) // 2]:.3f}, p99 {took[len(took) * 99 // 100]:.3f}, most {took[-1]:.3f}"
             f"  (load {os.getloadavg()[0]:.1f})\n"

@@ -48,13 +48,13 @@ PARTS = {
     ),
     "mix": Part(
         "A mix of calls",
-        "Both hooks of a call, in bare interpreters, over calls as agents make them: by the relay in C, in Python, alone.",
-        r"^\d+ calls|^alone|^beside",
+        "A call's hooks, in bare interpreters: by the relay in C, in Python, alone.",
+        r"^\d+ calls|^alone|^a (peer's lock|peer at work|hold)",
     ),
     "mix-large": Part(
         "The mix after much work",
-        "The edits are uncommitted, of six sessions; the fifty have each written a file and locked one.",
-        r"^\d+ calls|^after|^beside",
+        "Uncommitted edits of six sessions.",
+        r"^\d+ calls|^after|^1,000,000|^50 ",
     ),
     "crowd": Part("Many sessions at work", "Each with its own server and checker, in one checkout."),
     "commands": Part(
