@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-from swarm_hook_core import coordinator
+from swarm_hook_core import coordinator, spawn
 from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.spawn import start_detached
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def send(
     if not argv:
         return False
 
-    start_detached([*argv, *verb, "--runtime", runtime, "--session-id", session_id, *words])
+    spawn.start_detached([*argv, *verb, "--runtime", runtime, "--session-id", session_id, *words])
     return True
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from swarm_hook_core.client_release import client_version
+from swarm_hook_core import client_release
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.kernel.plans import in_quotes, kernel_dir
@@ -28,7 +28,7 @@ def may_precede(config: RuntimeConfig, call: ToolCall) -> bool:
         return False
     if "apply_patch" in command or "applypatch" in command:
         return False  # Codex applies a patch itself if it finds one in a command
-    if _shell() not in SHELLS or client_version(config) not in config.kernel_versions:
+    if _shell() not in SHELLS or client_release.client_version(config) not in config.kernel_versions:
         return False
 
     return not may_allow(command, call.folder)

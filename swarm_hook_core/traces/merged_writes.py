@@ -17,8 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import faults, unheard
-from swarm_hook_core.client_release import client_version
+from swarm_hook_core import client_release, faults, unheard
 from swarm_hook_core.config import ALLOWED, PLUGIN, RuntimeConfig
 from swarm_hook_core.denial import Loss, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall
@@ -112,7 +111,7 @@ def can_merge(config: RuntimeConfig, call: ToolCall) -> bool:
 
 def _release(config: RuntimeConfig) -> str:
     try:
-        return client_version(config)
+        return client_release.client_version(config)
     except (OSError, ValueError):
         return ""  # unknown: no release that was tested
 
