@@ -18,9 +18,9 @@ from collections.abc import Mapping
 if __name__ == "__main__":  # a program: it finds the packages by its own place
     sys.path[:1] = [os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))]
 
-from swarm_hook_core.kernel import upkeep  # noqa: E402
-from swarm_hook_core.kernel.plans import Plan  # noqa: E402
-from swarm_hook_core.kernel.seatbelt import wrapped  # noqa: E402
+from swarm_hook_core.kernel import upkeep
+from swarm_hook_core.kernel.plans import Plan
+from swarm_hook_core.kernel.seatbelt import wrapped
 
 # Python ignores these signals, and the command would inherit that: it would get errors on a closed pipe instead of
 # ending.
