@@ -1,7 +1,7 @@
 """The relay of ``native/relay.c`` in Python, for installations where that could not be compiled (``hook.py``).
 
-It asks the checker of the client that started this hook (``swarm_mcp.checker`` has the protocol). It imports what an
-interpreter has at hand: anything more would cost as much as the answer.
+It asks the checker of the client that started this hook (``swarm_mcp.checker`` has the protocol). It imports modules
+that an interpreter has at hand: anything more would cost as much as the answer.
 """
 
 import posix
