@@ -50,6 +50,10 @@ def user_folder(override: str, base_variable: str, base: str) -> str:
 
     On Linux that is the folder in `base_variable`, if it is absolute, else `base`.
     """
+    return caller.once((override, base_variable), lambda: _user_folder(override, base_variable, base))
+
+
+def _user_folder(override: str, base_variable: str, base: str) -> str:
     chosen = absolute_setting(override)
     if chosen:
         return chosen
@@ -134,7 +138,7 @@ def shares_locks() -> bool:
 
 def store_path() -> str:
     """The coordinator's database file: ``SWARM_DB_PATH``, else ``~/.swarm-mcp/swarm.db``."""
-    return absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE)
+    return caller.once("store", lambda: absolute_setting("SWARM_DB_PATH") or os.path.expanduser(DEFAULT_STORE))
 
 
 def local_store() -> str:

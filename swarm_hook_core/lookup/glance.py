@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from swarm_hook_core import caller
 from swarm_hook_core.lookup import AUTO, Session
 
 TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
@@ -102,6 +103,36 @@ def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
     return connection
 
 
+# A checker's connection to the store, from call to call: path, its device and inode, connection.
+_kept: "tuple[str, tuple[int, int], Any] | None" = None
+
+
+def _kept_connection(driver: "Any", path: str) -> "Any":
+    """Return a read-only connection to `path` that stays open for the checker's next calls, or None.
+
+    It is of the file that is there now. None where the store can only be read as a file that nobody changes.
+    """
+    global _kept
+    found = os.stat(path)
+    mark = (found.st_dev, found.st_ino)
+    if _kept is not None and _kept[:2] == (path, mark):
+        return _kept[2]
+    forget_connection()
+    if not os.access(os.path.dirname(path), os.W_OK):
+        return None
+    connection = connect_read_only(driver, path, BUSY_SECONDS)
+    _kept = (path, mark, connection)
+    return connection
+
+
+def forget_connection() -> None:
+    """Close the connection that a checker keeps."""
+    global _kept
+    if _kept is not None:
+        connection, _kept = _kept[2], None
+        connection.close()
+
+
 def _pending(log: str) -> bool:
     try:
         return os.path.getsize(log) > 0
@@ -133,13 +164,16 @@ class StoreGlance:
         self.path = path
         self.waits = waits
         self._wait: Wait | None = None
+        if connection is None and caller.is_answering():
+            connection = self._insist(lambda: _kept_connection(self.driver, path))
         self._is_shared = connection is not None
         self.connection = connection or self._insist(lambda: connect_read_only(self.driver, path, BUSY_SECONDS))
         self.connection.row_factory = self.driver.Row
 
     def close(self) -> None:
         """Let go of the file now, not when the garbage collector comes by."""
-        self.connection.close()
+        if not self._is_shared:
+            self.connection.close()
         del self.connection
 
     def __del__(self) -> None:
@@ -233,7 +267,11 @@ class StoreGlance:
             try:
                 return question()
             except self.driver.OperationalError as error:
-                if not self.waits or not is_busy(error):
+                if not is_busy(error):
+                    if _kept is not None and _kept[2] is getattr(self, "connection", None):
+                        forget_connection()
+                    raise
+                if not self.waits:
                     raise
                 if self._wait is None:
                     from swarm_hook_core.lookup.waiting import Wait

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -29,11 +32,34 @@ def test_a_checker_keeps_no_file_open_and_no_process_and_little_memory(client: C
         client.ask(calls[number % len(calls)] if number % 3 else client.bash(f"program{number} > new.py"))
     client.warm()
     assert client.checker() == checker
-    assert _open_files(checker) == files
+    # SQLite itself keeps a few handles of a file that another connection has open, and takes them for the next ones.
+    left = _open_files(checker)
+    assert set(left) == set(files) and len(left) <= len(files) + 3, left
     client.wait_for("the end of its errands", lambda: not Path(f"/proc/{checker}/task/{checker}/children").read_text())
     assert _unshared(checker) < LONGEST
     libraries = set(re.findall(r"\S*sqlite3\S*\.so\S*", Path(f"/proc/{checker}/maps").read_text()))
     assert len({os.path.basename(library) for library in libraries if "_sqlite3" not in library}) <= 1, libraries
+
+
+@pytest.mark.slow
+def test_a_store_in_the_place_of_another_is_read(client: Client) -> None:
+    """A checker keeps its connection to the store from call to call."""
+    checker = client.warm()
+    assert client.ask(client.edit("held.py")).is_denied
+    store, new = client.home / ".swarm-mcp/swarm.db", client.home / "new.db"
+    with contextlib.closing(sqlite3.connect(store)) as before, contextlib.closing(sqlite3.connect(new)) as after:
+        before.backup(after)
+        after.execute("DELETE FROM context WHERE type = 'lock'")
+        after.commit()
+    os.replace(new, store)
+    for ending in ("-wal", "-shm"):
+        Path(f"{store}{ending}").unlink(missing_ok=True)
+    answer = client.ask(client.edit("held.py"))
+    assert (answer.is_denied, answer.alone) == (False, [])
+    peer = json.loads(client.swarm("register", str(client.repo), "--label", "role:peer", "--json"))["id"]
+    client.swarm("lock", "held.py", "--as", peer)
+    assert client.ask(client.edit("held.py")).is_denied
+    assert client.checker() == checker
 
 
 def test_known_programs_are_bounded() -> None:
