@@ -13,8 +13,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from swarm_hook_core import git
-from swarm_hook_core.paths import ignores_case
+from swarm_hook_core import git, paths
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
@@ -83,7 +82,7 @@ class Repository:
         self._end = time.monotonic() + seconds
         self.ignores_case = False
         if sys.platform == "darwin":
-            self.ignores_case = ignores_case(top)
+            self.ignores_case = paths.ignores_case(top)
 
     def ask(self, *words: str, stdin: str = "") -> str:
         """Return git's output on the input `stdin`. Raises Refused, NoAnswer."""

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from swarm_hook_core.clock import boot, now
+from swarm_hook_core import clock
 from swarm_hook_core.coordinator import command
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup import Held, LockReader, ascii_lower
@@ -84,7 +84,7 @@ class CommandReader(LockReader):
             if place != row["file"]:
                 base = key_of(place)
         if isinstance(row.get("lapses_in"), (int, float)):
-            lease = (row["lapses_in"], now(), boot(host_id()), None)
+            lease = (row["lapses_in"], clock.now(), clock.boot(host_id()), None)
         holder: Any = row.get("instance_id")
         return Held(
             row["file"], holder, "identity:?" if row.get("hidden") else row.get("owner_label"),

@@ -39,7 +39,7 @@ class Caller:
         self.env_file = Path(os.environ["HOME"]) / f"env-{self.session_id}"
         if runtime == "codex":
             monkeypatch.setattr("swarm_hook_core.kernel.statement._shell", lambda: "bash")
-            monkeypatch.setattr("swarm_hook_core.kernel.statement.client_version", lambda config: "0.169.0")
+            monkeypatch.setattr("swarm_hook_core.client_release.client_version", lambda config: "0.169.0")
         elif wired:
             self.wire(monkeypatch)
 

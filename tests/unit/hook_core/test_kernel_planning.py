@@ -13,7 +13,7 @@ import pytest
 from support.kernel_calls import OPAQUE, Caller, says
 from support.sessions import fault_lines, hook_core, mistakes, peer_locks
 
-from swarm_hook_core import session_events, settings
+from swarm_hook_core import client_release, session_events, settings
 from swarm_hook_core.hooks import SessionEvent, tool_call
 from swarm_hook_core.kernel import plans, probe, statement
 from swarm_hook_core.state import config_path, has_plans
@@ -236,7 +236,7 @@ def test_only_where_a_release_was_seen_to_keep_its_rules(codex: Caller, monkeypa
         ("0.170.0", "bash", False), ("", "bash", False),
     ):  # fmt: skip
         monkeypatch.setattr(statement, "_shell", lambda shell=shell: shell)
-        monkeypatch.setattr(statement, "client_version", lambda config, version=version: version)
+        monkeypatch.setattr(client_release, "client_version", lambda config, version=version: version)
         assert not codex.denied()
         assert bool(codex.plan()) is has_plan, (version, shell)
         plans.drop(codex.session_id)
@@ -259,16 +259,16 @@ def test_a_client_s_version_is_asked_once(work: Path, tmp_path: Path, monkeypatc
     program.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\necho client 1.2.3\n")
     program.chmod(0o755)
     sleeper = subprocess.Popen(["sleep", "600"])
-    monkeypatch.setattr("swarm_hook_core.process.client_process", lambda marks=(): (sleeper.pid, ""))
+    monkeypatch.setattr("swarm_hook_core.client_release.client_process", lambda marks=(): (sleeper.pid, ""))
     monkeypatch.setattr(os, "readlink", lambda path: str(program))
     try:
         config = hook_core("codex").config
-        assert [statement.client_version(config) for _ in range(3)] == ["1.2.3"] * 3
+        assert [client_release.client_version(config) for _ in range(3)] == ["1.2.3"] * 3
         assert (tmp_path / "asked").read_text() == "asked\n"
     finally:
         sleeper.kill()
         sleeper.wait()
-    assert statement.client_version(config) == "", "it has gone"
+    assert client_release.client_version(config) == "", "it has gone"
 
 
 def test_what_was_found_counts_for_this_start_of_the_machine_and_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
