@@ -118,19 +118,24 @@ def _without_withdrawn(data: bytes) -> bytes:
 def after_a_try(data: bytes, lines: list[bytes], since_ns: int, end_ns: int) -> list[bytes]:
     """Return the entries to append for a call, in place of `lines`, if a checker had it from `since_ns` to `end_ns`.
 
-    `data`: the journal. Entries that the checker has left already are not left again. Its writes of the same files in
-    another state are taken back: the file has changed since.
+    `data`: the journal. Entries that the checker has left already are not left again. Its writes of the same files are
+    taken back where the file has another state now, or the call will not write it.
     """
     left = [line for line in data.split(b"\n") if line.partition(b" ")[0].isdigit()]
     left = [line for line in left if since_ns <= int(line.partition(b" ")[0]) < end_ns]
-    known, new = {_of_any_time(line) for line in left}, {_of_any_time(line.rstrip(b"\n")) for line in lines}
-    files = {_file_of(line) for line in lines if line.partition(b"\0")[0].split(b" ")[1] in _ABOUT_WRITES}
+    known = {_of_any_time(line) for line in left}
     taken_back = []
-    for line in left:
-        head, _, rest = line.partition(b"\0")
-        if head.split(b" ")[1] == b"wrote" and _of_any_time(line) not in new and _file_of(line) in files:
+    for old in left:
+        head, _, rest = old.partition(b"\0")
+        about = [line for line in lines if _kind(line) in _ABOUT_WRITES and _file_of(line) == _file_of(old)]
+        is_same = any(_kind(line) != b"wont" and line.partition(b"\0")[2].rstrip(b"\n") == rest for line in about)
+        if _kind(old) == b"wrote" and about and not is_same:
             taken_back.append(head.replace(b" wrote ", b" wont ", 1) + b"\0" + rest.partition(b"\0")[0] + WITHDRAWN)
     return taken_back + [line for line in lines if _of_any_time(line.rstrip(b"\n")) not in known]
+
+
+def _kind(line: bytes) -> bytes:
+    return line.partition(b"\0")[0].split(b" ")[1]
 
 
 def _of_any_time(line: bytes) -> bytes:

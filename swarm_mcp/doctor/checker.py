@@ -44,7 +44,7 @@ def findings(_asked: Asked) -> list[Finding]:
 def _relay() -> Finding:
     program = installation.relay()
     if program:
-        return Finding("relay", "ok", f"hooks are handed to a checker by a program in C: {program}")
+        return Finding("relay", "ok", "hooks are handed to a checker by a program in C", details={"program": program})
     again = f"install it again: pipx install --force {DISTRIBUTION}"
     if os.path.lexists(installation.RELAY):
         return Finding("relay", "warn", f"{installation.RELAY} cannot be run: hooks use the relay in Python", again)

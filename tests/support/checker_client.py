@@ -29,6 +29,7 @@ from unittest import mock
 
 from support.fixtures import SWARM
 from swarm_hook_core.process import start_time
+from swarm_hook_core.traces import journal
 from swarm_mcp import installation
 from swarm_mcp.runtimes import bundle
 
@@ -258,8 +259,8 @@ class Client:
     def writes(self, session: str = "") -> list[str]:
         """Return the paths of the writes in the journals, of one session or of all, without withdrawn ones."""
         found = []
-        for journal in (self.state / "traces").glob(f"*/claude-code.{session or '*'}"):
-            for line in journal.read_bytes().split(b"\n"):
+        for path in (self.state / "traces").glob(f"*/claude-code.{session or '*'}"):
+            for line in journal.read(str(path)).split(b"\n"):
                 head, _, rest = line.partition(b"\0")
                 if b" wrote " in head:
                     found.append(os.path.relpath(rest.partition(b"\0")[0].decode(), self.repo))

@@ -299,7 +299,7 @@ def test_a_pipe_loads_nothing_that_costs(ground: Ground, verb: str):
     done = ground.process(*argv, program=[*BARE_PYTHON, "-c", code])
     loaded = set(done.err.split())
     assert done.code == 0 and "swarm_mcp.cli.output" in loaded
-    assert not loaded & {"re", "json", "shutil", "unicodedata", "difflib", "argparse"}
+    assert not loaded & {"shutil", "unicodedata", "difflib", "argparse"}
 
 
 # -- an output that fails ---------------------------------------------------------------------------

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sessions import ROOT, RUNTIMES, captured, fault_lines, mistakes, peer_locks, ready_store, run
+from support.sessions import RUNTIMES, captured, fault_lines, mistakes, peer_locks, ready_store, run
 
 from swarm_hook_core import settings
 from swarm_hook_core.mcp_writers import effects_of_tool, is_writer
 from swarm_hook_core.mcp_writers.table import matches, plain
 
-COSTLY = {"re", "json", "fnmatch", "typing", "pathlib", "dataclasses", "functools", "collections", "subprocess"}
 NAMES = {"claude-code": "mcp__plugin_probe_probe__write_file", "codex": "mcp__probe__write_file"}
 
 
@@ -309,7 +306,7 @@ def test_a_person_s_shell_tool(config, top: Path):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("nonsense", "not JSON"), ("{", "Expecting"), ("[]", "not an object"), ("{}x", "after the JSON"),
+        ("nonsense", "not JSON"), ("{", "not JSON"), ("[]", "not an object"), ("{}x", "after the JSON"),
         ('{"strct": true}', "'strct' is no setting"), ('{"strict": "yes"}', "strict is neither"),
         ('{"writers": {}}', "writers is no list"), ('{"writers": [7]}', "writer 1: not an object"),
         ('{"writers": [{"paths": ["p"]}]}', "tool is missing"),
@@ -389,15 +386,3 @@ def test_no_input_is_too_odd(tool: str, given: dict):
     effects = effects_of_tool(f"mcp__x__{tool}", given, "/nowhere")
     for write in effects.writes if effects else ():
         assert os.path.isabs(write.path) and "\0" not in write.path
-
-
-def test_asking_for_the_name_loads_nothing_costly():
-    script = (
-        f"import sys; sys.path[:0] = [{str(ROOT)!r}]\n"
-        "from swarm_hook_core.mcp_writers import effects_of_tool, is_writer\n"
-        "assert is_writer('mcp__fs__write_file') and not is_writer('mcp__linear__list_issues')\n"
-        "effects_of_tool('mcp__fs__move_file', {'source': 'a', 'destination': 'b'}, '/')\n"
-        "print(*sorted(sys.modules))"
-    )
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
-    assert not COSTLY & set(done.stdout.split())
