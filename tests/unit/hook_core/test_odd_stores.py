@@ -170,7 +170,7 @@ def test_a_log_that_was_left_by_a_killed_writer(scene: Shared) -> None:
         scene.begin_example()
         scene.locks(scene.peer, scene.work / "sub/deep.md")
         scene.execute("UPDATE context SET type = 'note'")
-        assert answer(scene, edit(scene)) == ""
+        assert '"deny"' not in answer(scene, edit(scene))  # words about the lock that has gone may come now or later
         subprocess.run([sys.executable, "-c", leaves, scene.store], check=True)
         assert Path(f"{scene.store}-wal").stat().st_size
         if not has_map:
