@@ -4,16 +4,14 @@ Most checks meet no lock, and end here. The interpreter's own ``_sqlite3`` serve
 neither writes nor checkpoints, so the write-ahead-log defect of releases before 3.51.3 cannot bite.
 """
 
-import _thread
 import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core import caller
 from swarm_hook_core.lookup import AUTO, Session
 
-TYPE_CHECKING = False  # as in typing, which takes milliseconds to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup.waiting import Wait
 
@@ -26,41 +24,10 @@ BUSY_SECONDS = 0.12  # for a store that another process has locked; a check may 
 MOST_ROOTS = 200  # folders of sessions that are compared with one's own folder, which may have another path there
 
 
-class without_functools:
-    """Stands in for ``functools`` while SQLite's C module loads, which wants one name of it.
-
-    Saves 5 ms of the 6 that ``import _sqlite3`` costs. The stand-in is withdrawn at once, so that later imports get the
-    real module. A hook is a process of one thread, and so is a command. Beside another thread, which could import
-    ``functools`` at the same moment, nothing is put into ``sys.modules``, and the import takes its time.
-    """
-
-    def __enter__(self) -> "Any":
-        self.installed: Any = None
-        if "functools" in sys.modules or _thread._count():
-            return
-        try:
-            # The C module under `functools` is in no stubs: it is CPython's own, hence the handler.
-            from _functools import _lru_cache_wrapper  # type: ignore[import-not-found]
-        except ImportError:  # not CPython
-            return
-
-        class StandIn:
-            @staticmethod
-            def lru_cache(size: int) -> "Any":
-                return lambda function: _lru_cache_wrapper(function, size, False, tuple)
-
-        # `sys.modules` takes any object; type checkers want modules there.
-        self.installed = sys.modules["functools"] = StandIn  # type: ignore[assignment]
-
-    def __exit__(self, *_exception: object) -> None:
-        if self.installed is not None and sys.modules.get("functools") is self.installed:
-            del sys.modules["functools"]
-
-
 def sqlite_driver() -> "Any":
     """Return the C module under the interpreter's ``sqlite3``."""
-    with without_functools():
-        import _sqlite3
+    import _sqlite3
+
     return _sqlite3
 
 
@@ -103,34 +70,49 @@ def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
     return connection
 
 
-# A checker's connection to the store, from call to call: path, its device and inode, connection.
-_kept: "tuple[str, tuple[int, int], Any] | None" = None
+# A checker's connection to the store, from call to call: its path, the `_mark` of its files, the connection.
+_kept: "tuple[str, tuple[int, int, int], Any] | None" = None
+
+
+def _mark(path: str) -> tuple[int, int, int]:
+    """Return device and inode of the store, and the inode of its log: other numbers, and others have replaced it."""
+    found = os.stat(path)
+    try:
+        log = os.stat(path + "-wal").st_ino
+    except FileNotFoundError:  # there is no log
+        log = 0
+    return (found.st_dev, found.st_ino, log)
 
 
 def _kept_connection(driver: "Any", path: str) -> "Any":
     """Return a read-only connection to `path` that stays open for the checker's next calls, or None.
 
-    It is of the file that is there now. None where the store can only be read as a file that nobody changes.
+    None where the store can only be read as a file that nobody changes.
     """
     global _kept
-    found = os.stat(path)
-    mark = (found.st_dev, found.st_ino)
-    if _kept is not None and _kept[:2] == (path, mark):
+    if _kept is not None and _kept[0] == path:
         return _kept[2]
     forget_connection()
     if not os.access(os.path.dirname(path), os.W_OK):
         return None
     connection = connect_read_only(driver, path, BUSY_SECONDS)
-    _kept = (path, mark, connection)
+    _kept = (path, _mark(path), connection)
     return connection
 
 
-def forget_connection() -> None:
-    """Close the connection that a checker keeps."""
+def forget_connection(if_replaced: bool = False) -> None:
+    """Close the connection that a checker keeps. `if_replaced`: only if the store's files are others by now."""
     global _kept
-    if _kept is not None:
-        connection, _kept = _kept[2], None
-        connection.close()
+    if _kept is None:
+        return
+    path, mark, connection = _kept
+    try:
+        if if_replaced and _mark(path) == mark:
+            return
+    except OSError:
+        pass  # the store has gone
+    _kept = None
+    connection.close()
 
 
 def _pending(log: str) -> bool:
@@ -164,6 +146,7 @@ class StoreGlance:
         self.path = path
         self.waits = waits
         self._wait: Wait | None = None
+        self._has_connected_anew = False
         if connection is None and caller.is_answering():
             connection = self._insist(lambda: _kept_connection(self.driver, path))
         self._is_shared = connection is not None
@@ -266,12 +249,10 @@ class StoreGlance:
         while True:
             try:
                 return question()
-            except self.driver.OperationalError as error:
-                if not is_busy(error):
-                    if _kept is not None and _kept[2] is getattr(self, "connection", None):
-                        forget_connection()
-                    raise
-                if not self.waits:
+            except self.driver.DatabaseError as error:
+                if self._connects_anew(error):
+                    continue
+                if not self.waits or not is_busy(error):
                     raise
                 if self._wait is None:
                     from swarm_hook_core.lookup.waiting import Wait
@@ -279,6 +260,20 @@ class StoreGlance:
                     self._wait = Wait(self.path)
                 if not self._wait.goes_on():
                     raise
+
+    def _connects_anew(self, error: Exception) -> bool:
+        """Return True if a question is to be asked once more: a change of the file has spoilt the kept connection."""
+        is_kept = _kept is not None and _kept[2] is getattr(self, "connection", None)
+        if not is_kept or self._has_connected_anew or is_busy(error) or "no such" in str(error):
+            return False
+        self._has_connected_anew = True
+        forget_connection()
+        connection = _kept_connection(self.driver, self.path)
+        if connection is None:
+            return False
+        self.connection = connection
+        self.connection.row_factory = self.driver.Row
+        return True
 
     def _rows_if_known(self, sql: str, values: "Any" = ()) -> "list[Any] | None":
         """Return the rows of a query; None in a file that has no such table or column."""

@@ -21,7 +21,7 @@ import swarm_hook_core
 from swarm_hook_core import __version__, caller, coordinator, patch, repository, settings
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
-from swarm_hook_core.lookup import waiting
+from swarm_hook_core.lookup import glance, waiting
 from swarm_hook_core.state import open_in_private
 from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS, checkers_dir
 from swarm_mcp.checker.surroundings import Surroundings
@@ -245,6 +245,7 @@ def forget() -> None:
     patch._last = (None, [])
     repository._known.clear()
     waiting._in_vain.clear()
+    glance.forget_connection(if_replaced=True)
 
 
 def tidy() -> bool:

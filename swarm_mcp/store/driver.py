@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
-from swarm_hook_core.lookup.glance import sqlite_driver, without_functools
+from swarm_hook_core.lookup.glance import sqlite_driver
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +56,8 @@ def _bundled() -> Any:
         return None
     module: Any
     try:
-        with without_functools():
-            module = spec.loader.create_module(spec)
-            spec.loader.exec_module(module)
+        module = spec.loader.create_module(spec)
+        spec.loader.exec_module(module)
     except ImportError:  # built for another Python
         return None
     sys.modules["pysqlite3._sqlite3"] = module

@@ -62,6 +62,28 @@ def test_a_store_in_the_place_of_another_is_read(client: Client) -> None:
     assert client.checker() == checker
 
 
+@pytest.mark.slow
+def test_a_store_that_is_written_over_in_place_is_read(client: Client) -> None:
+    """As from a copy, `cp copy swarm.db`, without its log: the file is the same, and its contents are others."""
+    checker = client.warm()
+    assert client.ask(client.edit("held.py")).is_denied
+    store, copy = client.home / ".swarm-mcp/swarm.db", client.home / "copy.db"
+    with contextlib.closing(sqlite3.connect(store)) as before, contextlib.closing(sqlite3.connect(copy)) as after:
+        before.backup(after)
+        after.execute("DELETE FROM context WHERE type = 'lock'")
+        after.commit()
+        after.execute("VACUUM")
+    inode = store.stat().st_ino
+    store.write_bytes(copy.read_bytes())
+    for ending in ("-wal", "-shm"):
+        Path(f"{store}{ending}").unlink(missing_ok=True)
+    assert store.stat().st_ino == inode
+    answer = client.ask(client.edit("held.py"))
+    assert (answer.is_denied, answer.alone, client.faults()) == (False, [], [])
+    assert client.ask(client.event("turn", hook_event_name="Stop")).alone == [] and client.faults() == []
+    assert client.checker() == checker
+
+
 def test_known_programs_are_bounded() -> None:
     for number in range(2 * programs.MOST_MET):
         programs.program(f"program-{number}")
