@@ -62,7 +62,10 @@ def ask(client: str, event: str) -> None:
         _note(folder, "busy")
         return
     try:
-        status, output = _asked(checker, client, event, payload, end_ns)
+        told = [RELEASE, client, event, str(posix.getppid()), str(end_ns)]
+        environment = [name + b"=" + value for name, value in posix.environ.items()]
+        words = [*[word.encode() for word in told], posix.getcwdb()]
+        status, output = _asked(checker, words, environment, payload, end_ns)
     except (OSError, ValueError):
         _note(folder, "not answered")
         posix.environ[b"SWARM_TRIED_NS"] = str(began_ns).encode()  # of an `os` that is loaded from here on
@@ -154,17 +157,11 @@ def _read() -> bytes:
     return b"".join(parts)
 
 
-def _asked(checker: "Any", client: str, event: str, payload: bytes, end_ns: int) -> "tuple[int, bytes]":
-    """Return exit status and output of the hook. Raises OSError, ValueError."""
-    words = [
-        RELEASE.encode(),
-        client.encode(),
-        event.encode(),
-        b"%d" % posix.getppid(),
-        b"%d" % end_ns,
-        posix.getcwdb(),
-    ]
-    head = b"".join(word + b"\0" for word in [*words, *[name + b"=" + value for name, value in posix.environ.items()]])
+def _asked(
+    checker: "Any", words: "list[bytes]", environment: "list[bytes]", payload: bytes, end_ns: int
+) -> "tuple[int, bytes]":
+    """Return exit status and output of the hook. `words`: those that begin the head. Raises OSError, ValueError."""
+    head = b"".join(word + b"\0" for word in [*words, *environment])
     checker.settimeout((end_ns - monotonic_ns()) / 1e9)
     checker.sendall(b"%08x%08x" % (len(head), len(payload)) + head + payload)
     answer = b""

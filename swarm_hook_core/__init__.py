@@ -1,9 +1,7 @@
 """The hooks' behaviour inside an installed plugin, on the standard library alone.
 
-Import cost is this package's first concern, because a check runs before every write. A bare interpreter starts in about
-9 ms; ``json``, ``re``, ``typing``, ``pathlib``, ``dataclasses``, ``functools``, ``subprocess`` and ``tempfile`` each
-cost 2 to 15 ms more. Modules on the path of a check therefore import none of them, and everything else is imported
-where it is first needed.
+A checker has all of it loaded (``swarm_mcp.checker``). A hook that runs as a process loads what its call needs: modules
+that would cost it much more are imported in the functions that need them, and so are those that would make a circle.
 """
 
 __version__ = "0.1.0"

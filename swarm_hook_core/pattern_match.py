@@ -10,7 +10,7 @@ from typing import Any
 from swarm_hook_core import wildmatch
 from swarm_hook_core.paths import NO_CASE
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
 

@@ -13,7 +13,7 @@ from typing import Any
 from swarm_hook_core.wildcards import LONGEST_NAME, MAGIC, STAR, matches_plainly, name_items
 from swarm_hook_core.wildcards import PatternUnreadable as PatternUnreadable
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     Segments = Sequence[Any]  # as `parsed` returns them
 

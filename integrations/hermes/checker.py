@@ -39,13 +39,23 @@ def ask(event: str, payload: bytes, environment: dict[str, str], folder: str) ->
     try:
         relay = _loaded(f"{folder}/relay.py")
         seconds = {"pre_tool_use": relay.CHECK_SECONDS}.get(event, relay.EVENT_SECONDS)
-        end = time.monotonic() + seconds
+        end_ns = time.monotonic_ns() + int(seconds * 1e9)
         with _connected(relay, place) as checker:
             why = "busy"
             checker.settimeout(relay.BEGIN_SECONDS)
             if checker.recv(1) == b"B":
                 why, tried_ns = "not answered", began_ns
-                return _answer(checker, _request(relay.RELEASE, event, payload, environment, end), end)
+                told = [
+                    relay.RELEASE,
+                    "hermes",
+                    event,
+                    str(os.getpid()),
+                    f"+{end_ns - time.monotonic_ns()}",
+                    os.getcwd(),
+                ]
+                entries = [os.fsencode(f"{name}={value}") for name, value in environment.items()]
+                output: bytes = relay._asked(checker, [os.fsencode(word) for word in told], entries, payload, end_ns)[1]
+                return output
     except Exception:  # falls through to no answer
         pass
     if relay:
@@ -106,25 +116,3 @@ def _connected(relay: Any, folder: str) -> socket.socket:
     finally:
         os.close(there)
     raise OSError("there is no checker")
-
-
-def _request(release: str, event: str, payload: bytes, environment: dict[str, str], end: float) -> bytes:
-    left_ns = int((end - time.monotonic()) * 1e9)
-    words = [release, "hermes", event, str(os.getpid()), f"+{left_ns}", os.getcwd()]
-    entries = [f"{name}={value}" for name, value in environment.items()]
-    head = b"".join(os.fsencode(word) + b"\0" for word in [*words, *entries])
-    return b"%08x%08x" % (len(head), len(payload)) + head + payload
-
-
-def _answer(checker: socket.socket, request: bytes, end: float) -> bytes:
-    """Return the output of the hook. Raises OSError, ValueError."""
-    checker.settimeout(max(0.001, end - time.monotonic()))
-    checker.sendall(request)
-    answer = b""
-    while len(answer) < 10 or len(answer) < 10 + int(answer[2:10], 16):
-        checker.settimeout(max(0.001, end - time.monotonic()))
-        part = checker.recv(1 << 20)
-        if not part:
-            raise OSError("it has ended")
-        answer += part
-    return answer[10:]

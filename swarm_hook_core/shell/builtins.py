@@ -8,7 +8,7 @@ from collections.abc import Callable
 from swarm_hook_core.shell.model import UNKNOWN, Stream, absolute, is_known
 from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, read, unset
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from swarm_hook_core import EDIT
 from swarm_hook_core.shell.model import LONGEST_BY, Guess, Read, Stream, Tree, absolute, cited, is_known
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits, Found, Span
     from swarm_hook_core.shell.walk import Walk

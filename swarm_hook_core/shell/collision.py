@@ -13,7 +13,7 @@ from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree
 from swarm_hook_core.wording import are_near, may_write, reason, way_past_hooks
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held, Peers, Session
     from swarm_hook_core.pattern_match import Cover

@@ -20,7 +20,7 @@ from swarm_hook_core.shell.model import (
 from swarm_hook_core.shell.variables import DECLARERS, Assignment, assign, assignment, declare
 from swarm_hook_core.shell.words import document, fields, number, pattern, value
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.files import Commands
     from swarm_hook_core.shell.model import Write

@@ -9,7 +9,7 @@ from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.scope import Scope
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.walk import Walk
 

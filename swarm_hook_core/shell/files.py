@@ -9,7 +9,7 @@ from swarm_hook_core import EDIT
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import Guess, Stream, Tree, Write, absolute, is_device, is_known
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk

@@ -17,7 +17,7 @@ from swarm_hook_core.wildcards import (
     matches_plainly,
 )
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits
 

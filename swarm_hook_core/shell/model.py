@@ -9,7 +9,7 @@ from typing import Any
 from swarm_hook_core import EDIT, REPLACE
 from swarm_hook_core.budget import Budget
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.walk import Walk
 

@@ -8,7 +8,7 @@ from swarm_hook_core import wildcards
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.syntax import Parameter
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.syntax import Word
     from swarm_hook_core.shell.words import Expansion

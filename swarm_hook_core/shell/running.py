@@ -13,7 +13,7 @@ from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.statements import statement
 from swarm_hook_core.shell.word_reader import TooLong
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Stream
     from swarm_hook_core.shell.programs import Program

@@ -7,7 +7,7 @@ from typing import Union
 
 from swarm_hook_core.shell.model import UNKNOWN, Input, is_known
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Span
     from swarm_hook_core.shell.syntax import Node

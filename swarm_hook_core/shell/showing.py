@@ -10,7 +10,7 @@ from typing import Any
 from swarm_hook_core.shell import syntax
 from swarm_hook_core.shell.spans import spans_of_head, spans_of_sed
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Span
     from swarm_hook_core.shell.syntax import Node

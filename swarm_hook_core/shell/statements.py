@@ -15,7 +15,7 @@ from swarm_hook_core.shell.model import UNKNOWN, Input, Stream, is_known, joined
 from swarm_hook_core.shell.showing import rarely_fails, shown_parts
 from swarm_hook_core.shell.words import fields, number, pattern, value
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.syntax import (

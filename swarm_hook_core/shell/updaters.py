@@ -10,7 +10,7 @@ from typing import Any
 
 from swarm_hook_core.shell.model import is_known
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.call import Call
 

@@ -12,7 +12,7 @@ from swarm_hook_core.shell.word_reader import is_name
 from swarm_hook_core.shell.words import fields, value
 from swarm_hook_core.shell.words import number as number_of
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.scope import Scope, Variable
     from swarm_hook_core.shell.walk import Walk

@@ -16,7 +16,7 @@ from swarm_hook_core.shell.parser import document_of
 from swarm_hook_core.shell.syntax import Array, Calculation, Double, Literal, Node, Parameter, Substitution, Word
 from swarm_hook_core.shell.word_reader import NAME_LETTERS
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.walk import Walk

@@ -14,6 +14,7 @@ renaming it to ``<name>.<when taken>.taken``, so two hooks never take the same o
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Collection
@@ -295,15 +296,8 @@ def _begun(name: str) -> int:
 
 
 def _text(facts: dict[str, Any]) -> str:
-    """Return `facts` as JSON, by the C encoder if possible: a record may hold hundreds of files."""
-    try:
-        from _json import encode_basestring_ascii, make_encoder
-
-        # The stubs require a dict of markers; None turns the search for circles off, as in `json.dumps`.
-        encode = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)  # type: ignore[arg-type]
-        return "".join(encode(facts, 0))
-    except (ImportError, TypeError):
-        return dumps(facts)  # no C encoder, or one with other arguments
+    """Return `facts` as JSON without blanks: a record may hold hundreds of files."""
+    return json.dumps(facts, separators=(",", ":"))
 
 
 def _canonical(value: object, levels: int = LEVELS // 2) -> object:

@@ -63,8 +63,9 @@ def contents(place: Path | None, servers: dict[str, str] | None = None) -> dict[
         files[f"swarm_hook_core/{path.relative_to(core).as_posix()}"] = path.read_bytes()
     record: dict[str, Any] = {"name": "swarm", "version": __version__}
     if place:
+        program = relay()
         for name in [name for name in files if name.startswith("integrations/") and name.endswith(".json")]:
-            files[name] = _bound(files[name])
+            files[name] = _bound(files[name], program)
         # Claude Code puts a plugin's bin folder on its shell's PATH.
         files[LAUNCHER] = f'#!/bin/sh\nexec {shlex.join(coordinator_command())} "$@"\n'.encode()
         record.update(python=interpreter(), coordinator=coordinator_command())
@@ -102,19 +103,22 @@ def _files_in(source: Path, parts: list[str]) -> list[Path]:
     return [path for path in found if path.is_file() and path.name != "README.md" and "__pycache__" not in path.parts]
 
 
-def _bound(text: bytes) -> bytes:
-    """Return a hooks or server file with names replaced by this installation's paths."""
+def _bound(text: bytes, program: str) -> bytes:
+    """Return a hooks or server file with this installation's paths for names. `program`: the relay in C, or ""."""
     tree = json.loads(text)
     for server in tree.get("mcpServers", {}).values():
         server["command"], *server["args"] = [*coordinator_command(), "serve"]
         server.pop("cwd", None)
     for _event, _group, hook in hooks_in(tree) if "hooks" in tree else ():
-        hook["command"] = _by_this_interpreter(hook["command"])
+        hook["command"] = _by_this_interpreter(hook["command"], program)
     return as_json(tree)
 
 
-def _by_this_interpreter(command: str) -> str:
-    """Return a hook's `command` with the interpreter filled in; the check before a write starts it at once."""
+def _by_this_interpreter(command: str, program: str) -> str:
+    """Return a hook's `command` with the interpreter filled in; the check before a write starts at once.
+
+    `program`: the relay in C, or "".
+    """
     found = _LAUNCHED.fullmatch(command)
     if not found:
         raise SwarmError(f"hook command does not start a hook through {HOOK}: {command}")
@@ -123,9 +127,9 @@ def _by_this_interpreter(command: str) -> str:
     if event == "pre_tool_use":
         alone = f'{python} -E -s -S "{root}/{ENTRY}" {client} {event}'
         is_there = f'[ -x {python} ] && [ -r "{root}/{ENTRY}" ]'
-        first = shlex.quote(relay())
+        first = shlex.quote(program)
         relayed, can_relay = "", ""
-        if relay():
+        if program:
             # A shell takes an empty file for a script that lets all pass: a copy that a full disk has cut off. BusyBox,
             # which has FUNCNAME, would read a program of another machine as a script: it compares the kind of machine.
             can_relay = f'[ -s {first} ] && [ -x {first} ] && {is_there} && {{ [ ! "${{FUNCNAME+x}}" ] || '

@@ -18,7 +18,7 @@ from swarm_hook_core.shell.inline.effects import SCRATCH, CodeEffects, Exit
 from swarm_hook_core.shell.inline.python_values import ANY, Arguments, DiskFiles, Path, SomeFiles, text_of, tidy, truth
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.inline.python import Code
 

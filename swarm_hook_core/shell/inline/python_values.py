@@ -13,7 +13,7 @@ from typing import Any
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     _List = list[Any]
 else:

@@ -14,7 +14,7 @@ from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
 from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits
 

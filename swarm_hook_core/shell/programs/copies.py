@@ -21,7 +21,7 @@ from swarm_hook_core.shell.programs.places import (
     targets,
 )
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits, Stream
 

@@ -11,7 +11,7 @@ from typing import Any
 from swarm_hook_core.paths import contains
 from swarm_hook_core.wildcards import compiled, matches
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits
     from swarm_hook_core.shell.walk import Walk

@@ -16,7 +16,7 @@ from swarm_hook_core.shell.options import Options
 from swarm_hook_core.shell.programs.asked import Asked
 from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits
 

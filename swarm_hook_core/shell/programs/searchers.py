@@ -13,7 +13,7 @@ from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.asked import Asked
 from swarm_hook_core.wildcards import match
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits
 

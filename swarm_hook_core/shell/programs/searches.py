@@ -16,7 +16,7 @@ from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 from swarm_hook_core.wildcards import match
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Admits
 

@@ -11,7 +11,7 @@ from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.places import seen
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.programs.engine import Reading
 

@@ -229,7 +229,7 @@ def test_an_uninstallation_takes_the_note_away(relay: Callable[..., str]) -> Non
 def test_doctor_says_which_relay_hooks_use(relay: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(relay())
     found = checker.findings(ASKED)[0]
-    assert (found.name, found.status, found.mend) == ("relay", "ok", "") and str(path) in found.message
+    assert (found.name, found.status, found.mend, found.details) == ("relay", "ok", "", {"program": str(path)})
     for spoil in (lambda: path.write_text("#!/bin/sh\nexit 1\n"), lambda: path.chmod(0o644)):
         spoil()
         found = checker.findings(ASKED)[0]

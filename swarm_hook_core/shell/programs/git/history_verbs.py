@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.git_repository import Refused
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.programs.git.touched_files import Question
 

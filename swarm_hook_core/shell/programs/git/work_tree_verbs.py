@@ -18,7 +18,7 @@ from swarm_hook_core.shell.programs.git import commit_hooks
 from swarm_hook_core.shell.programs.git.command_line import cut
 from swarm_hook_core.shell.programs.patch import unquoted
 
-TYPE_CHECKING = False  # like typing's own; importing typing takes milliseconds
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.programs.git.touched_files import Question
 
