@@ -45,7 +45,7 @@ PYTEST    := SWARM_RELAY=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hyp
 CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode"
 UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: collected compiled explore demo prepared test test-twice fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled explore demo prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, then in the real clients found here.
@@ -139,9 +139,9 @@ check: $(CHECKERS)
 	@"$(PYTHON)" tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy" "$(SWARM_DEV)/python-page" --no-error-summary
 
-# `test`, and each test of the check once more, answered by a checker.
-test-twice: export SWARM_TWICE := 1
-test-twice: test
+# `test` with each hook as a process of its own.
+test-alone: export SWARM_ALONE := 1
+test-alone: test
 
 # Fails where the relay cannot be compiled: hooks then use the one in Python.
 compiled: $(INSTALLED)
@@ -227,9 +227,9 @@ $(NEEDED): pyproject.toml
 	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[test]"
 	@touch "$@"
 
-$(DRIVER): $(NEEDED)
+$(DRIVER): $(NEEDED) $(PROGRAM)
 	@echo "installing what drives a browser"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[browser]"
+	@SWARM_RELAY="$(PROGRAM)" "$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[browser]"
 	@touch "$@"
 
 $(SERVER): $(NEEDED)

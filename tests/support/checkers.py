@@ -1,4 +1,4 @@
-"""The checker of this process, as a client that has started a server has one: ``SWARM_TWICE``, see tests/unit/conftest.py.
+"""The checker of this process, as a client that has started a server has one; see tests/unit/conftest.py.
 
 One server and its checker answer for the hooks of all tests of this process. Each private home gets a link to the socket.
 """

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +27,7 @@ PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # the hooks' interpreter
-checker: Checker | None = None  # answers for the hooks of `run` and `after`; None: each is a process of its own
-alone: list[str] = []  # the events of those that ran without it
+checker: Callable[[], Checker] | None = None  # answers for the hooks of `run` and `after`; None: each is a process of its own
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",
@@ -112,10 +112,9 @@ def run(
     words = [*argv(runtime, hook)[:4], "-c", _PATIENT, *argv(runtime, hook)[4:]] if patient else argv(runtime, hook)
     variables = {**os.environ, **(env or {})}
     begun = time.monotonic()
-    if checker and hook in ANSWERED and checker.answers_in(variables.get("SWARM_STATE_DIR", "")):
-        done = checker.answer(runtime, hook, words, data, variables, cwd)
+    if checker and hook in ANSWERED and checker().answers_in(variables.get("SWARM_STATE_DIR", "")):
+        done = checker().answer(runtime, hook, words, data, variables, cwd)
     else:
-        alone.append(hook)
         done = subprocess.run(
             words, input=data, capture_output=True, env=variables, cwd=cwd, timeout=300, check=False
         )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.sessions import alone, captured, mistakes, new_session, run, start
+from support.sessions import captured, mistakes, new_session, run, start
 from support.world import hunks_of, patch
 
 
@@ -106,7 +106,6 @@ class Worker:
     def _hook(self, name: str, event: str, **fields: Any) -> str:
         payload = {**captured(self.runtime, "UserPromptSubmit", self.repo), "session_id": self.session}
         ran = run(self.runtime, name, {**payload, "hook_event_name": event, **fields}, self.env, self.repo)
-        alone.clear()  # days of work take too long for SWARM_TWICE
         assert ran.code == 0 and not mistakes(), (ran.err, mistakes())
         return ran.out
 

@@ -9,7 +9,6 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 from support import checkouts, sessions
@@ -35,10 +34,9 @@ LEFT_OUT = {
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
 }
 
-# SWARM_TWICE=1: a test that starts hooks as processes runs once more, at once, with a checker that answers for them.
-# @pytest.mark.alone("why") says that a test is about hooks as processes of their own.
-TWICE = bool(os.environ.get("SWARM_TWICE"))
-ANSWERED = pytest.StashKey[bool]()
+# A checker answers for the hooks that tests start, as in a client with our server. SWARM_ALONE=1: they are processes of
+# their own, nearly three times as long. @pytest.mark.alone("why") says that a test is about such processes.
+HOOKS_ALONE = bool(os.environ.get("SWARM_ALONE"))
 CHECKERS: list[Checker] = []  # of this process, once there is one
 
 # These begin first: the last worker would be at them when the others are done.
@@ -61,32 +59,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-    sessions.alone.clear()
-    done = yield
-    could_be_answered = not item.get_closest_marker("alone") and set(sessions.alone) & set(sessions.ANSWERED)
-    if TWICE and could_be_answered and ANSWERED not in item.stash:
-        item.stash[ANSWERED] = True
-        if not CHECKERS:
-            CHECKERS.append(Checker())
-        with mock.patch.object(sessions, "checker", CHECKERS[0]):
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=nextitem)  # here once more, and no third time
-    return done
+@pytest.fixture(autouse=True)
+def answered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the checker of this process answer for the hooks of the test."""
+    if not HOOKS_ALONE and not request.node.get_closest_marker("alone"):
+        monkeypatch.setattr(sessions, "checker", the_checker)
+
+
+def the_checker() -> Checker:
+    """Return the checker of this process; the first hook starts it."""
+    if not CHECKERS:
+        CHECKERS.append(Checker())
+    return CHECKERS[0]
 
 
 def pytest_sessionfinish() -> None:
     for checker in CHECKERS:
         checker.close()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    report = yield
-    if ANSWERED in item.stash:
-        # pytest-xdist knows the report of a test by its name alone, which must stay.
-        report.sections.insert(0, ("once more, with a checker that answers", f"{report.when} {report.outcome}"))
-    return report
 
 
 @pytest.fixture
