@@ -68,7 +68,7 @@ class Keeper:
 
     @staticmethod
     def _answer(listener: socket.socket, name: str) -> bool:
-        """Run a checker on the socket until it ends. Return True if it failed; one may leave a check that nobody awaits."""
+        """Run a checker on the socket until it ends. Return True if it failed: it ends by itself where nobody awaits a check."""
         ours, its = os.pipe()  # its read end is told of our end, however we end
         try:
             streams = [
