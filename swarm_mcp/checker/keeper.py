@@ -68,7 +68,10 @@ class Keeper:
 
     @staticmethod
     def _answer(listener: socket.socket, name: str) -> bool:
-        """Run a checker on the socket until it ends. Return True if it failed: it ends by itself where nobody awaits a check."""
+        """Run a checker on the socket until it ends. Return True if it failed.
+
+        A checker ends without a failure where nobody awaits its answer.
+        """
         ours, its = os.pipe()  # its read end is told of our end, however we end
         try:
             streams = [
