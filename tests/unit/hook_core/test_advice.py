@@ -64,6 +64,13 @@ SCENES = {
     "files of all pairs": Scene("ab pa pb", "b1"),
     "one file of each pair, no own one": Scene("ab pb p", "a1"),
 }
+# Others are parts of these.
+SAMPLE = (
+    "a person alone",
+    "a peer, a person and the session",
+    "files of all pairs",
+    "one file of each pair, no own one",
+)
 
 
 def played(world: World, scene: Scene, runtime: str) -> Agent:
@@ -89,7 +96,10 @@ def played(world: World, scene: Scene, runtime: str) -> Agent:
     return agents["b"]
 
 
-@pytest.mark.parametrize(("name", "runtime"), in_both_clients(SCENES))
+@pytest.mark.parametrize(
+    ("name", "runtime"),
+    [pytest.param(*case, marks=[] if case[0] in SAMPLE else pytest.mark.thorough) for case in in_both_clients(SCENES)],
+)
 def test_an_advised_command_names_the_session_s_own_files_and_passes(
     name: str, runtime: str, world: World, limits: Limits
 ) -> None:

@@ -236,9 +236,10 @@ def test_many_files_are_asked_about(work: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_thousand_files(work: Path) -> None:
-    """A person's file among them is found in git's two seconds; if a slow machine does not, the words say so."""
-    for number in range(100):
+@pytest.mark.parametrize("folders", [10, pytest.param(100, marks=pytest.mark.thorough)])
+def test_a_large_repository(work: Path, folders: int) -> None:
+    """A person's file among many is found in git's two seconds; if a slow machine does not, the words say so."""
+    for number in range(folders):
         folder = work / "many" / f"d{number}"
         folder.mkdir(parents=True)
         for other in range(1000):
@@ -247,10 +248,10 @@ def test_a_hundred_thousand_files(work: Path) -> None:
     git(work, "commit", "-qm", "many")
     me = Player("codex", work)
     me.runs("ls")
-    (work / "many" / "d42" / "f42").write_text("a person's\n")
+    (work / "many" / "d4" / "f42").write_text("a person's\n")
     some_time_passes()
     for command in ("git reset --hard", "git checkout .", "git stash"):
         said = me.denied("Bash", {"command": command})
-        assert "many/d42/f42" in said or "too slow" in said, said
-    assert "f42" in me.denied("Bash", {"command": "rm many/d42/f42"})
+        assert "many/d4/f42" in said or "too slow" in said, said
+    assert "f42" in me.denied("Bash", {"command": "rm many/d4/f42"})
     assert me.denied("Bash", {"command": "rm notes.md"}) == ""
