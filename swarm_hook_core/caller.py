@@ -13,6 +13,9 @@ from collections.abc import Callable
 LONGEST_TRY_NS = 10 * 10**9  # of a checker, before the hook runs as a process
 
 
+answers: dict[tuple[object, ...], str] | None = None  # git's, during one check that may ask the same again
+
+
 class Abandoned(BaseException):
     """The relay has stopped waiting: the hook was killed, or runs as a process of its own by now.
 

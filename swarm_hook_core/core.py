@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import IO, Any
 
+from swarm_hook_core import caller
 from swarm_hook_core.config import ALLOWED, BESIDE, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict, answer, run, session_event, tool_call
 from swarm_hook_core.lookup.glance import StoreGlance
@@ -86,6 +87,7 @@ class HookCore:
         """
         from swarm_hook_core.check import Check, rules
 
+        around, caller.answers = caller.answers, {}
         try:
             return rules.judge(Check(self, call))
         except Exception as error:
@@ -97,6 +99,8 @@ class HookCore:
             if verdict is None:
                 raise
             return verdict
+        finally:
+            caller.answers = around
 
     def judge(self, call: ToolCall) -> "Verdict | None":
         """Return the Verdict of `check`; record a denial for people, and for the session that waits for the file."""

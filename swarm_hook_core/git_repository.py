@@ -13,11 +13,12 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from swarm_hook_core import git, paths
+from swarm_hook_core import caller, git, paths
 
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
 _REGULAR = ("100644", "100755")
+SLACK_NS = 20_000_000  # a file that was changed just now may be changed again without another time of change
 
 
 class NoAnswer(Exception):
@@ -196,11 +197,14 @@ class Repository:
         return True
 
     def setting(self, name: str) -> str:
-        """Return the last value of a setting, or empty."""
-        try:
-            return self.ask("config", "--get", name).rstrip("\n")
-        except Refused:  # the setting is not set
-            return ""
+        """Return the last value of a setting, or empty. A check asks once for each."""
+        known, key = self._known(), (*self._place(), name)
+        if key not in known:
+            try:
+                known[key] = self.ask("config", "--get", name).rstrip("\n")
+            except Refused:  # the setting is not set
+                known[key] = ""
+        return known[key]
 
     def note(self, name: str) -> str:
         """Return the text of one of git's own files (``rebase-merge/orig-head``), or empty."""
@@ -233,14 +237,35 @@ class Repository:
         paths = paths[:MOST_PATHS]
         if not paths:
             return set()
-        plain = self.without_filter(paths)
-        if not plain:
-            return set()
+        known, states = self._known(), {path: self._state(path) for path in paths}
+        keys = {path: (*self._place(), path, *states[path]) for path in paths}
+        unknown = [path for path in paths if keys[path] not in known]
+        plain = self.without_filter(unknown) if unknown else []
+        hashes = dict.fromkeys(unknown, "")
+        if plain:
+            try:
+                hashes.update(zip(plain, self.ask("hash-object", "--", *plain).split("\n")))
+            except Refused:  # a file has vanished: none counts as the same
+                return set()
+        found = {path: known[key] if key in known else hashes[path] for path, key in keys.items()}
+        newest_ns = time.time_ns() - SLACK_NS
+        known.update((keys[path], made) for path, made in hashes.items() if states[path][0] < newest_ns)
+        return {path for path, made in found.items() if made == objects[path]}
+
+    def _known(self) -> dict[tuple[object, ...], str]:
+        """Return the answers of this check so far; a new dictionary outside of a check."""
+        return caller.answers if caller.answers is not None else {}
+
+    def _place(self) -> tuple[object, ...]:
+        return (self.top, *self._settings, *sorted(self._environment.items()))
+
+    def _state(self, path: str) -> tuple[int, int, int]:
+        """Return a mark of the file's content: its time of change, and more. It differs after any later change."""
         try:
-            hashes = self.ask("hash-object", "--", *plain).split("\n")
-        except Refused:  # a file has vanished: none counts as the same
-            return set()
-        return {path for path, made in zip(plain, hashes) if made == objects[path]}
+            found = os.stat(os.path.join(self.top, path))
+        except OSError:
+            return (sys.maxsize, 0, 0)  # it has vanished
+        return (found.st_ctime_ns, found.st_ino, found.st_size)
 
     def has_filter(self, path: str) -> bool:
         """Return True if git has a program change the content of the file at `path` on its way into the index."""

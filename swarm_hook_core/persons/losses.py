@@ -104,14 +104,12 @@ class Losses:
         for top, losses in by_top.items():
             names = {os.path.relpath(one.path, top): one for one in losses}
             try:
-                changed, new = _dirty(top, list(names), self.left())
+                changed, new, ignored = _states_of(top, list(names), self.left())
             except NoAnswer:
                 continue  # the call goes ahead: nothing says that the file has changes
-            clean = set(names) - new - set(changed)
-            ignored = clean - _tracked(top, clean, self.left())
             for name, loss in names.items():
                 loss.is_new = name in new
-                if name not in clean:
+                if name in changed or name in new:
                     self.found.setdefault(loss.path, loss)
                 elif name in ignored:
                     self.free.append(loss)
@@ -232,12 +230,20 @@ def _dirty(top: str, names: Collection[str], seconds: float) -> tuple[list[str],
         return repository.tracked(names), new  # no commit yet
 
 
-def _tracked(top: str, names: set[str], seconds: float) -> set[str]:
-    """Return those of the `names` that git tracks; all of them if git does not say: then it may have their content."""
+def _states_of(top: str, names: Collection[str], seconds: float) -> tuple[set[str], set[str], set[str]]:
+    """Return ``(changed, untracked, ignored)`` of the files with these `names`, relative to `top`. Raises NoAnswer."""
+    repository = Repository(top, seconds)
     try:
-        return set(Repository(top, seconds).tracked(names))
-    except (NoAnswer, Refused):
-        return names  # git may have their content
+        tracked = set(repository.tracked(names))
+        others = set(names) - tracked
+        new = set(repository.untracked(others))
+    except Refused:
+        return set(), set(), set()  # not a work tree that git accepts: nothing is known to be uncommitted
+    try:
+        changed = set(repository.against("HEAD", names))
+    except Refused:
+        changed = tracked  # no commit yet
+    return changed, new, others - new - changed
 
 
 def _has_content(path: str) -> bool:

@@ -35,11 +35,14 @@ class Committed:
         return [path for path in paths if not self._paths[path]]
 
     def changed_below(self, root: str) -> list[str] | None:
-        """Return the uncommitted paths at and below `root`, without ignored ones. None if git was too slow."""
+        """Return the uncommitted paths at and below `root`, without ignored ones; none where `root` is missing.
+
+        Returns None if git was too slow.
+        """
         if root not in self._changed:
             self._changed[root] = []
             top = _top_of(os.path.join(root, "x"))
-            if top:
+            if top and os.path.lexists(root):
                 from swarm_hook_core.shell.programs.git.uncommitted import changed_in
 
                 with _Asking(self) as seconds:
@@ -102,10 +105,16 @@ class Committed:
     def _ask(self, paths: Iterable[str]) -> None:
         """Ask git about `paths`: are they as committed? Without an answer they count as uncommitted."""
         asked: dict[str, list[str]] = {}
+        tops: dict[str, str] = {}  # folder -> its work tree
+        changed = {path for some in self._changed.values() for path in some or ()}
         for path in paths:
             if path not in self._paths:
                 self._paths[path] = False
-                asked.setdefault(_top_of(path), []).append(path)
+                if path not in changed:
+                    folder = os.path.dirname(path)
+                    if folder not in tops:
+                        tops[folder] = _top_of(path)
+                    asked.setdefault(tops[folder], []).append(path)
         for top, some in asked.items():
             if top:
                 with _Asking(self) as seconds:

@@ -85,17 +85,31 @@ class Entry:
 def read(path: str) -> bytes:
     """Return all entries of the journal at `path`, the older part first.
 
-    The newer part is read first: entries that are rotated meanwhile appear twice rather than not at all. Raises
-    NotOrdinary for a folder, a link or a pipe.
+    Raises NotOrdinary for a folder, a link or a pipe.
     """
-    parts = []
-    for file in (path, path + ".1"):
-        try:
-            parts.append(_read(file, LARGEST))
-        except FileNotFoundError:
-            continue  # never rotated, or removed just now
-    data = parts[0] if len(parts) == 1 else b"".join(reversed(parts))  # joining a single part would copy it
+    return joined(*parts(path))
+
+
+def parts(path: str) -> tuple[bytes, bytes]:
+    """Return the newer and the older part of the journal at `path`; a missing part is empty. Raises as `read`.
+
+    The newer part is read first: entries that are rotated meanwhile appear twice rather than not at all.
+    """
+    newer, older = (_read_if_there(file) for file in (path, path + ".1"))
+    return newer, older
+
+
+def joined(newer: bytes, older: bytes) -> bytes:
+    """Return the entries of both parts, without those that were withdrawn."""
+    data = older + newer if older else newer  # joining a single part would copy it
     return _without_withdrawn(data) if WITHDRAWN in data else data
+
+
+def _read_if_there(file: str) -> bytes:
+    try:
+        return _read(file, LARGEST)
+    except FileNotFoundError:
+        return b""  # never rotated, or removed just now
 
 
 def _without_withdrawn(data: bytes) -> bytes:
@@ -261,19 +275,19 @@ def newest_of(data: bytes, kind: str) -> Iterator[Entry]:
         end = data.rfind(b"\n", 0, found) + 1
 
 
-def entries_below(data: bytes, folder: str, kinds: Collection[str]) -> list[Entry]:
-    """Return the newest entry of `kinds` for each path below the folder with this key, sorted newest first."""
-    wanted, found = b"\0" + escaped(folder.rstrip("/")) + b"/", {}
-    place = data.find(wanted)
-    while place >= 0:
-        entry = _entry_around(data, place)
-        if entry is not None and entry.kind in kinds:
-            found[entry.key] = entry
-        close = data.find(b"\n", place)
-        place = -1
-        if close >= 0:
-            place = data.find(wanted, close)
-    return sorted(found.values(), key=lambda entry: -entry.at_ns)
+def entries_below(data: bytes, folder: str, kinds: Collection[str], with_folder: bool = False) -> list[Entry]:
+    """Return the newest entry of `kinds` for each path below the folder with this key, sorted newest first.
+
+    `with_folder`: also for the folder itself.
+    """
+    begin, found = escaped(folder.rstrip("/")) + b"/", []
+    for key, line in newest_lines(data, kinds).items():
+        if key.startswith(begin) or (with_folder and key == escaped(folder)):
+            try:
+                found.append(Entry(line))
+            except ValueError:
+                continue  # torn
+    return sorted(found, key=lambda entry: -entry.at_ns)
 
 
 def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) -> list[Entry]:

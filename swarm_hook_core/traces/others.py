@@ -131,9 +131,8 @@ class OthersJournal:
 
     def writes_below(self, root: str) -> list[Entry]:
         """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
-        own = journal.newest(self.data, root, ("wrote",))
-        entries = journal.entries_below(self.data, root, ("wrote",))
-        return [entry for entry in ([own, *entries] if own else entries) if entry.key.startswith("/")]
+        entries = journal.entries_below(self.data, root, ("wrote",), with_folder=True)
+        return [entry for entry in entries if entry.key.startswith("/")]
 
     def lately_below(self, root: str, most: int) -> Iterator[tuple[str, Entry]]:
         """Yield ``(path, entry)`` of the newest writes at and below `root`, including those by unparsed commands."""
@@ -153,8 +152,7 @@ class OthersJournal:
 
     def pending_below(self, root: str) -> list[tuple[str, Entry]]:
         """Return ``[(path, entry)]`` of pending writes at and below absolute `root`."""
-        own = journal.newest(self.data, root, WRITES)
-        entries = [*journal.entries_below(self.data, root, WRITES), *([own] if own else ())]
+        entries = journal.entries_below(self.data, root, WRITES, with_folder=True)
         pending = [(entry.key, entry) for entry in entries if entry.kind != "wont" and entry.key.startswith("/")]
         commands = self._unread()
         if commands is not None:

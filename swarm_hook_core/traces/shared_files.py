@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from swarm_hook_core.git_objects import committed_contents
 from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
 from swarm_hook_core.traces.versions.notes import Notes
 
@@ -24,12 +26,33 @@ class Patience:
     def __init__(self, trail: Trail) -> None:
         self.trail = trail
         self._end = 0.0
+        self._committed: dict[str, bytes | None] = {}  # path -> its content in the last commit; None: it has no lines
 
     def left(self) -> float:
         """Return the seconds that are left, 0 without any."""
         now = time.monotonic()
         self._end = self._end or now + SECONDS
         return max(0.0, self._end - now)
+
+    def ask(self, paths: Iterable[str]) -> None:
+        """Ask git once for the committed contents of these files. For a single one it would cost more than it saves."""
+        paths = [path for path in paths if path not in self._committed][:MOST]
+        seconds = self.left()
+        if len(paths) > 1 and seconds:
+            found = committed_contents(paths, seconds, LIMIT_BYTES)
+            self._committed.update((path, found.get(path)) for path in paths)
+
+    def lines_of(self, path: str, seconds: float) -> list[Line] | None:
+        """Return the added and removed lines; None for a file without lines, or if git does not answer."""
+        trail, committed = self.trail, self._committed.get(path)
+        if committed is None and path in self._committed:
+            return None
+        trail.notes = trail.notes or Notes()
+        try:
+            changes = changes_of(path, seconds, trail.notes, committed)
+            return [line for change in changes for line in (*change.removed, *change.added)]
+        except (NoLines, OSError):
+            return None  # nothing tells whose they are
 
 
 class SharedFiles:
@@ -44,13 +67,15 @@ class SharedFiles:
     def __init__(self, paths: Iterable[str], name: str, patience: Patience):
         self.files: list[str] = []
         self.is_unsure = False
-        for path in list(paths)[:MOST]:
+        paths = list(paths)[:MOST]
+        patience.ask(paths)
+        for path in paths:
             seconds = patience.left()
             if not seconds:
                 self.files.append(path)
                 self.is_unsure = True
                 continue
-            lines = _uncommitted_lines(path, seconds, patience)
+            lines = patience.lines_of(path, seconds)
             if lines is None or any(_is_by(line, name) for line in lines):
                 self.files.append(path)
                 self.is_unsure = self.is_unsure or any(_may_be_by(line, name) for line in lines or ())
@@ -62,18 +87,7 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     True also without time to look them up.
     """
     seconds = patience.left()
-    return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds, patience) or ())
-
-
-def _uncommitted_lines(path: str, seconds: float, patience: Patience) -> list[Line] | None:
-    """Return the added and removed lines; None for a file without lines, or if git does not answer."""
-    trail = patience.trail
-    trail.notes = trail.notes or Notes()
-    try:
-        changes = changes_of(path, seconds, trail.notes)
-        return [line for change in changes for line in (*change.removed, *change.added)]
-    except (NoLines, OSError):
-        return None  # nothing tells whose they are
+    return not seconds or any(_is_by(line, name) for line in patience.lines_of(path, seconds) or ())
 
 
 def _is_by(line: Line, name: str) -> bool:

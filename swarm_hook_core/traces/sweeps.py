@@ -111,6 +111,7 @@ class Sweeps:
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
             return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
+        self.patience().ask(trace.path for trace in taken if went_on_with(self.meetings, trace))
         taken = [
             trace
             for trace in taken

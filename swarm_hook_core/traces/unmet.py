@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import AGENTS, IGNORES_CASE, escaped, journal, others_in, seen
+from swarm_hook_core.traces import AGENTS, IGNORES_CASE, escaped, journal, named_files, others_in, seen
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects
 
 FEW = 16  # files of a call
-# Kinds of entries that may concern a file without naming it: commands, folders, commits with hooks; other machines.
-_OF_MANY = (b" ran ", b" clears ", b" aside ", b" far ")
 
 
 def is_settled(trail: Trail, effects: Effects | None) -> bool:
@@ -96,12 +94,8 @@ def _are_named(trail: Trail, path: str) -> bool:
     """Return True if another journal in the file's place names it, or has an entry about many files."""
     place = trail.place_of(os.path.dirname(path))
     name = os.path.basename(path)
-    marks = (*_OF_MANY, escaped(name), escaped(name.casefold()))
-    for other in others_in(place, trail.own_name):
-        try:
-            data = journal.read(other)
-        except NotOrdinary:
-            return True  # verdict records it
-        if any(mark in data for mark in marks):
-            return True
-    return False
+    names = (escaped(name), escaped(name.casefold()))
+    try:
+        return any(named_files.may_concern(other, names) for other in others_in(place, trail.own_name))
+    except NotOrdinary:
+        return True  # verdict records it

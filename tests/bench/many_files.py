@@ -24,7 +24,7 @@ from .states import load
 
 SIZES = (250, 1_000, 2_000)
 ROUNDS = 3
-TIMES, MORE, REFUSAL = 10, 1.0, 2.0
+TIMES, MORE, REFUSAL = 10, 1.0, 0.5
 COMMANDS = {
     "diff": ("diff",),
     "diff --mine": ("diff", "--mine", "--as", "ME"),

@@ -41,8 +41,13 @@ class Inputs:
     """The inputs that the session with the journal `name` in `place` has kept. Each is parsed when it is asked for."""
 
     def __init__(self, place: str, name: str):
+        self._path = os.path.join(kept_dir(place), name, INPUTS)
+        self._is_read = False  # most files have no entries of most sessions
         self._lines: list[tuple[int, int, bytes]] = []  # first and last time, the line; sorted
-        path = os.path.join(kept_dir(place), name, INPUTS)
+        self._longest_ns = 0
+
+    def _read(self) -> None:
+        path, self._is_read = self._path, True
         for part in (path + ".1", path):
             try:
                 data = read_private(part, MOST_BYTES)
@@ -57,6 +62,8 @@ class Inputs:
 
     def at(self, at_ns: int) -> Input | None:
         """Return the Input of the call with an entry at this time; None if it was not kept, or is torn."""
+        if not self._is_read:
+            self._read()
         start = bisect_right(self._lines, (at_ns - self._longest_ns - 1,))
         for first_ns, last_ns, line in self._lines[start:]:
             if first_ns > at_ns:

@@ -103,12 +103,14 @@ def lines_of(path: str, committed: bytes | None = None, notes: Notes | None = No
     return Fold(path, committed, notes=notes).lines()
 
 
-def changes_of(path: str, seconds: float | None = None, notes: Notes | None = None) -> list[Change]:
-    """Return the differences of the file from the last commit, in order; `seconds`: for git's answer.
+def changes_of(
+    path: str, seconds: float | None = None, notes: Notes | None = None, committed: bytes | None = None
+) -> list[Change]:
+    """Return the differences of the file from the last commit, in order. Raises NoLines, OSError.
 
-    Raises NoLines, OSError.
+    The arguments are those of a `Fold`.
     """
-    return Fold(path, seconds=seconds, notes=notes).changes()
+    return Fold(path, committed, seconds=seconds, notes=notes).changes()
 
 
 class _Element:

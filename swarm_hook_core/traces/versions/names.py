@@ -11,8 +11,10 @@ MARKS = (LATER, LOOK, AFTER, LOST)  # a MERGED text was never the content of its
 
 def is_of(name: str, first: str) -> bool:
     """Return True if a version with this file `name` is of the file whose first version is called `first`."""
+    if not name.startswith(first):  # mostly
+        return False
     mark, rest = name[len(first) :][:2], name[len(first) + 2 :]
-    return name == first or (name.startswith(first) and mark in MARKS and _time_in(rest) > 0)
+    return name == first or (mark in MARKS and _time_in(rest) > 0)
 
 
 def read_name(name: str) -> tuple[str, str, int]:

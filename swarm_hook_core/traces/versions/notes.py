@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import MERGED, escaped, journal, kept_dir, names_in, place_of, seen, version_path
+from swarm_hook_core.traces import FEW, escaped, journal, kept_dir, names_in, place_of, seen, version_path
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
 from swarm_hook_core.traces.versions.inputs import Inputs
@@ -151,13 +151,10 @@ class PlaceNotes:
             (name, entry.at_ns) for name, noted in self.journals.items() for entry in noted.of_kind("kept")
         }
         self.commands: list[Act] | None = None
-        self._names: dict[str, dict[str, list[str]]] = {}  # journal -> name of a first version -> names
-        for name in names_in(kept_dir(place)):
-            found = self._names[name] = {}
-            for one in names_in(os.path.join(kept_dir(place), name)):
-                first, mark, _at_ns = split_name(one)
-                if mark != MERGED:
-                    found.setdefault(first, []).append(one)
+        base = kept_dir(place)
+        self._names = {name: names_in(os.path.join(base, name)) for name in names_in(base)}  # of versions, by journal
+        self._sorted: dict[str, dict[str, list[str]]] = {}  # journal -> name of a first version -> names
+        self._asked = 0  # files so far
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
 
     def owner_by(self, name: str) -> tuple[str, str]:
@@ -173,11 +170,22 @@ class PlaceNotes:
 
     def versions(self, path: str) -> list[Version]:
         """Return the versions of the file as ``stored.writes_of``: also half and missing copies, the oldest first."""
+        self._asked += 1
         found = []
         for name, names in self._names.items():
             folder, first = os.path.split(version_path(self.place, name, path))
-            found += [found_at(os.path.join(folder, one)) for one in names.get(first, ()) if is_of(one, first)]
+            if self._asked > FEW:
+                names = self._names_by_first(name).get(first, [])
+            found += [found_at(os.path.join(folder, one)) for one in names if is_of(one, first)]
         return sorted((one for one in found if one is not None and not one.is_lost), key=lambda one: one.at_ns)
+
+    def _names_by_first(self, name: str) -> dict[str, list[str]]:
+        """Return the names of the versions of the session with this journal, by the name of each file's first one."""
+        if name not in self._sorted:
+            self._sorted[name] = {}
+            for one in self._names[name]:
+                self._sorted[name].setdefault(split_name(one)[0], []).append(one)
+        return self._sorted[name]
 
     def kept_between(self, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
         """Return ``[(path, version)]`` of the versions that a session has kept between the two times."""

@@ -84,3 +84,18 @@ def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
             counts[name].append(found)
     more = {name: f"{few} for {FEW} files, {many} for {MANY}" for name, (few, many) in counts.items() if few != many}
     assert more == {}
+
+
+MOST_GITS = {
+    "git checkout .": 22, "git stash": 23, "git add -A": 25, "git commit -m x": 11, "git push": 9,
+    "git add -A && git commit -m x": 27,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", MOST_GITS)
+def test_a_check_asks_git_once_about_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setattr(shared_files, "SECONDS", 600.0)
+    many = ManyFiles(tmp_path, FEW, shared=2)
+    with counted() as found:
+        many.sessions[1].ask("Bash", {"command": command})
+    assert found["git"] <= MOST_GITS[command]

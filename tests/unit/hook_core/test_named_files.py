@@ -1,0 +1,129 @@
+"""The index of the files that a journal names, as a checker keeps it: it answers as the journal itself does."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from swarm_hook_core.state import NotOrdinary
+from swarm_hook_core.traces import journal, named_files
+
+NAMES = [f"file-{number}.py" for number in range(12)]
+
+
+@pytest.fixture(autouse=True)
+def _kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(named_files, "is_kept", True)
+    named_files._indexes.clear()
+    yield
+    named_files._indexes.clear()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "codex.peer"
+
+
+class Journal:
+    """A journal at `path`; its entries are told apart by their number."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.number = 10**18
+
+    def add(self, name: str, kind: str = "wrote", text: str = "1 2 3", torn: bool = False) -> None:
+        self.number += 1
+        line = f"{self.number} {kind} - Edit\0/repo/src/{name}\0{text}\n"
+        with self.path.open("a") as file:
+            file.write("\n" + (line[:-9] if torn else line))
+
+    def withdraw(self, name: str) -> None:
+        self.add(name, "ran")
+        with self.path.open("a") as file:
+            file.write(f"\n{self.number} wont - Edit\0/repo/src/{name}\0wrote\n")
+
+
+def _asked(path: Path) -> list[bool]:
+    return [named_files.may_concern(str(path), [name.encode()]) for name in NAMES]
+
+
+def _in_entries(path: Path) -> list[bool]:
+    data = journal.read(str(path))
+    return [any(mark in data for mark in (*named_files.OF_MANY, name.encode())) for name in NAMES]
+
+
+def test_a_journal_that_grows_is_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+    parts = journal.parts
+    monkeypatch.setattr(journal, "parts", lambda name: (reads.append(name), parts(name))[1])
+    there = Journal(path)
+    for name in NAMES:
+        there.add(name)
+        assert _asked(path) == _in_entries(path)
+    assert len(reads) == 1 + len(NAMES)  # once for the index, and by `_in_entries`
+
+
+def test_a_journal_that_was_written_anew_at_the_same_place_is_read_anew(path: Path) -> None:
+    there = Journal(path)
+    for name in NAMES[:6]:
+        there.add(name)
+    assert _asked(path) == [True] * 6 + [False] * 6
+    inode, size = path.stat().st_ino, path.stat().st_size
+    os.truncate(path, 0)
+    while path.stat().st_size <= size:
+        there.add(NAMES[7])
+    assert path.stat().st_ino == inode
+    assert _asked(path) == [name == NAMES[7] for name in NAMES]
+
+
+def test_a_withdrawn_command_concerns_nothing(path: Path) -> None:
+    there = Journal(path)
+    there.add(NAMES[0])
+    assert _asked(path)[1] is False
+    there.withdraw(NAMES[1])
+    assert _asked(path) == _in_entries(path) == [True] + [False] * 11
+
+
+def test_a_folder_in_the_place_of_a_journal_is_told(path: Path) -> None:
+    Journal(path).add(NAMES[0])
+    assert _asked(path)[0]
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(NotOrdinary):
+        _asked(path)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_index_answers_as_the_entries_do(path: Path, seed: int) -> None:
+    """Entries are added, also torn ones; parts are rotated, cut, replaced and removed."""
+    chance, there = random.Random(seed), Journal(path)
+    for _ in range(150):
+        deed = chance.choice(["add"] * 8 + ["torn", "rotate", "cut", "replace", "remove", "withdraw", "many"])
+        name = chance.choice(NAMES)
+        if deed == "add" or not path.exists():
+            there.add(name)
+        elif deed == "torn":
+            there.add(name, torn=True)
+        elif deed == "rotate":
+            os.replace(path, f"{path}.1")
+        elif deed == "cut":
+            os.truncate(path, path.stat().st_size // 2)
+            there.add(name, text="x" * chance.choice((1, 4000)))
+        elif deed == "replace":
+            new = Journal(path.with_name("new"))
+            new.number = there.number
+            new.add(name, text="y" * chance.choice((1, 9000)))
+            os.replace(new.path, path)
+            there.number = new.number
+        elif deed == "remove":
+            for part in (path, Path(f"{path}.1")):
+                part.unlink(missing_ok=True)
+        elif deed == "withdraw":
+            there.withdraw(name)
+        elif chance.random() < 0.3:
+            there.add(name, kind=chance.choice(["ran", "clears", "aside", "far"]))
+        assert _asked(path) == _in_entries(path), deed
