@@ -54,6 +54,7 @@ class Authors:
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
         self._trail = meetings.trail
+        self._of_peers: set[str] = set()  # files with uncommitted changes of other sessions that live
         self._calls: dict[str, _Calls] = {}  # by place
         self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
         self._saves: dict[str, Saves] = {}  # by place
@@ -64,6 +65,7 @@ class Authors:
 
     def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
         """Return the losses, each with the Author of its file's content."""
+        self._of_peers = self._meetings.changed_by_others([loss.path for loss in losses])
         self._prepare([loss.path for loss in losses])
         return [(loss, self._of(loss)) for loss in losses]
 
@@ -82,7 +84,7 @@ class Authors:
     def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
         path = loss.path
-        if self._meetings.newest_write(loss.spelled, path) is not None:
+        if path in self._of_peers:
             return Author(OWN)  # of another session that lives: the rule about those decides
         try:
             changed_ns = os.lstat(path).st_ctime_ns

@@ -65,6 +65,22 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds, patience) or ())
 
 
+def may_hold_lines_of(path: str, name: str, patience: Patience) -> bool | None:
+    """Return True if the file has uncommitted lines that the session with this journal may have written.
+
+    True also without time to look them up; None for a file without lines. Lines that may be a person's as well are
+    protected as the person's.
+    """
+    seconds = patience.left()
+    if not seconds:
+        return True
+    lines = _uncommitted_lines(path, seconds, patience)
+    if lines is None:
+        return None
+    of_sessions = (line for line in lines if not any(author.is_person for author in line.authors))
+    return any(_is_by(line, name) or _may_be_by(line, name) for line in of_sessions)
+
+
 def _uncommitted_lines(path: str, seconds: float, patience: Patience) -> list[Line] | None:
     """Return the added and removed lines; None for a file without lines, or if git does not answer."""
     trail = patience.trail
