@@ -272,9 +272,7 @@ class Meetings:
         return []
 
     def _of_each_below(self, root: str) -> list[Trace]:
-        return [
-            trace for path, writes in self._changed_below(root) for trace in _newest_of_each(path, [path], writes)
-        ]
+        return [trace for path, writes in self._changed_below(root) for trace in _newest_of_each(path, [path], writes)]
 
     def _changed_below(self, root: str) -> list[tuple[str, Writes]]:
         root = self._real(root)
