@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
 from support.fixtures import Ground
+from support.world import World
 
 DAY = 86400
 
@@ -32,6 +34,27 @@ def checkout(ground: Ground) -> Ground:
         ground.add("kv", scope=ground.scope, key=key, value="1", owner_identity=owner, updated_at=now)
     ground.add("kv", scope="/elsewhere", key="other", value="1", updated_at=now)
     return ground
+
+
+def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(world: World) -> None:
+    agent = world.session("codex", "agent0")
+    agent.edit("notes.md", "alpha", "AGENT")
+    world.write("other.md", "a person's\n")
+    world.write("sub/deep.md", world.read("sub/deep.md") + "a person's\n")
+    agent.edit("sub/deep.md", "alpha", "AGENT")
+    world.write("made.md", "a person's\n")
+    found = {
+        (os.path.basename(one["file"]), one["instance_id"]): one for one in world.swarm("status").json["uncommitted"]
+    }
+    assert set(found) == {
+        ("notes.md", agent.id), ("sub/deep.md"[4:], agent.id), ("other.md", None), ("deep.md", None), ("made.md", None),
+    }  # fmt: skip
+    assert found["other.md", None]["name"] == "a person" and found["other.md", None]["at"] > time.time() - 600
+    said = world.ground.swarm("status").out
+    assert "not committed, by a person: made.md, sub/deep.md, other.md" in " ".join(said.split()), said
+    assert "not committed, by codex" in " ".join(said.split()).replace("agent0", "codex"), said
+    world.commit()
+    assert world.swarm("status").json["uncommitted"] == []
 
 
 def test_status_counts_tasks_messages_and_values(checkout: Ground):
