@@ -22,6 +22,10 @@ from swarm_hook_core.traces import entry as new_entry
 from swarm_hook_core.traces import journal, plain_word, seen
 from swarm_hook_core.traces.journal import Entry
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.transcript_ends import Logs
+
 LONGEST_NOTE = 8192  # bytes
 
 
@@ -69,18 +73,29 @@ def with_mark(name: str, data: bytes) -> bytes:
 
 def end_of(name: str, data: bytes, call: Entry) -> int:
     """Return the end of a call with an entry in the journal `name`, as the client tells it; 0 if it is not known."""
-    pid, form, path = _client_of(name)
-    if path:
-        from swarm_hook_core.traces.transcript_ends import FORMS, Logs
-
-        if form in FORMS:
-            return Logs(form, path, journal.owner_of(data)[1]).end_of(call.agent, call.at_ns)
+    session_id = journal.owner_of(data)[1]
+    logs = logs_of(name, session_id)
+    if logs is not None:
+        return logs.end_of(call.agent, call.at_ns)
+    pid = _client_of(name)[0]
     if not pid:
         return 0
-    ended_ns = marked_ns(journal.owner_of(data)[1], call.agent, pid)
+    ended_ns = marked_ns(session_id, call.agent, pid)
     if ended_ns > call.at_ns:
         return ended_ns
     return 0
+
+
+def logs_of(name: str, session_id: str) -> Logs | None:
+    """Return the logs of the session with the journal `name`; None for a client whose logs tell no ends."""
+    _pid, form, path = _client_of(name)
+    if not path:
+        return None
+    from swarm_hook_core.traces.transcript_ends import FORMS, Logs
+
+    if form not in FORMS:
+        return None
+    return Logs(form, path, session_id)
 
 
 def _last_call(data: bytes, agent: str = "") -> Entry | None:

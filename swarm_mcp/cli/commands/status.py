@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import quoted
 from swarm_mcp import contributions
-from swarm_mcp.answers.edits import MOST, Edit, edits
 from swarm_mcp.answers.incident_words import sentence
 from swarm_mcp.answers.incidents import NOTICE, REFUSED, Group, as_json, lately
 from swarm_mcp.answers.machines import Machines, machines_of
@@ -34,6 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
+    from swarm_mcp.answers.edits import Edit
     from swarm_mcp.domain.question import Question
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
@@ -142,9 +144,11 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
 
 
 def _uncommitted(store: Store, scope: str, people: People) -> list[Edit]:
-    """Return the uncommitted changes of sessions and of a person, the newest first."""
-    of_persons = contributions.function_named(contributions.PERSONS_FILES)(scope, MOST)
-    return sorted([*edits(store, scope, people), *of_persons], key=lambda one: -one.at)
+    """Return the uncommitted changes of sessions and of a person, the newest first; none outside of a repository."""
+    if not os.path.lexists(os.path.join(git_root(scope), ".git")):
+        return []
+    found: list[Edit] = contributions.function_named(contributions.UNCOMMITTED)(store, scope, people)
+    return found
 
 
 def _questions(store: Store, viewer: Session) -> list[dict[str, str]]:

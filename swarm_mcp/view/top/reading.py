@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
-from swarm_mcp.answers.edits import MOST, Edit, edits, journal_marks
+from swarm_mcp.answers.edits import Edit, journal_marks
 from swarm_mcp.answers.file_marks import Marks
 from swarm_mcp.answers.incidents import Incident, incidents
 from swarm_mcp.answers.machines import machines_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import unread
-from swarm_mcp.changes.persons_files import persons_files
+from swarm_mcp.changes.uncommitted_files import uncommitted_files
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
@@ -89,9 +89,7 @@ class Reader:
         grown, now = journal_marks(scope), time.monotonic()
         known = self._known.get(scope)
         if known is None or known.journals != grown or now - known.at > EDIT_SECONDS:
-            found = edits(store, scope, people) if grown else []
-            found = sorted([*found, *persons_files(scope, MOST)], key=lambda one: -one.at)
-            known = self._known[scope] = _Edits(grown, now, found)
+            known = self._known[scope] = _Edits(grown, now, uncommitted_files(store, scope, people))
         return known.edits
 
     def _me(self, store: Store) -> Session | None:

@@ -237,7 +237,9 @@ def test_an_agent_is_no_person(world: World, words: list[str], how: str) -> None
     assert event["actor"] == agent.id
 
 
-@pytest.mark.parametrize("words", AS_A_PERSON.values(), ids=AS_A_PERSON)
+@pytest.mark.parametrize(
+    "words", [words for words in AS_A_PERSON.values() if words[0] != "undo"], ids=lambda words: words[0]
+)
 def test_a_person_is_not_both(world: World, words: list[str]) -> None:
     agent = world.session("codex", "agent0")
     done = world.ground.swarm(*words, "--as", agent.id)
@@ -248,7 +250,7 @@ def test_a_script_restores_writes_and_asks_as_a_person(world: World) -> None:
     (agent,) = agents_at_work(world, 1)
     assert not agent.write("notes.md", "alpha\nbeta\ngamma\nAGENT\na person's\n").denied
     done = world.ground.process("restore", "notes.md", "--person", start_new_session=True)
-    assert done.code == 0 and world.read("notes.md").startswith("AGENT\nbeta\n"), done
+    assert done.code == 0 and world.read("notes.md") == "alpha\nbeta\ngamma\n", done
     for words in (["msg", "all", "hello"], ["task", "request", "fix", "a title"], ["kv", "set", "key", "1"]):
         done = world.ground.process(*words, "--person", start_new_session=True)
         assert done.code == 0, done

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.fixtures import SWARM
 from support.traced import Player, notes_an_end
 from support.transcripts import Log
 from support.world import TEXT, some_time_passes
@@ -224,6 +226,25 @@ def notes_of(me: Session, work: Path) -> str:
     if me.runtime == "claude-code":
         return str(work / "notes.md")
     return "notes.md"
+
+
+@pytest.mark.parametrize(
+    "words", [["blame", "notes.md"], ["diff"], ["commit", "-m", "mine"]], ids=lambda words: words[0]
+)
+def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str], me: Session, work: Path) -> None:
+    """Esc: no hook tells that end, the client's log does."""
+    call = me.log.begins()
+    assert me.ask("Bash", {"command": "./build"}).silent
+    me.log.ends(call, "[Request interrupted by user for tool use]", is_error=True)
+    some_time_passes()
+    (work / "notes.md").write_text(TEXT + "a person's\n")
+    some_time_passes()
+    acting = ["--as", me.id] if words[0] == "commit" else []
+    done = subprocess.run([*SWARM, *words, "--json", *acting], cwd=work, capture_output=True, text=True, check=False)
+    if words[0] == "commit":
+        assert done.returncode == 1 and "nothing" in done.stdout + done.stderr, done
+    else:
+        assert "a person" in done.stdout and me.runtime not in done.stdout, done.stdout
 
 
 # ------------------------------------------------------------------------------------------------ refused writes

@@ -1,4 +1,4 @@
-"""The files with uncommitted changes of a person, for the lists of sessions' uncommitted files."""
+"""The files with uncommitted changes of sessions and of a person, for lists (`uncommitted_files`)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,23 @@ import time
 
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.versions.notes import Notes
-from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.edits import MOST, Edit, edits
+from swarm_mcp.answers.people import People
 from swarm_mcp.changes.dirty import DirtyFile, dirty_files, relative_names
 from swarm_mcp.changes.owners import A_PERSON
 from swarm_mcp.changes.uncommitted import changed
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.store import Store
 
 SECONDS = 1.0  # for the lines of all files
 
 
-def persons_files(scope: str, limit: int) -> list[Edit]:
+def uncommitted_files(store: Store, scope: str, people: People) -> list[Edit]:
+    """Return the uncommitted changes in a scope by live sessions and by a person, the newest first. Raises nothing."""
+    return sorted([*edits(store, scope, people), *_of_persons(scope, MOST)], key=lambda one: -one.at)
+
+
+def _of_persons(scope: str, limit: int) -> list[Edit]:
     """Return the files below the folder `scope` with uncommitted changes of a person, the newest change first.
 
     The `instance_id` is empty, and the time is the file's. Files that a session may have changed as well are perhaps a
