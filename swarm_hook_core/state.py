@@ -116,8 +116,7 @@ def hook_starter(runtime: str) -> int:
 def end_by_mark(client_pid: int = 0) -> tuple[int, str, str]:
     """Return ``(time (ns), session id, agent)`` of the end of a client's last call; 0 without a mark.
 
-    A mark by ``hook.sh`` is empty, and names neither. A plugin's names the session and its agent: its process may have
-    several.
+    A mark by ``hook.sh`` is empty. A plugin's mark names the session and its agent: one process has several.
     """
     path = ended_mark(client_pid)
     try:

@@ -54,7 +54,7 @@ class Committed:
         return self._changed[root]
 
     def without_committed_since(self, traces: list[Trace]) -> list[Trace]:
-        """Return the traces without a later commit of their files, and those with changes that it does not hold.
+        """Return the traces without a later commit of their files, or with changes beside that commit.
 
         A commit may hold some of a file's lines (``swarm-mcp commit``, ``git commit -p``), or what was staged before.
         """
@@ -83,7 +83,7 @@ class Committed:
         return _changed_at(trace.path) < committed_at  # its content is older than the commit, and not in it
 
     def _last_commits_of(self, traces: list[Trace]) -> dict[str, int]:
-        """Return ``{path: Unix seconds}`` of the last commit of each file, of those since the oldest trace."""
+        """Return ``{path: Unix seconds}`` of the last commit of each file since the oldest trace."""
         tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
@@ -160,7 +160,7 @@ def _changed_at(path: str) -> float:
     try:
         return os.lstat(path).st_ctime
     except OSError:
-        return float("inf")
+        return float("inf")  # removed
 
 
 def _top_of(path: str) -> str:

@@ -68,8 +68,8 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
 def may_hold_lines_of(path: str, name: str, patience: Patience) -> bool | None:
     """Return True if the file has uncommitted lines that the session with this journal may have written.
 
-    True also without time to look them up; None for a file without lines. Lines that may be a person's as well are
-    protected as the person's.
+    True also without time to look them up; None for a file without lines. Lines with a person among their possible
+    authors do not count: they are protected as the person's.
     """
     seconds = patience.left()
     if not seconds:

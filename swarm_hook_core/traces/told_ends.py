@@ -99,7 +99,7 @@ def logs_of(name: str, session_id: str) -> Logs | None:
 
 
 def _last_call(data: bytes, agent: str = "") -> Entry | None:
-    """Return the entry of the last call in a journal; of the `agent`, as entries name it, if one is given."""
+    """Return the entry of the last call in a journal. `agent`: only of this one, as entries name it."""
     for raw in reversed(data[-seen.OWN_TAIL :].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
         if len(words) == 4 and words[1] in seen.CALLS and agent.encode() in (b"", words[2]):

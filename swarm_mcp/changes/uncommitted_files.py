@@ -36,7 +36,7 @@ def _of_persons(scope: str, limit: int) -> list[Edit]:
     try:
         files = dirty_files(tree.top, relative_names(tree.top, [scope]))
     except SwarmError:
-        return []
+        return []  # git does not answer
     end, notes, found = time.monotonic() + SECONDS, Notes(), []
     for at, file in sorted(((_changed_at(file.path), file) for file in files), key=lambda one: -one[0]):
         if len(found) == limit or time.monotonic() > end:
@@ -64,5 +64,5 @@ def _changed_at(path: str) -> int:
         try:
             return int(os.lstat(one).st_mtime)
         except OSError:
-            continue
+            continue  # removed
     return 0

@@ -120,7 +120,7 @@ class JournalNotes:
         self._sort()
 
     def told_end_of(self, entry: Entry) -> int:
-        """Return the end of a call by the client's log, 0 if unknown: no hook tells that of an interrupted one."""
+        """Return the end of a call by the client's log, 0 if unknown. After an interrupted call no hook runs."""
         if self._logs is None and self._has_logs:
             self._logs = told_ends.logs_of(self.name, self.owner[1])
             self._has_logs = self._logs is not None
