@@ -37,7 +37,8 @@ def _of_persons(scope: str, limit: int) -> list[Edit]:
         files = dirty_files(tree.top, relative_names(tree.top, [scope]))
     except SwarmError:
         return []  # git does not answer
-    end, notes, found = time.monotonic() + SECONDS, Notes(), []
+    found: list[Edit] = []
+    end, notes = time.monotonic() + SECONDS, Notes()
     for at, file in sorted(((_changed_at(file.path), file) for file in files), key=lambda one: -one[0]):
         if len(found) == limit or time.monotonic() > end:
             break
