@@ -39,7 +39,7 @@ export async function ask(
 	const triedNs = `${Date.now()}000000`;
 	const entries = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
 	const state = stateFolder(environment);
-	if (!state || !EVENTS.includes(event) || entries.some((entry) => entry.includes("\0"))) return { isAsked: false };
+	if (process.platform !== "linux" || !state || !EVENTS.includes(event) || entries.some((entry) => entry.includes("\0"))) return { isAsked: false };
 	const request = (leftMs: number) => {
 		// The time that is left: Bun does not tell the time of the system's clock.
 		const words = [RELEASE, client, event, process.pid, `+${Math.floor(leftMs * 1e6)}`, process.cwd(), ...entries];
@@ -80,17 +80,24 @@ async function answerOf(folder: string, request: (leftMs: number) => Buffer, lim
 	return said;
 }
 
-/** The state folder, as swarm_hook_core/state.py has it; empty where only that can tell, and without /proc. */
+/** The state folder, as swarm_hook_core/state.py has it; empty where only that can tell. */
 function stateFolder({ SWARM_STATE_DIR: given, XDG_STATE_HOME: state, HOME: home }: Environment): string {
 	const base = given || state || home || "";
-	if (process.platform !== "linux" || !base.startsWith("/") || base !== base.trim()) return "";
-	return given ? base : `${base}${state ? "" : "/.local/state"}/swarm-mcp`;
+	if (!base.startsWith("/") || base !== base.trim()) return "";
+	if (given) return base;
+	const usual = process.platform === "darwin" ? "/Library/Application Support" : "/.local/state";
+	return `${base}${state ? "" : usual}/swarm-mcp`;
 }
 
-/** Mark the end of a call, as hook.sh does; false if neither this call nor a word for its session is waited for. */
-async function isAwaited(state: string): Promise<boolean> {
+/** Mark the end of the last call that this agent had open, for swarm_hook_core/traces (`Trail.leave`). */
+export async function markEnd(environment: Environment, session: string, agent: string): Promise<void> {
 	const mark = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
-	await withFile(`${state}/ended/${process.pid}`, mark, async () => {}).catch(() => {}); // no folder: nobody reads it
+	const path = `${stateFolder(environment)}/ended/${process.pid}`;
+	await withFile(path, mark, (file) => file.write(`${session}\0${agent}`)).catch(() => {}); // no folder: nobody reads it
+}
+
+/** False if neither this call nor a word for its session is waited for. */
+async function isAwaited(state: string): Promise<boolean> {
 	const folders = ["watched", "unheard", "awaited"].map((name) => stat(`${state}/${name}`).then(() => true, () => false));
 	return (await Promise.all(folders)).includes(true);
 }

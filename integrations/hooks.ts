@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { ask, type Environment } from "./checker.ts";
+import { ask, markEnd, type Environment } from "./checker.ts";
 
 export type Payload = { session_id: string; cwd: string; hook_event_name: string; tool_name?: string; [more: string]: unknown };
 export type Answer = {
@@ -28,8 +28,10 @@ export class Hooks {
 	private readonly root: string;
 	private wired: Record<string, Group[]> = {};
 	private last: Promise<unknown> = Promise.resolve();
+	private readonly open = new Map<string, Set<unknown>>(); // session and agent -> its calls that may write now
 
-	constructor(folder: string) {
+	/** `tellsEnds`: the client tells the end of each call by an event of its own, see `ended`. */
+	constructor(folder: string, private readonly tellsEnds = false) {
 		this.root = resolve(folder, "..", "..");
 		try {
 			this.wired = JSON.parse(readFileSync(join(folder, "hooks.json"), "utf8")).hooks;
@@ -40,9 +42,26 @@ export class Hooks {
 
 	/** Run the hooks of this payload's event; the first answer that decides or says something. */
 	async run(payload: Payload): Promise<Answer> {
+		const event = payload.hook_event_name;
+		if (!event.endsWith("ToolUse") && !event.endsWith("ToolUseFailure")) this.open.delete(owner(payload));
+		if (event.startsWith("PostToolUse") && !this.tellsEnds) await this.ended(payload);
+		const answer = await this.answer(payload);
+		if (event === "PreToolUse" && answer.permissionDecision === "deny") this.open.get(owner(payload))?.delete(payload.tool_use_id);
+		return answer;
+	}
+
+	/** A call is over: mark that, unless another one of the same agent goes on, which may write still. */
+	async ended(payload: Payload): Promise<void> {
+		const calls = this.open.get(owner(payload));
+		if (!calls?.delete(payload.tool_use_id) || calls.size) return;
+		await markEnd(process.env, payload.session_id, String(payload.agent_id ?? ""));
+	}
+
+	private async answer(payload: Payload): Promise<Answer> {
 		try {
 			for (const group of this.wired[payload.hook_event_name] ?? []) {
 				if (group.matcher && !new RegExp(group.matcher).test(payload.tool_name ?? "")) continue;
+				if (payload.hook_event_name === "PreToolUse") this.begins(payload);
 				for (const hook of group.hooks) {
 					const answer = understood(await this.ask(hook, payload));
 					if (Object.keys(answer).length) return answer;
@@ -52,6 +71,11 @@ export class Hooks {
 			// falls through to no answer
 		}
 		return {};
+	}
+
+	private begins(payload: Payload): void {
+		const calls = this.open.get(owner(payload)) ?? new Set();
+		this.open.set(owner(payload), calls.add(payload.tool_use_id));
 	}
 
 	/** As `run`, after all that were asked for in order before: a session joins before it works, and leaves last. */
@@ -106,6 +130,10 @@ function run(command: string, environment: Environment, input: string, ms: numbe
 		child.stdin.on("error", () => {}); // it has ended without reading
 		child.stdin.end(input);
 	});
+}
+
+function owner({ session_id: session, agent_id: agent }: Payload): string {
+	return `${session}\0${agent ?? ""}`;
 }
 
 /** A JSON value without the parts that nest deeper than `levels`. */

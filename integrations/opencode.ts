@@ -21,7 +21,7 @@ type Message = { info: Fields; parts: Fields[] };
 
 /** The plugin of the client whose `hooks.json` and `mcp.json` are in `folder`; `idVariable` names the session to its shells. */
 export function pluginOf(folder: string, idVariable: string) {
-	return (given: { client: any; directory: string }) => swarm(new Hooks(folder), folder, idVariable, given);
+	return (given: { client: any; directory: string }) => swarm(new Hooks(folder, true), folder, idVariable, given);
 }
 
 async function swarm(hooks: Hooks, folder: string, idVariable: string, { client, directory }: { client: any; directory: string }) {
@@ -91,6 +91,9 @@ async function swarm(hooks: Hooks, folder: string, idVariable: string, { client,
 			else if (type === "session.idle") await rested(id);
 			else if (type === "session.deleted") await ended(id);
 			else if (part?.tool?.startsWith(`${ownName}_`) && part.state.status === "running") noted.add(part.callID);
+			// `tool.execute.after` is not told of a call that has failed.
+			if (part?.callID && ["completed", "error"].includes(part.state?.status))
+				await hooks.ended(await payload(part.sessionID, "PostToolUse", { tool_use_id: part.callID }));
 		}),
 
 		"chat.message": quietly(async ({ sessionID }: { sessionID: string }, { message }: { message: Fields }) => {

@@ -159,6 +159,13 @@ def client_process(marks: "Iterable[str]" = ()) -> tuple[int, str]:
     return 0, ""
 
 
+def above_shell(pid: int) -> int:
+    """Return the parent of `pid` if that is a shell, else `pid` itself. Linux alone: elsewhere it costs a program."""
+    if _is("linux") and program_name(pid) in SHELLS:
+        return parent_of(pid)
+    return pid
+
+
 def _own_words() -> str:
     """Return the words of a shell's command line that tell it was started just for this process; may be empty.
 

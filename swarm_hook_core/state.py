@@ -11,6 +11,8 @@ import time
 from swarm_hook_core import caller
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
+LONGEST_MARK = 1024  # bytes
+SHELL_BETWEEN = ("copilot", "cursor", "grok", "qwen")  # clients with one more shell between them and a hook
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 
@@ -96,9 +98,35 @@ def awaited_dir() -> str:
 def ended_mark(client_pid: int = 0) -> str:
     """Return the file whose mtime is the end of a client's last call, as its hook after a call has left it.
 
-    `client_pid`: the client's process; by default the one that has started this hook.
+    `client_pid`: the client's process, as of `hook_starter`; by default the one that has started this hook.
     """
     return os.path.join(state_dir(), "ended", str(client_pid or caller.parent()))
+
+
+def hook_starter(runtime: str) -> int:
+    """Return the process of the client that has started this hook."""
+    pid = caller.parent()
+    if runtime in SHELL_BETWEEN:
+        from swarm_hook_core.process import above_shell
+
+        pid = above_shell(pid)
+    return pid
+
+
+def end_by_mark(client_pid: int = 0) -> tuple[int, str, str]:
+    """Return ``(time (ns), session id, agent)`` of the end of a client's last call; 0 without a mark.
+
+    A mark by ``hook.sh`` is empty. A plugin's mark names the session and its agent: one process has several.
+    """
+    path = ended_mark(client_pid)
+    try:
+        found = os.stat(path)
+        if not found.st_size:
+            return found.st_mtime_ns, "", ""
+        session_id, _, agent = read_private(path, LONGEST_MARK).decode("utf-8", "surrogateescape").partition("\0")
+        return found.st_mtime_ns, session_id, agent
+    except OSError:
+        return 0, "", ""  # no hook has left one, or its end is noted
 
 
 def client_note(name: str) -> str:

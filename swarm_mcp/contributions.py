@@ -47,6 +47,7 @@ REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repositor
 LOGICAL_NEEDED = "logical needed"  # (tree): True if locks of this clone have to hold in all its work trees
 
 
+UNCOMMITTED = "swarm_mcp.changes.uncommitted_files:uncommitted_files"  # (store, scope, people): ``answers.edits.Edit``s
 UNDOS = "swarm_mcp.changes.writing"  # the module with `recover`, for undos in this folder of the state folder
 
 

@@ -46,6 +46,8 @@ class Bridge:
         self.agents = {}  # session of a sub-agent -> the session that it works for, and its id there
         self.turns = {}  # turn -> its session: code of execute_code calls names the turn alone
         self.words = {}  # call, or turn -> further words for its result
+        self.open = {}  # session and agent -> its calls that may write now
+        self.counting = threading.Lock()
 
     def pre_llm_call(
         self, session_id: str = "", task_id: str = "", is_first_turn: bool = True, **_: Any
@@ -148,9 +150,30 @@ class Bridge:
             payload = {"hook_event_name": event, "session_id": session, "agent_id": agent, "cwd": cwd}
             groups = [one for one in self.wired.get(event, ()) if re.search(one.get("matcher", ""), tool_name)]
             hooks = (hook for group in groups for hook in group["hooks"])
-            return next(filter(None, (_asked(hook, {**payload, "tool_name": tool_name, **more}) for hook in hooks)), {})
+            call = more.get("tool_use_id")
+            if event == "PreToolUse" and groups:
+                with self.counting:
+                    self.open.setdefault((session, agent), set()).add(call)
+            elif event == "PostToolUse":
+                if self.is_last(session, agent, call) and not more.get("tool_response"):
+                    checker.mark_end(session, agent, dict(os.environ))
+            elif event != "PreToolUse":
+                self.open.pop((session, agent), None)
+            answers = (_asked(hook, {**payload, "tool_name": tool_name, **more}) for hook in hooks)
+            answer = next(filter(None, answers), {})
+            if answer.get("permissionDecision") == "deny":
+                self.is_last(session, agent, call)
+            return answer
         except Exception:  # any fault counts as no answer
             return {}
+
+    def is_last(self, session: str, agent: str, call: str) -> bool:
+        """Close a call of an agent. Return True if it was open, and the agent has no other one open."""
+        with self.counting:
+            calls = self.open.get((session, agent), set())
+            was_open = call in calls
+            calls.discard(call)
+            return was_open and not calls
 
 
 def _asked(hook: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:

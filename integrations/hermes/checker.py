@@ -66,20 +66,29 @@ def ask(event: str, payload: bytes, environment: dict[str, str], folder: str) ->
 def _state(environment: dict[str, str]) -> str:
     """Return the state folder, as ``swarm_hook_core/state.py`` does; empty where only that can tell."""
     given, state, home = [environment.get(name, "") for name in ("SWARM_STATE_DIR", "XDG_STATE_HOME", "HOME")]
-    found = given or os.path.join(state or f"{home}/.local/state", "swarm-mcp")
+    usual = f"{home}/Library/Application Support" if sys.platform == "darwin" else f"{home}/.local/state"
+    found = given or os.path.join(state or usual, "swarm-mcp")
     base = given or state or home
-    if sys.platform != "linux" or not base.startswith("/") or base != base.strip():
+    if not base.startswith("/") or base != base.strip():
         return ""
     return found
 
 
-def _is_awaited(state: str) -> bool:
-    """Mark the end of a call, as ``hook.sh`` does. Return False if neither this call nor words are waited for."""
+def mark_end(session: str, agent: str, environment: dict[str, str]) -> None:
+    """Mark the end of the last call that this agent had open, for ``swarm_hook_core.traces`` (`Trail.leave`)."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        os.close(os.open(f"{state}/ended/{os.getpid()}", flags, 0o600))
+        mark = os.open(f"{_state(environment)}/ended/{os.getpid()}", flags, 0o600)
     except OSError:
-        pass  # there is no folder: marks are not read
+        return  # there is no folder: marks are not read
+    try:
+        os.write(mark, f"{session}\0{agent}".encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(mark)
+
+
+def _is_awaited(state: str) -> bool:
+    """Return False if neither this call nor words are waited for."""
     return any(os.path.isdir(os.path.join(state, name)) for name in ("watched", "unheard", "awaited"))
 
 

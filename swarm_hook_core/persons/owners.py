@@ -12,9 +12,10 @@ import os
 from collections.abc import Callable, Collection, Iterator
 
 from swarm_hook_core.persons.losses import Loss
-from swarm_hook_core.state import ended_mark
+from swarm_hook_core.state import hook_starter
 from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.told_ends import marked_ns
 from swarm_hook_core.traces.unread import looks_only
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Saves
@@ -54,6 +55,7 @@ class Authors:
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
         self._trail = meetings.trail
+        self._of_peers: set[str] = set()  # files with uncommitted changes of other sessions that live
         self._calls: dict[str, _Calls] = {}  # by place
         self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
         self._saves: dict[str, Saves] = {}  # by place
@@ -64,6 +66,7 @@ class Authors:
 
     def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
         """Return the losses, each with the Author of its file's content."""
+        self._of_peers = self._meetings.changed_by_others([loss.path for loss in losses])
         self._prepare([loss.path for loss in losses])
         return [(loss, self._of(loss)) for loss in losses]
 
@@ -82,7 +85,7 @@ class Authors:
     def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
         path = loss.path
-        if self._meetings.newest_write(loss.spelled, path) is not None:
+        if path in self._of_peers:
             return Author(OWN)  # of another session that lives: the rule about those decides
         try:
             changed_ns = os.lstat(path).st_ctime_ns
@@ -225,7 +228,8 @@ class Authors:
         place = trail.place_of(folder)
         if place not in self._calls:
             data, agent = self._meetings.journals.of_session(place), plain_word(trail.call.agent)
-            self._calls[place] = _Calls(data, trail.config.write_tools, self._end_of, agent, _marked_ns())
+            ended_ns = marked_ns(trail.call.session_id, agent, hook_starter(trail.config.runtime_name))
+            self._calls[place] = _Calls(data, trail.config.write_tools, self._end_of, agent, ended_ns)
         return self._calls[place]
 
     def _end_of(self, agent: str, at_ns: int, changed_ns: int) -> int:
@@ -328,14 +332,6 @@ class _Calls:
         if had_ended or ends_later:
             return ends_later
         return any(one.may_write(key) for one in events[: begun + 1] if call.at_ns - one.at_ns < seen.APART_NS)
-
-
-def _marked_ns() -> int:
-    """Return the end of the client's last call by the mark of the hook after it; 0 if there is none."""
-    try:
-        return os.stat(ended_mark()).st_mtime_ns
-    except OSError:
-        return 0  # no such hook, or the end is noted
 
 
 def _lines_in(data: bytes) -> Iterator[bytes]:

@@ -10,15 +10,22 @@ from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces.others import Trace
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.shared_files import Patience
+    from swarm_hook_core.traces.trail import Trail
+
 SECONDS = 0.5  # for each question
 MOST_QUESTIONS = 3  # Slow questions per call: a client waits for the check.
 
 
 class Committed:
-    """Git's answers for one call; each path and each folder is asked about once."""
+    """Git's answers for one call, the one of `trail`; each path and each folder is asked about once."""
 
-    def __init__(self) -> None:
+    def __init__(self, trail: Trail) -> None:
         self.left = SECONDS * MOST_QUESTIONS
+        self._trail = trail
+        self._patience: Patience | None = None
         self._paths: dict[str, bool] = {}  # path -> True if it is as committed
         self._changed: dict[
             str, list[str] | None
@@ -50,31 +57,52 @@ class Committed:
         return self._changed[root]
 
     def without_committed_since(self, traces: list[Trace]) -> list[Trace]:
-        """Return the traces without a later commit of their files.
+        """Return the traces without a later commit of their files, or with changes beside that commit.
 
-        A later commit contains the trace's change, so the present uncommitted change came after it.
+        A commit may hold some of a file's lines (``swarm-mcp commit``, ``git commit -p``), or what was staged before.
         """
+        commits = self._last_commits_of(traces)
+        left = []
+        for trace in traces:
+            committed_at = commits.get(trace.path, 0)
+            # Within one second the order is unknown.
+            if committed_at <= trace.at_ns // 10**9 or self._is_left(trace, committed_at):
+                left.append(trace)
+        return left
+
+    def _is_left(self, trace: Trace, committed_at: int) -> bool:
+        """Return True if the file may still have uncommitted changes of the trace's session.
+
+        committed_at  Unix seconds of the last commit of the file, a later one than the trace
+        """
+        if not trace.journal or trace.held.kin:
+            return False  # on another machine, or an agent of the same session
+        from swarm_hook_core.traces.shared_files import Patience, may_hold_lines_of
+
+        self._patience = self._patience or Patience(self._trail)
+        found = may_hold_lines_of(trace.path, trace.journal, self._patience)
+        if found is not None:
+            return found
+        return _changed_at(trace.path) < committed_at  # its content is older than the commit, and not in it
+
+    def _last_commits_of(self, traces: list[Trace]) -> dict[str, int]:
+        """Return ``{path: Unix seconds}`` of the last commit of each file since the oldest trace."""
         tops: dict[str, list[Trace]] = {}
         for trace in traces:
             tops.setdefault(_top_of(trace.path), []).append(trace)
-        committed: set[str] = set()
+        found: dict[str, int] = {}
         for top, some in tops.items():
             if not top:
                 continue
-            inside = {os.path.relpath(trace.path, top): trace for trace in some}
+            inside = {os.path.relpath(trace.path, top): trace.path for trace in some}
             oldest = min(trace.at_ns for trace in some) // 10**9
             try:
                 with _Asking(self) as seconds:
                     authored = Repository(top, seconds).authored(list(inside), oldest)
             except (NoAnswer, Refused):
                 continue  # git did not answer, or there is no commit yet
-            # Within one second the order is unknown.
-            committed.update(
-                inside[name].path
-                for name, at in authored.items()
-                if name in inside and at > inside[name].at_ns // 10**9
-            )
-        return [trace for trace in traces if trace.path not in committed]
+            found.update((inside[name], at) for name, at in authored.items() if name in inside)
+        return found
 
     def unpushed_of(self, traces: list[Trace]) -> list[Trace]:
         """Return the traces with changes that are uncommitted, or in commits that no remote has.
@@ -134,6 +162,14 @@ class _Asking:
 
     def __exit__(self, *_failed: object) -> None:
         self._committed.left -= time.monotonic() - self._began
+
+
+def _changed_at(path: str) -> float:
+    """Return the time of the file's last change in Unix seconds, infinity for a missing file."""
+    try:
+        return os.lstat(path).st_ctime
+    except OSError:
+        return float("inf")  # removed
 
 
 def _top_of(path: str) -> str:

@@ -83,7 +83,11 @@ class Meetings:
 
     def changed_by_others(self, paths: Iterable[str]) -> set[str]:
         """Return those of these files, links resolved, with uncommitted changes of other living sessions."""
-        found = [trace for path in paths if (trace := self.newest_write(path, path)) is not None]
+        found = []
+        for path in paths:
+            if self.newest_write(path, path) is not None:
+                keys, writes = self._writes_on[path]
+                found += _newest_of_each(path, keys, writes)
         return {trace.path for trace in self._uncommitted_since(found)}
 
     def is_theirs(self, trace: Trace) -> bool:
@@ -249,12 +253,16 @@ class Meetings:
         return list(found.values())
 
     def fresh_below(self, root: str) -> list[Trace]:
-        """Return the fresh Traces at and below absolute `root`, seen and unseen, the newest first."""
-        found = [trace for path, writes in self._changed_below(root) if (trace := _newest_of(path, [path], writes))]
-        return self._uncommitted_since(found)
+        """Return the fresh Trace of each file at and below absolute `root`, seen or unseen, the newest first."""
+        found: dict[str, Trace] = {}
+        for trace in self.fresh_of_each_below(root):
+            last = found.setdefault(trace.path, trace)
+            if last.at_ns < trace.at_ns:
+                found[trace.path] = trace
+        return list(found.values())
 
     def fresh_of_each_below(self, root: str) -> list[Trace]:
-        """Return the same as `fresh_below`, with one Trace for each session that has changed a file."""
+        """Return the fresh Traces below `root`: one for each session that has changed a file."""
         return self._uncommitted_since(self._of_each_below(root))
 
     def unpushed_of_each_below(self, root: str) -> list[Trace]:
@@ -265,13 +273,7 @@ class Meetings:
         return []
 
     def _of_each_below(self, root: str) -> list[Trace]:
-        found = []
-        for path, writes in self._changed_below(root):
-            for journal_of in dict.fromkeys(theirs for _entry, theirs in writes):
-                trace = _newest_of(path, [path], [one for one in writes if one[1] is journal_of])
-                if trace is not None:
-                    found.append(trace)
-        return found
+        return [trace for path, writes in self._changed_below(root) for trace in _newest_of_each(path, [path], writes)]
 
     def _changed_below(self, root: str) -> list[tuple[str, Writes]]:
         root = self._real(root)
@@ -344,7 +346,7 @@ class Meetings:
         if self._committed is None:
             from swarm_hook_core.traces.committed import Committed
 
-            self._committed = Committed()
+            self._committed = Committed(self.trail)
         return self._committed
 
     def _uncommitted(self, traces: list[Trace]) -> list[Trace]:
@@ -404,6 +406,13 @@ def _newest_of(
         if trace is not None:
             return trace
     return None
+
+
+def _newest_of_each(path: str, keys: list[str], writes: Writes) -> list[Trace]:
+    """Return the newest fresh Trace of the file at `path` by each session with one of these `writes`."""
+    journals = dict.fromkeys(theirs for _entry, theirs in writes)
+    found = (_newest_of(path, keys, [one for one in writes if one[1] is theirs]) for theirs in journals)
+    return [trace for trace in found if trace is not None]
 
 
 def _last_written(written: tuple[str, Writes]) -> int:

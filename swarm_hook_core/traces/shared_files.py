@@ -90,6 +90,22 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     return not seconds or any(_is_by(line, name) for line in patience.lines_of(path, seconds) or ())
 
 
+def may_hold_lines_of(path: str, name: str, patience: Patience) -> bool | None:
+    """Return True if the file has uncommitted lines that the session with this journal may have written.
+
+    True also without time to look them up; None for a file without lines. Lines with a person among their possible
+    authors do not count: they are protected as the person's.
+    """
+    seconds = patience.left()
+    if not seconds:
+        return True
+    lines = patience.lines_of(path, seconds)
+    if lines is None:
+        return None
+    of_sessions = (line for line in lines if not any(author.is_person for author in line.authors))
+    return any(_is_by(line, name) or _may_be_by(line, name) for line in of_sessions)
+
+
 def _is_by(line: Line, name: str) -> bool:
     return line.author is not None and journal_name(*line.author.session) == name
 

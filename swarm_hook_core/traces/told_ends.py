@@ -1,6 +1,7 @@
 """Ends of calls as their client tells them: by its hook after a call, and by its log of the conversation.
 
-    <state folder>/ended/<pid>                  its mtime is the end of the last call of the client with this process
+    <state folder>/ended/<pid>                  its mtime is the end of the last call of the client with this process;
+                                                a plugin notes the session and its agent in it
     <state folder>/ended/<runtime>.<session>    the session's client process, the form and the path of its log: noted as
                                                 the session starts, and at each prompt (``registration``)
 
@@ -16,10 +17,14 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core.state import client_note, ended_mark, read_private
+from swarm_hook_core.state import client_note, end_by_mark, read_private
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal, seen
+from swarm_hook_core.traces import journal, plain_word, seen
 from swarm_hook_core.traces.journal import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.transcript_ends import Logs
 
 LONGEST_NOTE = 8192  # bytes
 
@@ -41,22 +46,26 @@ def _client_of(name: str) -> tuple[int, str, str]:
         return 0, "", ""  # its client has told nothing
 
 
-def _marked_ns(client_pid: int) -> int:
-    """Return the end of the client's last call by its mark; 0 if that goes on, or if its end is noted."""
-    if not client_pid:
-        return 0
-    try:
-        return os.stat(ended_mark(client_pid)).st_mtime_ns
-    except OSError:
-        return 0  # there is no mark
+def marked_ns(session_id: str, agent: str, client_pid: int) -> int:
+    """Return the end of the agent's last call by the client's mark; 0 if that goes on, or if its end is noted.
+
+    A mark without names counts for each agent.
+    """
+    at_ns, whose, by = end_by_mark(client_pid)
+    if not whose or (whose == session_id and plain_word(by) == plain_word(agent)):
+        return at_ns
+    return 0
 
 
 def with_mark(name: str, data: bytes) -> bytes:
     """Return the entries `data` of the journal `name`, with the end of its last call if only a mark tells it yet."""
-    ended_ns = _marked_ns(_client_of(name)[0])
-    if not ended_ns:
+    pid = _client_of(name)[0]
+    if not pid:
         return data
-    last = _last_call(data)
+    ended_ns, whose, agent = end_by_mark(pid)
+    if not ended_ns or whose not in ("", journal.owner_of(data)[1]):
+        return data
+    last = _last_call(data, plain_word(agent) if whose else "")
     if last is None or last.at_ns >= ended_ns:
         return data
     return data + b"\n" + new_entry(ended_ns, "over", last.agent, last.tool, "/")
@@ -64,22 +73,36 @@ def with_mark(name: str, data: bytes) -> bytes:
 
 def end_of(name: str, data: bytes, call: Entry) -> int:
     """Return the end of a call with an entry in the journal `name`, as the client tells it; 0 if it is not known."""
-    pid, form, path = _client_of(name)
-    if path:
-        from swarm_hook_core.traces.transcript_ends import FORMS, Logs
-
-        if form in FORMS:
-            return Logs(form, path, journal.owner_of(data)[1]).end_of(call.agent, call.at_ns)
-    ended_ns = _marked_ns(pid)
+    session_id = journal.owner_of(data)[1]
+    logs = logs_of(name, session_id)
+    if logs is not None:
+        return logs.end_of(call.agent, call.at_ns)
+    pid = _client_of(name)[0]
+    if not pid:
+        return 0
+    ended_ns = marked_ns(session_id, call.agent, pid)
     if ended_ns > call.at_ns:
         return ended_ns
     return 0
 
 
-def _last_call(data: bytes) -> Entry | None:
+def logs_of(name: str, session_id: str) -> Logs | None:
+    """Return the logs of the session with the journal `name`; None for a client whose logs tell no ends."""
+    _pid, form, path = _client_of(name)
+    if not path:
+        return None
+    from swarm_hook_core.traces.transcript_ends import FORMS, Logs
+
+    if form not in FORMS:
+        return None
+    return Logs(form, path, session_id)
+
+
+def _last_call(data: bytes, agent: str = "") -> Entry | None:
+    """Return the entry of the last call in a journal. `agent`: only of this one, as entries name it."""
     for raw in reversed(data[-seen.OWN_TAIL :].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) == 4 and words[1] in seen.CALLS:
+        if len(words) == 4 and words[1] in seen.CALLS and agent.encode() in (b"", words[2]):
             try:
                 return journal.Entry(raw)
             except ValueError:

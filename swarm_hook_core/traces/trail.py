@@ -11,7 +11,7 @@ from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.paths import real_paths
-from swarm_hook_core.state import ended_mark, make_private, state_dir
+from swarm_hook_core.state import end_by_mark, ended_mark, hook_starter, make_private, state_dir
 from swarm_hook_core.traces import (
     FEW,
     LONGEST_TEXT,
@@ -19,6 +19,7 @@ from swarm_hook_core.traces import (
     OFF,
     TURN,
     append,
+    entry,
     first_line,
     journal_name,
     kept_dir,
@@ -374,14 +375,18 @@ class Trail:
 
     def _note_end(self) -> None:
         """Collect the end of the call before this one, if the hook after it has left a mark."""
-        mark = ended_mark()
+        client_pid = hook_starter(self.config.runtime_name)
+        at_ns, session_id, agent = end_by_mark(client_pid)
+        if not at_ns or session_id not in ("", self.call.session_id):
+            return  # no hook after that call; or it was another session's
         try:
-            at_ns = os.stat(mark).st_mtime_ns
-            os.unlink(mark)
+            os.unlink(ended_mark(client_pid))
         except OSError:
-            return  # no hook after that call, or another call has noted it
+            return  # another call has noted it
+        if not session_id:
+            agent = self.call.agent
         lines = self._lines.setdefault(self.place_of(self.call.folder), [])
-        lines.insert(0, line("over", self.call.folder, self.call, "", at_ns))
+        lines.insert(0, entry(at_ns, "over", agent, self.call.tool, self.call.folder))
 
     def drop(self) -> None:
         """Discard entries that could not be appended."""

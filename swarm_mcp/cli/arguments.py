@@ -155,6 +155,7 @@ SCOPE = Option(
 )
 PERSON = Option("--person", "act as a person, also in a script; refused to agents")
 ACTING = (AS, SCOPE, JSON)  # of verbs that act as a session, or show its view
+DOING = (PERSON, *ACTING)  # of verbs that change something, as a session or a person
 ABSOLUTE = Option("--absolute", "whole paths, and dates (UTC) instead of ages")
 PLACE = (  # of verbs that register
     Option("--directory DIR", "where the session works", hidden=True, source=FOLDERS),

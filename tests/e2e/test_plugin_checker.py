@@ -329,16 +329,44 @@ def test_a_server_of_another_client_is_not_asked(small: Miniature, tmp_path: Pat
 
 def test_after_a_call_its_end_is_marked_and_the_checker_asked_only_if_somebody_waits(small: Miniature) -> None:
     small.start()
-    ended, after = small.state / "ended", {"hook_event_name": "PostToolUse", "tool_name": "bash"}
+    ended, call = small.state / "ended", {"tool_name": "bash", "agent_id": "helper"}
+    after = {**call, "hook_event_name": "PostToolUse"}
+    small.said(**call)
     assert small.said(**after) is None and not ended.exists()
     ended.mkdir()
+    small.said(**call)
+    (small.folder / "head").unlink()
     assert small.said(**after) is None
     mark = ended / str(small.pid)
+    assert mark.read_bytes() == b"one\0helper"
     os.utime(mark, (1, 1))
+    small.said(**call)
+    (small.folder / "head").unlink()
     assert small.said(**after) is None and mark.stat().st_mtime > 1
     assert not small.read("head") and not small.started()
     (small.state / "watched").mkdir()
     assert small.said(**after) == "by the checker" and not small.started()
+
+
+def test_an_end_is_marked_once_no_call_of_the_agent_is_open(small: Miniature) -> None:
+    small.start()
+    mark = small.state / "ended" / str(small.pid)
+    mark.parent.mkdir()
+
+    def marked(event: str, call: str, tool: str, **more: str) -> str:
+        mark.unlink(missing_ok=True)
+        small.said(hook_event_name=event, tool_use_id=call, tool_name=tool, **more)
+        return mark.read_text() if mark.exists() else ""
+
+    assert marked("PreToolUse", "1", "bash") == marked("PreToolUse", "2", "edit") == ""
+    assert marked("PostToolUse", "2", "edit") == "", "the command goes on, and may write"
+    assert marked("PreToolUse", "3", "read") == marked("PostToolUse", "3", "read") == "", "it only reads"
+    assert marked("PreToolUse", "4", "write", agent_id="helper") == ""
+    assert marked("PostToolUse", "4", "write", agent_id="helper") == "one\0helper"
+    assert marked("PostToolUse", "1", "bash") == "one\0"
+    assert marked("PostToolUse", "1", "bash") == "", "its end was told before"
+    assert marked("PreToolUse", "5", "bash") == marked("Stop", "", "") == marked("PreToolUse", "6", "edit") == ""
+    assert marked("PostToolUse", "6", "edit") == "one\0", "a turn's end closes all"
 
 
 def test_a_session_s_start_and_end_are_processes(small: Miniature) -> None:

@@ -98,11 +98,13 @@ class Agent:
             some_time_passes()
         return verdict
 
-    def edit(self, name: str, old: str = "beta", new: str = "PEER") -> Verdict:
+    def edit(self, name: str, old: str = "beta", new: str = "PEER", agent: str = "") -> Verdict:
         """Put `new` in the place of the first `old` of a file, with the client's own tool."""
         path = os.path.join(self.folder, name)
         if self.runtime == "claude-code":
-            verdict = self.ask("Edit", {"file_path": path, "old_string": old, "new_string": new})
+            verdict = self.ask("Edit", {"file_path": path, "old_string": old, "new_string": new}, agent)
+        elif self.runtime == "opencode":
+            verdict = self.ask("edit", {"filePath": path, "oldString": old, "newString": new}, agent)
         else:
             verdict = self.ask("apply_patch", patch(f"*** Update File: {name}\n{hunks_of(path, old, new)}"))
         return self._made(verdict, path, lambda: Path(path).read_text().replace(old, new, 1))

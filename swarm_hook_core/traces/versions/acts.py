@@ -174,8 +174,12 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int]) -> Act:
     look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
-    late_ns = end_ns
     is_ended = end_ns < float("inf") and (end_ns == look_ns or ends.is_noted(end_ns))
+    if not is_ended and entry.tool in SHELL:
+        told_ns = noted.told_end_of(entry)
+        if told_ns:
+            end_ns, is_ended = min(end_ns, told_ns), True
+    late_ns = end_ns
     if not is_ended or (is_once and end_ns != look_ns):  # the next call tells only that this one is over by then
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     return Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)

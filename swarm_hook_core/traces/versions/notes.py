@@ -11,7 +11,17 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import FEW, escaped, journal, kept_dir, names_in, place_of, seen, version_path
+from swarm_hook_core.traces import (
+    FEW,
+    escaped,
+    journal,
+    kept_dir,
+    names_in,
+    place_of,
+    seen,
+    told_ends,
+    version_path,
+)
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
 from swarm_hook_core.traces.versions.inputs import Inputs
@@ -20,6 +30,7 @@ from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.traces.transcript_ends import Logs
     from swarm_hook_core.traces.versions.acts import Act
 
 _ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call
@@ -104,7 +115,18 @@ class JournalNotes:
         self.inputs = Inputs(place, name)
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
+        self._logs: Logs | None = None
+        self._has_logs = True  # until they are looked for, once
         self._sort()
+
+    def told_end_of(self, entry: Entry) -> int:
+        """Return the end of a call by the client's log, 0 if unknown. After an interrupted call no hook runs."""
+        if self._logs is None and self._has_logs:
+            self._logs = told_ends.logs_of(self.name, self.owner[1])
+            self._has_logs = self._logs is not None
+        if self._logs is None:
+            return 0
+        return self._logs.end_of(entry.agent, entry.at_ns)
 
     def _sort(self) -> None:
         of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}

@@ -15,7 +15,7 @@ from swarm_mcp.agents.dispatch.assignment import read
 from swarm_mcp.agents.dispatch.nursery import tend
 from swarm_mcp.agents.dispatch.supervision import supervise
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
-from swarm_mcp.cli.arguments import ACTING, INTERNAL, TASKS, WORKER, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import DOING, INTERNAL, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.main import main
 from swarm_mcp.cli.output import answer as print_answer
 from swarm_mcp.cli.output import complain, say, show
@@ -37,7 +37,7 @@ _ENDS = {"none": "it had no worker", "ending": "its worker is being ended", "end
         Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
         Option("--wait S", "wait up to S seconds until the worker has ended (default: 0; with --discard 30)"),
         Option("--discard", "throw away the task's work tree with unmerged changes, once the worker has ended"),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=WORKER,
@@ -118,7 +118,7 @@ def _subject(answer: dict[str, Any]) -> str:
 
 
 @verb(
-    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *DOING),
     refuses=True,
     group=WORKER,
 )
@@ -134,7 +134,7 @@ def pause(args: Arguments) -> int:
 
 
 @verb(
-    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *ACTING),
+    Usage(Word("TASK", "id of a task or of its run, or the beginning of one", source=TASKS), *DOING),
     refuses=True,
     group=WORKER,
 )

@@ -7,7 +7,7 @@ import os
 from swarm_mcp.changes.commit import Commit
 from swarm_mcp.changes.commit.answer import described, lines
 from swarm_mcp.changes.commit.authors import Authorship
-from swarm_mcp.cli.arguments import ACTING, CHANGES, PERSON, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import CHANGES, DOING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, say_text
 from swarm_mcp.domain.session import Session
 from swarm_mcp.folders import current_scope, here
@@ -22,8 +22,7 @@ from swarm_mcp.store import Store
         ),
         Option("--dry-run", "print what would be committed, and do nothing"),
         Word("FILE", "only these files and folders", optional=True, repeated=True),
-        PERSON,
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=CHANGES,

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, KEYS, SESSIONS, Arguments, Option, Usage, Word, choice, verb
+from swarm_mcp.cli.arguments import (
+    ABSOLUTE,
+    ACTING,
+    DOING,
+    KEYS,
+    SESSIONS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    choice,
+    verb,
+)
 from swarm_mcp.cli.output import answer, listing, refused, say_text, show
 from swarm_mcp.cli.pages import PAGES, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -26,9 +38,9 @@ KEY, VALUE = Word("KEY", "the key", source=KEYS), Word("VALUE", "the value", may
         surplus=True,
     ),
     Usage(choice("get"), KEY, *ACTING, surplus=True),
-    Usage(choice("set"), KEY, VALUE, *ACTING, surplus=True),
-    Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *ACTING, surplus=True),
-    Usage(choice("del"), KEY, *ACTING, surplus=True),
+    Usage(choice("set"), KEY, VALUE, *DOING, surplus=True),
+    Usage(choice("append"), KEY, Word("JSON", "the JSON value"), *DOING, surplus=True),
+    Usage(choice("del"), KEY, *DOING, surplus=True),
     group=SESSIONS,
 )
 def kv(args: Arguments) -> int:

@@ -9,11 +9,10 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.cli.arguments import (
-    ACTING,
     AGENT,
+    DOING,
     FENCE,
     MORE_LOCKS,
-    PERSON,
     START,
     TASKS,
     Arguments,
@@ -53,8 +52,7 @@ LOCKING = (
         "--detach",
         "with --ttl: hold without any session; only `renew --as` with the id that is printed renews it",
     ),
-    PERSON,
-    *ACTING,
+    *DOING,
 )
 
 
@@ -132,16 +130,13 @@ def _is_to_come(lock: Lock) -> bool:
 
 
 @verb(
-    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, PERSON, *ACTING),
-    Usage(
-        Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, PERSON, *ACTING
-    ),
+    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, *DOING),
+    Usage(Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, *DOING),
     Usage(
         Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
         FENCE,
         AGENT,
-        PERSON,
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=START,
@@ -230,7 +225,7 @@ def _words(active: dict[str, Any], instance: Session, file: str, agent: str) -> 
 
 @verb(
     Usage(
-        Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *ACTING
+        Word("FILE", "the file"), FENCE, Option("--ttl SECONDS", "a lease of that length from now on"), AGENT, *DOING
     ),
     refuses=True,
     group=MORE_LOCKS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_mcp.answers.views import name_of
-from swarm_mcp.cli.arguments import ACTING, AGENT, FENCE, INSTANCES, MORE_LOCKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import AGENT, DOING, FENCE, INSTANCES, MORE_LOCKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, refused
 from swarm_mcp.cli.words import said_path
 from swarm_mcp.domain.lock import granted
@@ -30,7 +30,7 @@ from swarm_mcp.store import Store
         Option("--note TEXT", "the reason; the new holder is told, and it becomes the lock's note"),
         FENCE,
         AGENT,
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=MORE_LOCKS,
@@ -58,7 +58,7 @@ def transfer(args: Arguments) -> int:
 
 
 @verb(
-    Usage(Word("FILE", "the file"), Option("--reason TEXT", "the reason; the holder is told"), *ACTING),
+    Usage(Word("FILE", "the file"), Option("--reason TEXT", "the reason; the holder is told"), *DOING),
     refuses=True,
     group=MORE_LOCKS,
 )
@@ -85,7 +85,7 @@ def request_lock(args: Arguments) -> int:
         Option("--force", "also from a live holder; only for a person at a terminal, with --reason"),
         Option("--reason TEXT", "the reason; the holder is told, and it becomes the note of the new lock"),
         Option("--ttl SECONDS", "a lease for the new lock"),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=MORE_LOCKS,

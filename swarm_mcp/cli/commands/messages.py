@@ -6,7 +6,7 @@ from itertools import islice
 
 from swarm_mcp.answers.paging import cursor
 from swarm_mcp.answers.views import name_of
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INSTANCES, MSG, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, DOING, INSTANCES, MSG, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import AFTER, printed_page, say_page
 from swarm_mcp.cli.reader import Reader
@@ -93,7 +93,7 @@ def _table(rows: list[Message], reader: Reader) -> None:
             required=True,
             source=INSTANCES,
         ),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=MSG,
@@ -115,7 +115,7 @@ def send(args: Arguments) -> int:
 
 
 @verb(
-    Usage(Word("WORDS", "the message", repeated=True), *ACTING),
+    Usage(Word("WORDS", "the message", repeated=True), *DOING),
     refuses=True,
     group=MSG,
 )
@@ -137,7 +137,7 @@ WAKING = (
     Option("--task ID", "mark the message with the task it is about", source=TASKS),
     Option("--no-nudge", "leave the message, and type nothing"),
     Option("--force", "wake it also while it works, or waits for an answer in its terminal"),
-    *ACTING,
+    *DOING,
 )
 TO = Option("--to WHO", "the session to write to", required=True, source=INSTANCES)
 MESSAGE = Option("--message TEXT", "the message", required=True)

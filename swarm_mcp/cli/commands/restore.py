@@ -6,14 +6,14 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.answers.paging import page
 from swarm_mcp.answers.size import printed
 from swarm_mcp.answers.views import seconds_since
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, CHANGES, DOING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
 from swarm_mcp.cli.pages import say_page
 from swarm_mcp.cli.reader import Reader
 from swarm_mcp.cli.words import clause
 from swarm_mcp.domain.session import Session
 from swarm_mcp.locking.restore import Choice, Restoring, everything
-from swarm_mcp.sessions.acting import find_acting_session, surrounding_session
+from swarm_mcp.sessions.acting import find_acting_session, require_persons, surrounding_session
 from swarm_mcp.store import Store
 
 
@@ -29,9 +29,9 @@ from swarm_mcp.store import Store
         Option("--dry-run", "print the result, and do nothing"),
         Option("--force", "also remove a file that was not there before, or replace one that is too large to be kept"),
         ABSOLUTE,
-        *ACTING,
+        *DOING,
     ),
-    Usage(Option("--list", "the earlier contents of all files here", required=True), ABSOLUTE, *ACTING),
+    Usage(Option("--list", "the earlier contents of all files here", required=True), ABSOLUTE, *DOING),
     group=CHANGES,
 )
 def restore(args: Arguments) -> int:
@@ -71,7 +71,10 @@ def restore(args: Arguments) -> int:
 
 
 def _session(store: Store, args: Arguments) -> Session | None:
-    """The session of --as, or the one around this command; None for a person at a terminal."""
+    """Return the session of --as, or the one around this command; None for a person. Raises PersonOnly, UsageError."""
+    if args.given("--person"):
+        require_persons(store, args)
+        return None
     if args.value("--as"):
         return find_acting_session(store, args)
     return surrounding_session(store)

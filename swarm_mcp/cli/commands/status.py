@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from itertools import islice
 
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.paths import git_root
 from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp import contributions
 from swarm_mcp.answers.incident_words import sentence
 from swarm_mcp.answers.incidents import NOTICE, REFUSED, Group, as_json, lately
 from swarm_mcp.answers.machines import Machines, machines_of
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.size import fitted, printed
 from swarm_mcp.answers.views import public_instance, short, veiled
 from swarm_mcp.cli import lock_columns
@@ -31,6 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
+    from swarm_mcp.answers.edits import Edit
     from swarm_mcp.domain.question import Question
 else:
     from swarm_mcp.domain.record import NamedValues as NamedTuple
@@ -38,6 +43,7 @@ else:
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600
 LOCKS, SESSIONS, STORMS, INCIDENTS, QUESTIONS = 20, 100, 20, 5, 20  # rows of each kind
+FILES = 5  # uncommitted files that are named, for each author
 NEXT_STEPS = """\
 No sessions and no locks here. Next steps:
   start an agent here: it takes part by itself after swarm-mcp install
@@ -63,6 +69,7 @@ class Status(NamedTuple):
     values: int
     faults: int
     merges: tuple[list[str], list[str]]
+    edited: list[Edit]
     machines: Machines | None
 
 
@@ -75,8 +82,9 @@ def status(args: Arguments) -> int:
 
     Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those with a queue, then the
     newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are counted.
-    Last come the sessions that were denied the same file ten times or more within minutes, and the last five refusals
-    and notices of the past hour, each with its reason. A notice was given to a model about a call that went ahead.
+    The files with uncommitted changes of a session or a person are named. Last come the sessions that were denied the
+    same file ten times or more within minutes, and the last five refusals and notices of the past hour, each with its
+    reason. A notice was given to a model about a call that went ahead.
 
     A session is guarded if its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -86,7 +94,8 @@ def status(args: Arguments) -> int:
     With --json, `instance_count` and `lock_count` are the totals, and the repeated denials are `storms`: [{"file",
     "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
-    "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`.
+    "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`. Files that
+    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for a person.
 
     example: swarm-mcp status
     """
@@ -129,8 +138,17 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         values=store.kv.count(scope, clause("identity:{}", viewer) or None),
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
         merges=user_settings.merging(user_settings.checkout_here()),
+        edited=_uncommitted(store, scope, reader.people),
         machines=machines_of(store, scope),
     )
+
+
+def _uncommitted(store: Store, scope: str, people: People) -> list[Edit]:
+    """Return the uncommitted changes of sessions and of a person, the newest first; none outside of a repository."""
+    if not os.path.lexists(os.path.join(git_root(scope), ".git")):
+        return []
+    found: list[Edit] = contributions.function_named(contributions.UNCOMMITTED)(store, scope, people)
+    return found
 
 
 def _questions(store: Store, viewer: Session) -> list[dict[str, str]]:
@@ -184,6 +202,10 @@ def _as_json(found: Status) -> dict[str, Any]:
         "values": found.values,
         "faults": found.faults,
         "merging": {"on": found.merges[0], "off": found.merges[1]},
+        "uncommitted": [
+            {"file": one.path, "instance_id": one.instance_id or None, "name": one.name, "at": one.at}
+            for one in found.edited
+        ],
     }
     if found.machines:
         shown[found.machines.kind] = found.machines.shown
@@ -215,6 +237,7 @@ def _say(found: Status, reader: Reader) -> None:
         plain = [f"  machine  {'  '.join(filter(None, row))}" for row in rows]
         listing(("machine", "person", "sessions", "state"), rows, plain)
     _say_locks(found, reader)
+    _say_uncommitted(found, reader)
     for storm in found.storms:
         session, holder = reader.called(storm["instance_id"]), reader.called(storm["holder_id"])
         file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
@@ -253,6 +276,16 @@ def _say_locks(found: Status, reader: Reader) -> None:
     listing(("file", "who", "since", *lock_columns.HEADERS, "note"), cells, plain)
     if found.lock_count > len(found.locks):
         say(f"  and {count(found.lock_count - len(found.locks), 'more lock')}: swarm-mcp locks")
+
+
+def _say_uncommitted(found: Status, reader: Reader) -> None:
+    """Print the uncommitted files of each session, and of a person, the last changed first."""
+    files: dict[str, list[str]] = {}
+    for one in found.edited:
+        files.setdefault(one.name, []).append(reader.path(one.path))
+    for name, paths in files.items():
+        more = f" and {len(paths) - FILES} more" * (len(paths) > FILES)
+        say(f"  not committed, by {name}: {', '.join(paths[:FILES])}{more}")
 
 
 def _is_guarded(row: Session) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.answers.work import find_task
 from swarm_mcp.cli import output
-from swarm_mcp.cli.arguments import ACTING, TASK, TASKS, Arguments, Usage, Word, verb
+from swarm_mcp.cli.arguments import DOING, TASK, TASKS, Arguments, Usage, Word, verb
 from swarm_mcp.sessions.acting import acting_session
 from swarm_mcp.sessions.person import require_person
 from swarm_mcp.store import Store
@@ -19,7 +19,7 @@ from swarm_mcp.store import Store
             statuses=("open", "claimed", "in_progress"),
         ),
         Word("TEXT", "the answer", repeated=True),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=TASK,

@@ -6,6 +6,7 @@ from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
+    DOING,
     INSTANCES,
     TASK,
     TASKS,
@@ -95,7 +96,7 @@ def _table(tasks: list[Task], reader: Reader) -> None:
         Option("--approval-required", "the task cannot be claimed before it is approved"),
         Option("--no-nudge", "do not wake the assignee"),
         Option("--force", "wake the assignee even while it works"),
-        *ACTING,
+        *DOING,
     ),
     group=TASK,
 )
@@ -150,7 +151,7 @@ def _kind_and_title(args: Arguments) -> tuple[str, str]:
     Usage(
         Word("TASK-ID", "the task", source=TASKS, statuses=("open", "claimed")),
         Option("--force", "also while this session has unread messages"),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=TASK,
@@ -185,7 +186,7 @@ def claim(args: Arguments) -> int:
             choices=TERMINAL,
         ),
         Option("--note TEXT", "the outcome; it goes to the session that asked"),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=TASK,

@@ -11,10 +11,11 @@ from typing import NamedTuple
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces import journal, place_of
 from swarm_hook_core.traces.versions.stored import journals_of
-from swarm_mcp.answers.edits import Edit, edits
+from swarm_mcp.answers.edits import Edit
 from swarm_mcp.answers.people import People
 from swarm_mcp.changes.dirty import relative_names
 from swarm_mcp.changes.uncommitted import ChangedFile, uncommitted
+from swarm_mcp.changes.uncommitted_files import uncommitted_files
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
@@ -52,7 +53,7 @@ class Share(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The uncommitted `edits` of live sessions; the `shares` of all sessions in them; the day's `written` files."""
+    """The uncommitted `edits` of sessions and a person; all authors' `shares` in them; the day's `written` files."""
 
     edits: list[Edit]
     shares: dict[Session, list[Share]]
@@ -64,7 +65,7 @@ NOTHING = Work([], {}, [])
 
 def work(store: Store, scope: str, people: People) -> Work:
     """Return the uncommitted work and the writes of the last day in the checkout `scope`."""
-    found = edits(store, scope, people)
+    found = uncommitted_files(store, scope, people)
     writes = written(scope, store.now() - DAY)
     paths = dict.fromkeys([*(one.path for one in found), *(one.path for one in writes)])
     return Work(found, shares_of(changed_files(list(paths)[:FILES])), writes)

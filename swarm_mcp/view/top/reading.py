@@ -7,12 +7,13 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
-from swarm_mcp.answers.edits import Edit, edits, journal_marks
+from swarm_mcp.answers.edits import Edit, journal_marks
 from swarm_mcp.answers.file_marks import Marks
 from swarm_mcp.answers.incidents import Incident, incidents
 from swarm_mcp.answers.machines import machines_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import unread
+from swarm_mcp.changes.uncommitted_files import uncommitted_files
 from swarm_mcp.domain import task as states
 from swarm_mcp.domain.run import ENDED, Run
 from swarm_mcp.domain.session import Session, onlooker
@@ -82,11 +83,13 @@ class Reader:
         return Picture(where, shown, self._scope, tables.machines(machines_of(store, self._scope)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
-        """Return the uncommitted changes in a scope: read anew once a journal has grown, or now and then."""
+        """Return the uncommitted changes in a scope, a person's too: read anew once a journal has grown, or now and
+        then.
+        """
         grown, now = journal_marks(scope), time.monotonic()
         known = self._known.get(scope)
-        if known is None or known.journals != grown or (grown and now - known.at > EDIT_SECONDS):
-            known = self._known[scope] = _Edits(grown, now, edits(store, scope, people) if grown else [])
+        if known is None or known.journals != grown or now - known.at > EDIT_SECONDS:
+            known = self._known[scope] = _Edits(grown, now, uncommitted_files(store, scope, people))
         return known.edits
 
     def _me(self, store: Store) -> Session | None:

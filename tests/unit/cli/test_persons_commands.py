@@ -206,6 +206,9 @@ AS_A_PERSON = {
     "commit": ["commit", "-m", "x", "--person"], "undo": ["undo", "--person", "other.md"],
     "undo all": ["undo", "--person", "--all"], "lock": ["lock", "other.md", "--person"],
     "unlock": ["unlock", "other.md", "--person"], "unlock all": ["unlock", "--all", "--person"],
+    "restore": ["restore", "other.md", "--person"], "msg": ["msg", "all", "hello", "--person"],
+    "task": ["task", "request", "fix", "a title", "--person"], "kv": ["kv", "set", "key", "1", "--person"],
+    "request-lock": ["request-lock", "other.md", "--person"],
 }  # fmt: skip
 MARKS = {"claude-code": "CLAUDE_CODE_SESSION_ID", "codex": "CODEX_THREAD_ID"}
 
@@ -234,10 +237,26 @@ def test_an_agent_is_no_person(world: World, words: list[str], how: str) -> None
     assert event["actor"] == agent.id
 
 
-def test_a_person_is_not_both(world: World) -> None:
+@pytest.mark.parametrize(
+    "words", [words for words in AS_A_PERSON.values() if words[0] != "undo"], ids=lambda words: words[0]
+)
+def test_a_person_is_not_both(world: World, words: list[str]) -> None:
     agent = world.session("codex", "agent0")
-    done = world.ground.swarm("commit", "-m", "x", "--person", "--as", agent.id)
-    assert done.code == 2 and "exclude each other" in done.err
+    done = world.ground.swarm(*words, "--as", agent.id)
+    assert done.code == 2 and "exclude each other" in done.err and done.err.count("\n") == 1
+
+
+def test_a_script_restores_writes_and_asks_as_a_person(world: World) -> None:
+    (agent,) = agents_at_work(world, 1)
+    assert not agent.write("notes.md", "alpha\nbeta\ngamma\nAGENT\na person's\n").denied
+    done = world.ground.process("restore", "notes.md", "--person", start_new_session=True)
+    assert done.code == 0 and world.read("notes.md") == "alpha\nbeta\ngamma\n", done
+    for words in (["msg", "all", "hello"], ["task", "request", "fix", "a title"], ["kv", "set", "key", "1"]):
+        done = world.ground.process(*words, "--person", start_new_session=True)
+        assert done.code == 0, done
+    (sent,) = world.sql("SELECT runtime FROM messages JOIN swarm_sessions s ON s.instance_id = sender")
+    (asked,) = world.sql("SELECT runtime FROM tasks JOIN swarm_sessions s ON s.instance_id = requester")
+    assert sent["runtime"] == asked["runtime"] == "terminal"
 
 
 @pytest.mark.parametrize("runtime", MARKS)

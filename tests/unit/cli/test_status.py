@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import time
+from types import SimpleNamespace
 
 import pytest
 from support.fixtures import Ground
+from support.world import World
+
+from swarm_mcp.answers.people import People
+from swarm_mcp.view.overview.work import work
+from swarm_mcp.view.top.picture import Wish
+from swarm_mcp.view.top.reading import Reader
 
 DAY = 86400
 
@@ -32,6 +40,36 @@ def checkout(ground: Ground) -> Ground:
         ground.add("kv", scope=ground.scope, key=key, value="1", owner_identity=owner, updated_at=now)
     ground.add("kv", scope="/elsewhere", key="other", value="1", updated_at=now)
     return ground
+
+
+def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(world: World) -> None:
+    agent = world.session("codex", "agent0")
+    agent.edit("notes.md", "alpha", "AGENT")
+    world.write("other.md", "a person's\n")
+    world.write("sub/deep.md", world.read("sub/deep.md") + "a person's\n")
+    agent.edit("sub/deep.md", "alpha", "AGENT")
+    world.write("made.md", "a person's\n")
+    found = {
+        (os.path.basename(one["file"]), one["instance_id"]): one for one in world.swarm("status").json["uncommitted"]
+    }
+    assert set(found) == {
+        ("notes.md", agent.id), ("sub/deep.md"[4:], agent.id), ("other.md", None), ("deep.md", None), ("made.md", None),
+    }  # fmt: skip
+    assert found["other.md", None]["name"] == "a person" and found["other.md", None]["at"] > time.time() - 600
+    listed = [line for line in world.ground.swarm("status").out.splitlines() if "not committed, by " in line]
+    assert {line.partition(":")[0].split()[3] for line in listed} == {"a", "agent0"}, listed
+    (persons,) = [line for line in listed if "by a person: " in line]
+    assert set(persons.partition(": ")[2].split(", ")) == {"made.md", "sub/deep.md", "other.md"}
+    of_person = {(str(world.repo / name), "a person") for name in ("made.md", "sub/deep.md", "other.md")}
+    with world.store() as store:
+        assert of_person < {(one.path, one.name) for one in work(store, str(world.repo), People(store)).edits}, (
+            "the page"
+        )
+    shown = Reader(str(world.repo), SimpleNamespace(value=lambda _name: "")).read(Wish())
+    (table,) = [one for one in shown.tables if one.name == "Uncommitted"]
+    assert of_person < {(row.file, row.cells[1]) for row in table.rows}, "the full screen"
+    world.commit()
+    assert world.swarm("status").json["uncommitted"] == []
 
 
 def test_status_counts_tasks_messages_and_values(checkout: Ground):

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.fixtures import SWARM
 from support.traced import Player, notes_an_end
 from support.transcripts import Log
 from support.world import TEXT, some_time_passes
 
-from swarm_hook_core.state import ended_mark
-from swarm_hook_core.traces import journal_name, meetings, transcript_ends
+from swarm_hook_core.state import ended_mark, make_private
+from swarm_hook_core.traces import journal_name, meetings, place_of, transcript_ends
+from swarm_hook_core.traces.journal import read
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.transcript_ends import Logs
 
@@ -127,6 +130,42 @@ def test_without_a_log_a_write_tool_counts_for_its_own_files_alone(name: str, wo
     assert me.runs(f"git checkout {name}").startswith("denied: ") == (name == "other.md")
 
 
+def marks_an_end(whose: Player, agent: str = "") -> None:
+    """Leave the mark of a plugin: the last open call of this session and agent has ended."""
+    make_private(os.path.dirname(ended_mark()))
+    Path(ended_mark()).write_bytes(f"{whose.session_id}\0{agent}".encode())
+
+
+@pytest.mark.parametrize("agent", ["", "helper"])
+def test_a_plugin_s_mark_ends_the_write_of_its_session_and_agent(agent: str, work: Path) -> None:
+    me, other = Player("opencode", work), Player("opencode", work)
+    me.edit("notes.md", "beta", "MINE", agent)
+    marks_an_end(other if agent == "" else me)  # of another session, or of the main thread
+    saved = (work / "notes.md").read_text() + "MORE\n"
+    (work / "notes.md").write_text(saved)
+    some_time_passes()
+    assert not me.ask("bash", {"command": "git checkout notes.md"}, agent).denied
+    me.edit("notes.md", "beta", "MINE", agent)
+    marks_an_end(me, agent)
+    (work / "notes.md").write_text(saved)
+    some_time_passes()
+    assert me.ask("bash", {"command": "git checkout notes.md"}, agent).denied
+
+
+def test_an_end_of_another_session_is_left_to_that(work: Path) -> None:
+    """The plugin's process has several sessions: each takes its own mark."""
+    me, other = Player("opencode", work), Player("opencode", work)
+    other.edit("other.md", "beta", "OTHER")
+    marks_an_end(other)
+    me.edit("notes.md", "beta", "MINE")
+    assert Path(ended_mark()).exists()
+    other.edit("sub/deep.md", "beta", "OTHER")
+    assert not Path(ended_mark()).exists()
+    journals = {one.session_id: read(os.path.join(place_of(str(work)), journal_name(one.runtime, one.session_id)))
+                for one in (me, other)}  # fmt: skip
+    assert b" over " not in journals[me.session_id] and b" over " in journals[other.session_id]
+
+
 def test_a_patch_counts_for_all_its_files(work: Path) -> None:
     me = Player("codex", work)
     body = "".join(f"*** Update File: {name}\n@@\n-beta\n+MINE\n" for name in ("notes.md", "other.md"))
@@ -187,6 +226,25 @@ def notes_of(me: Session, work: Path) -> str:
     if me.runtime == "claude-code":
         return str(work / "notes.md")
     return "notes.md"
+
+
+@pytest.mark.parametrize(
+    "words", [["blame", "notes.md"], ["diff"], ["commit", "-m", "mine"]], ids=lambda words: words[0]
+)
+def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str], me: Session, work: Path) -> None:
+    """Esc: no hook tells that end, the client's log does."""
+    call = me.log.begins()
+    assert me.ask("Bash", {"command": "./build"}).silent
+    me.log.ends(call, "[Request interrupted by user for tool use]", is_error=True)
+    some_time_passes()
+    (work / "notes.md").write_text(TEXT + "a person's\n")
+    some_time_passes()
+    acting = ["--as", me.id] if words[0] == "commit" else []
+    done = subprocess.run([*SWARM, *words, "--json", *acting], cwd=work, capture_output=True, text=True, check=False)
+    if words[0] == "commit":
+        assert done.returncode == 1 and "nothing" in done.stdout + done.stderr, done
+    else:
+        assert "a person" in done.stdout and me.runtime not in done.stdout, done.stdout
 
 
 # ------------------------------------------------------------------------------------------------ refused writes

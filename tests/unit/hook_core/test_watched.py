@@ -35,7 +35,7 @@ from support.sessions import (
 
 from swarm_hook_core.hooks import SessionEvent, ToolCall, tool_call
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.state import is_watching
+from swarm_hook_core.state import SHELL_BETWEEN, is_watching
 from swarm_hook_core.traces import PATH
 from swarm_hook_core.traces.versions import locked as kept
 from swarm_hook_core.traces.versions import pruning
@@ -279,6 +279,20 @@ def test_python_is_started_only_while_something_is_watched(setting: str, tmp_pat
     env[setting] = "~/somewhere"
     if setting == "SWARM_STATE_DIR":
         assert ran() == "300000", "what only Python understands is left to Python"
+
+
+@pytest.mark.parametrize("client", ["claude-code", "kimi", *SHELL_BETWEEN, "opencode", "hermes"])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_the_end_of_a_call_is_marked_for_the_client_s_process(shell: str, client: str, tmp_path: Path) -> None:
+    """Some clients start hooks from a shell more; plugins in their client's process mark ends themselves."""
+    (tmp_path / "ended").mkdir()
+    env = {"PATH": os.environ["PATH"], "HOME": "/nowhere", "SWARM_STATE_DIR": str(tmp_path)}
+    command = f"/bin/sh '{ROOT / 'integrations' / 'hook.sh'}' {client} post_tool_use"
+    words = f"{command}; exit 0" if client in SHELL_BETWEEN else f"exec {command}"
+    done = subprocess.run([shell, "-c", words], env=env, input=b"{}", capture_output=True, check=True)
+    assert done.stdout == done.stderr == b""
+    marks = [int(path.name) for path in (tmp_path / "ended").iterdir()]
+    assert marks == ([] if client in ("opencode", "hermes") else [os.getpid()])
 
 
 def test_a_missing_script_denies_nothing(runtime: str, tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_what_a_session_has_changed_last_is_what_it_does(ground: Ground, monkeyp
     found = [Edit(f"{ground.scope}/src/{name}.py", one["id"], "x", 1, "Edit") for name in ("newest", "older")]
     sizes = {"a journal": (1, 1)}
     monkeypatch.setattr(reading, "journal_marks", lambda scope: dict(sizes))
-    monkeypatch.setattr(reading, "edits", lambda store, scope, people: found)
+    monkeypatch.setattr(reading, "uncommitted_files", lambda store, scope, people: found)
 
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "changed src/newest.py +1"))
@@ -295,7 +295,7 @@ def test_unread_messages_and_uncommitted_files_have_rows(ground: Ground, monkeyp
     one, two = session(ground, "5f0c2f6e"), session(ground, "77aa88bb", "codex")
     edit = Edit(f"{ground.scope}/src/new.py", one["id"], "claude-code 5f0c2f6e", 1, "Edit")
     monkeypatch.setattr(reading, "journal_marks", lambda scope: {"a journal": (1, 1)})
-    monkeypatch.setattr(reading, "edits", lambda store, scope, people: [edit])
+    monkeypatch.setattr(reading, "uncommitted_files", lambda store, scope, people: [edit])
     with ground.store() as store:
         store.messages.send(Session(one), two["id"], "the queue has moved")
 
