@@ -99,8 +99,8 @@ def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
     """Return each file with its uncommitted lines; only a person's lines of a file with others."""
     found = extents([loss.path for loss, _author in theirs], [loss.path for loss, _author in theirs if loss.is_new])
     for loss, author in theirs:
-        if author.lines:
-            found[loss.path] = Extent(author.lines, 0, False)
+        if author.is_of_some:
+            found[loss.path] = Extent(author.lines, author.removed, False)
     return [(loss, found.get(loss.path)) for loss, _author in theirs]
 
 
@@ -122,7 +122,7 @@ def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Lo
     new = [loss.path for loss in own if loss.is_new]
     shared = None
     if narrow_forms.can_be_undone(first.words):
-        mixed = [loss.path for loss, author in some if author.lines or loss.path in of_peers]
+        mixed = [loss.path for loss, author in some if author.is_of_some or loss.path in of_peers]
         shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience(trail))
     return narrow_forms.way(first.words, changed, new, call.folder, shared)
 

@@ -1,9 +1,11 @@
 """The author of a file's uncommitted content: a person, or the session that makes the call.
 
-The file's last change (ctime) is compared with the calls in the session's journal. A change during one of them is the
-session's: its own write, a build's, or that of a hook of its client. Any other change is a person's, or of a session
-that has ended: also one in the pause before the next call, and one that an editor has reported as a save. A file that
-the session has written may hold older lines of a person: those of the version before its first write (``versions``).
+It is the author of its uncommitted lines (``versions.lines``). What no session at work has written is a person's.
+
+A file may have no lines, or no versions. Then the time of its last change (ctime) is compared with the calls in the
+session's journal: a change during one of them is the session's, or a build's. Any other change is a person's: also one
+in the pause before the next call, and one that an editor has reported as a save. So it is for a line that may be the
+session's or a person's.
 """
 
 from __future__ import annotations
@@ -13,23 +15,25 @@ from collections.abc import Callable, Collection, Iterator
 
 from swarm_hook_core.persons.losses import Loss
 from swarm_hook_core.state import ended_mark
-from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
+from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.unread import looks_only
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Saves
+from swarm_hook_core.traces.versions.layout import words_of
+from swarm_hook_core.traces.versions.notes import Notes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.transcript_ends import Logs
-    from swarm_hook_core.traces.versions.stored import Version
+    from swarm_hook_core.traces.versions.steps import Moment
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
 SECONDS = 2.0  # for the contents of many files in the last commit
 # Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
 ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
-MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of lines
+MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of one file's lines
 _CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 _ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was denied
 
@@ -37,15 +41,22 @@ _ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was
 class Author:
     """The author of a file's uncommitted content.
 
-    who    PERSON; OWN: certainly the session; BUILT: made while a command of the session ran
-    lines  numbers of the person's lines, if only some lines are a person's; else empty
+    who      PERSON; OWN: certainly the session; BUILT: made while a command of the session ran
+    lines    numbers of the person's lines, if only a part of the changes is a person's; else empty
+    removed  number of lines that the person has removed, in that case; else 0
     """
 
-    __slots__ = ("who", "lines")
+    __slots__ = ("who", "lines", "removed")
 
-    def __init__(self, who: str, lines: list[int] | None = None):
+    def __init__(self, who: str, lines: Collection[int] = (), removed: int = 0):
         self.who = who
-        self.lines = lines or []
+        self.lines = list(lines)
+        self.removed = removed
+
+    @property
+    def is_of_some(self) -> bool:
+        """Return True if only some of the changes are a person's."""
+        return bool(self.lines or self.removed)
 
 
 class Authors:
@@ -55,29 +66,19 @@ class Authors:
         self._meetings = meetings
         self._trail = meetings.trail
         self._calls: dict[str, _Calls] = {}  # by place
-        self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
         self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
         self._logs: Logs | None = None  # of the session and its agents
-        # contents in the last commit of a call's many files, None for a file without lines
-        self._committed: dict[str, bytes | None] = {}
+        self._committed: dict[str, bytes] = {}  # contents in the last commit of files with lines
 
     def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
         """Return the losses, each with the Author of its file's content."""
-        self._prepare([loss.path for loss in losses])
-        return [(loss, self._of(loss)) for loss in losses]
-
-    def _prepare(self, paths: list[str]) -> None:
-        """Read once what `_of` needs for each of these files. For a few files it would cost more than it saves."""
-        paths = [path for path in paths if self.has_written(path)]
-        if len(paths) <= FEW:
-            return
         from swarm_hook_core.git_objects import committed_contents
-        from swarm_hook_core.traces.versions.notes import Notes
 
-        self._trail.notes = self._trail.notes or Notes()
-        self._committed.update(dict.fromkeys(paths))
-        self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
+        paths = [loss.path for loss in losses if not os.path.islink(loss.path) and self._has_versions(loss.path)]
+        if paths:
+            self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
+        return [(loss, self._of(loss)) for loss in losses]
 
     def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
@@ -85,120 +86,82 @@ class Authors:
         if self._meetings.newest_write(loss.spelled, path) is not None:
             return Author(OWN)  # of another session that lives: the rule about those decides
         try:
-            changed_ns = os.lstat(path).st_ctime_ns
+            is_by_call = self._is_by_call(path, os.lstat(path).st_ctime_ns)
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
-        if not self._is_by_call(path, changed_ns):
-            if self._is_laid_out(path, changed_ns):
-                return Author(OWN)
-            return Author(PERSON)
-        if not self.has_written(path):
-            return Author(BUILT)
-        lines = self._lines_of_person(path)
-        return Author(PERSON if lines else OWN, lines)
+        found = self._by_lines(path, is_by_call)
+        if found is None:
+            return Author(BUILT if is_by_call else PERSON)
+        return found
 
     def is_own(self, path: str) -> bool:
-        """Return True if journals and versions prove that all of the file is the session's own; git is not asked."""
-        try:
-            changed_ns = os.lstat(path).st_ctime_ns
-            if not self.has_written(path) or not self._is_by_call(path, changed_ns):
-                return False
-            return not self._texts_of_others(path)
-        except OSError:
-            return False  # gone, or unreadable: git tells
-
-    def _lines_of_person(self, path: str) -> list[int]:
-        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
-
-        They may be a person's (``versions.lines``), and their words are in a version that no call of the session had
-        left.
-        """
-        from swarm_hook_core.traces.versions.lines import NoLines, lines_of
-
-        try:
-            texts = self._texts_of_others(path)
-            if not texts:
-                return []
-            committed = self._committed.get(path)
-            if committed is None and path in self._committed:
-                return []  # as for NoLines
-            lines = lines_of(path, committed, self._trail.notes)
-        except (NoLines, OSError):
-            return []  # binary, large, or git does not answer: the last writer counts
-        return [
-            number
-            for number, line in enumerate(lines, 1)
-            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts
-        ]
-
-    def _texts_of_others(self, path: str) -> set[bytes]:
-        """Return the lines of the file with the words of a line in a version that no call of the session had left.
-
-        A formatter may have broken that line. Raises OSError.
-        """
-        from swarm_hook_core.traces.versions.layout import words_of
-
-        trail = self._meetings.trail
-        words: set[bytes] = set()
-        for version in self._versions_of(path):
-            if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
-                words.update(map(words_of, version.content().split(b"\n")))
-        if not any(words):
-            return set()
-        with open(path, "rb") as file:
-            lines = {line: words_of(line) for line in _lines_in(file.read())}
-        text = b"\n".join(words)
-        if len(text) * len(lines) > MOST_SEARCHED:
-            text = b""  # only whole lines are found
-        return {line for line, own in lines.items() if own and (own in words or own in text)}
-
-    def _is_laid_out(self, path: str, changed_ns: int) -> bool:
-        """Return True if the change at that time came right after a write of the session, and has brought no words.
-
-        Then all changes of the file that are not committed are sessions' (``versions.lines``).
-        """
-        if not self.has_written(path) or self._is_save(path, changed_ns):
+        """Return True if the versions prove that all of the file is the session's own; git is not asked."""
+        if not self.has_written(path):
             return False
-        from swarm_hook_core.traces.shared_files import SECONDS
-        from swarm_hook_core.traces.versions.lines import NoLines, changes_of
-        from swarm_hook_core.traces.versions.notes import Ends
+        from swarm_hook_core.traces.versions.lines import Fold, NoLines
 
-        own = self._meetings.journals.own(os.path.dirname(path))
-        last = next((one for one in journal.newest_first(own, path, ("wrote",)) if one.at_ns <= changed_ns), None)
-        if last is None or Ends.in_journal(own).next_of(last) < changed_ns:
-            return False
         try:
-            changes = changes_of(path, SECONDS, self._trail.notes)
+            lines = Fold(path, b"", notes=self._notes()).lines()
         except (NoLines, OSError):
-            return False  # binary, large, or git does not answer
-        return not any(author.is_person for change in changes for author in change.authors)
+            return False  # gone, unreadable or without lines: git tells
+        return all(author.session == self._session for line in lines for author in line.authors)
 
-    def _versions_of(self, path: str) -> list[Version]:
-        if self._trail.notes is not None:
-            return [one for one in self._trail.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
-        from swarm_hook_core.traces.versions.stored import versions_of
+    def _by_lines(self, path: str, is_by_call: bool) -> Author | None:
+        """Return the Author by the file's uncommitted lines; None if it has none.
 
-        return versions_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
-
-    def _was_own(self, path: str, at_ns: int) -> bool:
-        """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
-        changed = self._changes_of(path).get(at_ns, "")  # empty: an old entry, dropped by now
-        return changed.isdigit() and self._is_by_call(path, int(changed))
-
-    def _changes_of(self, path: str) -> dict[int, str]:
-        """Return ``{time of an entry: time of the file's change noted there}`` of the session's entries on the file.
-
-        They are parsed once: a file may have thousands, and as many versions.
+        is_by_call  True if a call of the session may have made the last change of the file. Then a doubtful line is a
+                    person's only if it is older
         """
-        if path not in self._changes:
-            own = self._meetings.journals.own(os.path.dirname(path))
-            found: dict[int, str] = {}
-            for entry in journal.newest_first(own, path, ("wrote", "before", "is")):
-                words = entry.text.split(" ")
-                place = 3 if entry.kind == "is" and len(words) > 3 else 0  # a Snapshot, or a ``state_of``
-                found.setdefault(entry.at_ns, words[place])
-            self._changes[path] = found
-        return self._changes[path]
+        from swarm_hook_core.traces.versions.lines import Fold, NoLines
+
+        if path not in self._committed:
+            return None
+        try:
+            fold = Fold(path, self._committed[path], notes=self._notes())
+            changes = fold.changes()
+            older = None
+            if is_by_call:
+                older = _Older(self._left_by_others(path, fold.moments))
+        except (NoLines, OSError):
+            return None  # binary, large, or unreadable
+        lines, removed, own, doubtful = [], 0, 0, 0
+        for change in changes:
+            for number, line in enumerate((*change.added, *change.removed), change.new + 1):
+                is_added = number <= change.new + len(change.added)
+                if all(author.session == self._session for author in line.authors):
+                    own += 1
+                elif older is not None and not older.shows(line.text, is_added):
+                    doubtful += 1
+                elif is_added:
+                    lines.append(number)
+                else:
+                    removed += 1
+        if not (lines or removed):
+            if not (own or doubtful):
+                return None  # its mode, or the ends of its lines
+            return Author(BUILT if doubtful else OWN)
+        if own or doubtful:
+            return Author(PERSON, lines, removed)
+        return Author(PERSON)
+
+    def _left_by_others(self, path: str, moments: list[Moment]) -> list[bytes]:
+        """Return the contents of the file that no call of the session had left, the oldest first. Raises OSError."""
+        kept = [one for one in moments if one.is_kept and one.journal == self._trail.own_name and one.exists]
+        return [one.content() for one in kept if not (one.changed_ns and self._is_by_call(path, one.changed_ns))]
+
+    @property
+    def _session(self) -> tuple[str, str]:
+        return (self._trail.config.runtime_name, self._trail.call.session_id)
+
+    def _notes(self) -> Notes:
+        """Return the journals and versions around the call, read once."""
+        if self._trail.notes is None:
+            self._trail.notes = Notes()
+        return self._trail.notes
+
+    def _has_versions(self, path: str) -> bool:
+        """Return True if a session has kept a version of the file."""
+        return bool(self._notes().of(os.path.dirname(path)).versions(path))
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
@@ -249,6 +212,27 @@ class Authors:
             own = self._meetings.journals.own(os.path.dirname(path))
             self._written[place] = journal.newest_lines(own, ("wrote",))
         return escaped(path) in self._written[place]
+
+
+class _Older:
+    """The words in earlier contents of a file. A formatter may have broken their lines."""
+
+    def __init__(self, contents: list[bytes]):
+        found = [set(map(words_of, content.split(b"\n"))) for content in contents]
+        self._lines = set().union(*found) - {b""}
+        self._text = b"\n".join(self._lines)
+        self._newest = found[-1] if found else None
+        self._searched = 0
+
+    def shows(self, text: bytes, is_added: bool) -> bool:
+        """Return True if this line was there; if not `is_added`, True if this committed line was missing."""
+        words = words_of(text)
+        if not is_added:
+            return self._newest is not None and words not in self._newest
+        if words in self._lines or not words:
+            return bool(words)
+        self._searched += len(self._text)
+        return self._searched <= MOST_SEARCHED and words in self._text
 
 
 class _Event:
@@ -336,10 +320,6 @@ def _marked_ns() -> int:
         return os.stat(ended_mark()).st_mtime_ns
     except OSError:
         return 0  # no such hook, or the end is noted
-
-
-def _lines_in(data: bytes) -> Iterator[bytes]:
-    return (line.rstrip() for line in data.split(b"\n"))
 
 
 def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:

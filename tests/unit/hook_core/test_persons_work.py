@@ -498,3 +498,21 @@ def test_links_submodules_modes_and_the_like(case: str, loses: bool, work: Path,
         assert "a person's work" in said, (losing, said)
     elif not loses:
         assert me.denied("Bash", {"command": passing}) == "", passing
+
+
+def test_a_line_that_a_person_has_removed_beside_the_session_s_own_stays_removed(work: Path) -> None:
+    me = Player("codex", work)
+    (work / "notes.md").write_text("beta\ngamma\n")
+    some_time_passes()
+    assert me.edits("notes.md", "gamma", "MINE") == ""
+    assert "notes.md: 1 line taken out" in me.runs("git checkout -- notes.md")
+    assert (work / "notes.md").read_text() == "beta\nMINE\n"
+
+
+def test_a_person_s_line_in_a_file_that_a_command_of_the_session_has_added_to(work: Path) -> None:
+    me = Player("codex", work)
+    (work / "notes.md").write_text("alpha\nbeta\ngamma\na person's\n")
+    some_time_passes()
+    assert me.runs("echo mine >> notes.md") == ""
+    assert "notes.md: 1 line (4)" in me.runs("git checkout -- notes.md")
+    assert "a person's" in (work / "notes.md").read_text()
