@@ -11,7 +11,6 @@ from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
-from swarm_hook_core.persons.lines import Extent, extents
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
 from swarm_hook_core.persons.owners import OWN, PERSON, Author, Authors
 from swarm_hook_core.traces import NOTICE, TOLD_ALONG, clearing, journal, merged_writes, narrow_forms
@@ -37,15 +36,16 @@ def denial(
         denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed), loss=loss)
         denial.question = wording.late_question(git_call.by, deed)
         return denial
-    parts, first = _parts(theirs), theirs[0][0]
+    authors.show_lines(theirs)
+    first = theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    text = wording.denial(call, parts, deed, _way(meetings, authors, first, known), call.reader_folder)
+    text = wording.denial(call, theirs, deed, _way(meetings, authors, first, known), call.reader_folder)
     if trail.unmerged:
         text += merged_writes.way(trail.unmerged)
     denial = Denial(first.path, None, text, loss=lost)
-    denial.short = wording.shortly(parts, deed, call.reader_folder)
-    denial.question = wording.question(parts, _short_deed(first), first.by, call.reader_folder)
+    denial.short = wording.shortly(theirs, deed, call.reader_folder)
+    denial.question = wording.question(theirs, _short_deed(first), first.by, call.reader_folder)
     return denial
 
 
@@ -61,10 +61,11 @@ def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict 
     trail = meetings.trail
     for path in untold:
         trail.note(TOLD_ALONG, path)
-    parts, first, call = _parts(theirs), theirs[0][0], trail.call
+    authors.show_lines(theirs)
+    first, call = theirs[0][0], trail.call
     deed = _deed_of_git(first.words)
     if trail.level == NOTICE:
-        return _told(theirs, deed, wording.along_notice(parts, deed, call.reader_folder))
+        return _told(theirs, deed, wording.along_notice(theirs, deed, call.reader_folder))
     if not trail.is_asked:
         try:
             trail.leave()
@@ -73,7 +74,7 @@ def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict 
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
     way = _way(meetings, authors, first, own)
-    return Verdict(Denial(first.path, None, wording.along(call, parts, deed, way, call.reader_folder), loss=lost))
+    return Verdict(Denial(first.path, None, wording.along(call, theirs, deed, way, call.reader_folder), loss=lost))
 
 
 def _was_told(meetings: Meetings, path: str) -> bool:
@@ -81,10 +82,11 @@ def _was_told(meetings: Meetings, path: str) -> bool:
     return journal.newest(meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,)) is not None
 
 
-def notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> Verdict:
+def notice(trail: Trail, authors: Authors, theirs: list[tuple[Loss, Author]]) -> Verdict:
     """Return the Verdict that lets the call go ahead, and tells its model of these files."""
+    authors.show_lines(theirs)
     deed = _deed(theirs[0][0])
-    return _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.reader_folder))
+    return _told(theirs, deed, wording.notice(theirs, deed, trail.call.reader_folder))
 
 
 def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
@@ -93,15 +95,6 @@ def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     verdict.noted = [Notice(first.path, lost, words)]
     return verdict
-
-
-def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
-    """Return each file with its uncommitted lines; only a person's lines of a file with others."""
-    found = extents([loss.path for loss, _author in theirs], [loss.path for loss, _author in theirs if loss.is_new])
-    for loss, author in theirs:
-        if author.is_of_some:
-            found[loss.path] = Extent(author.lines, author.removed, False)
-    return [(loss, found.get(loss.path)) for loss, _author in theirs]
 
 
 def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Loss, Author]]) -> str:
@@ -122,7 +115,7 @@ def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Lo
     new = [loss.path for loss in own if loss.is_new]
     shared = None
     if narrow_forms.can_be_undone(first.words):
-        mixed = [loss.path for loss, author in some if author.is_of_some or loss.path in of_peers]
+        mixed = [loss.path for loss, author in some if author.is_part or loss.path in of_peers]
         shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience(trail))
     return narrow_forms.way(first.words, changed, new, call.folder, shared)
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
 SECONDS = 2.0  # for the contents of many files in the last commit
+SECONDS_TO_SHOW = 0.5  # for those of the files that a message names
+MOST_SHOWN = 20  # files of one message
 # Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
 ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
 MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of one file's lines
@@ -42,21 +44,18 @@ class Author:
     """The author of a file's uncommitted content.
 
     who      PERSON; OWN: certainly the session; BUILT: made while a command of the session ran
-    lines    numbers of the person's lines, if only a part of the changes is a person's; else empty
-    removed  number of lines that the person has removed, in that case; else 0
+    lines    numbers of the person's lines; None if the file has no lines, or if they were not looked up
+    removed  number of lines that the person has removed
+    is_part  True if other changes of the file are the session's
     """
 
-    __slots__ = ("who", "lines", "removed")
+    __slots__ = ("who", "lines", "removed", "is_part")
 
-    def __init__(self, who: str, lines: Collection[int] = (), removed: int = 0):
+    def __init__(self, who: str, lines: list[int] | None = None, removed: int = 0, is_part: bool = False):
         self.who = who
-        self.lines = list(lines)
+        self.lines = lines
         self.removed = removed
-
-    @property
-    def is_of_some(self) -> bool:
-        """Return True if only some of the changes are a person's."""
-        return bool(self.lines or self.removed)
+        self.is_part = is_part
 
 
 class Authors:
@@ -93,6 +92,21 @@ class Authors:
         if found is None:
             return Author(BUILT if is_by_call else PERSON)
         return found
+
+    def show_lines(self, theirs: list[tuple[Loss, Author]]) -> None:
+        """Find the person's lines in the first files whose author was found by time, as far as git answers."""
+        from swarm_hook_core.git_objects import committed_contents
+        from swarm_hook_core.traces.versions.lines import Fold, NoLines
+
+        unknown = {loss.path: author for loss, author in theirs[:MOST_SHOWN] if author.lines is None}
+        for path, committed in committed_contents(unknown, SECONDS_TO_SHOW, LIMIT_BYTES).items():
+            try:
+                changes = Fold(path, committed, notes=self._notes()).changes()
+            except (NoLines, OSError):
+                continue  # binary, large, a link, or gone
+            author = unknown[path]
+            author.lines = [at for one in changes for at in range(one.new + 1, one.new + len(one.added) + 1)]
+            author.removed = sum(len(one.removed) for one in changes)
 
     def is_own(self, path: str) -> bool:
         """Return True if the versions prove that all of the file is the session's own; git is not asked."""
@@ -136,13 +150,11 @@ class Authors:
                     lines.append(number)
                 else:
                     removed += 1
-        if not (lines or removed):
-            if not (own or doubtful):
-                return None  # its mode, or the ends of its lines
-            return Author(BUILT if doubtful else OWN)
+        if lines or removed:
+            return Author(PERSON, lines, removed, is_part=bool(own or doubtful))
         if own or doubtful:
-            return Author(PERSON, lines, removed)
-        return Author(PERSON)
+            return Author(BUILT if doubtful else OWN)
+        return None  # its mode, or the ends of its lines
 
     def _left_by_others(self, path: str, moments: list[Moment]) -> list[bytes]:
         """Return the contents of the file that no call of the session had left, the oldest first. Raises OSError."""

@@ -55,7 +55,7 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     elif stash is not None and stash.denial is not None:
         return stash
     elif theirs and trail.level == NOTICE:
-        verdict = answers.notice(trail, theirs)
+        verdict = answers.notice(trail, authors, theirs)
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if verdict is None and is_noted:
         taken = [loss for loss in list(losses.taken.values())[:MOST_FILES] if loss.is_certain]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from swarm_hook_core import REPLACE
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.persons.lines import Extent
 from swarm_hook_core.persons.losses import Loss
+from swarm_hook_core.persons.owners import Author
 from swarm_hook_core.traces.stash_entries import StashEntry
 from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
 from swarm_hook_core.untrusted_text import command, named, quoted
@@ -13,7 +13,7 @@ from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Part = tuple[Loss, "Extent | None"]  # a file and its uncommitted lines, if they are known
+    Part = tuple[Loss, Author]
 
 NAMED = 5  # files of one message
 RUNS = 3  # runs of lines of one file
@@ -29,7 +29,7 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
     if len(parts) > 1:
         it, as_it_is = "them", "as they are"
     if loss.how == REPLACE and not loss.words:
-        show = " ".join(named(_short(one.spelled, folder)) for one, _extent in parts[:NAMED])
+        show = " ".join(named(_short(one.spelled, folder)) for one, _author in parts[:NAMED])
         read = f"Read {it} first (`cat {show}`) and keep the lines that are there: that passes."
     sentences = [
         f"swarm: {call.client_tool}{_in_brackets(loss.by)} would {deed} a person's work that is not committed:"
@@ -70,8 +70,8 @@ def shortly(parts: list[Part], deed: str, folder: str) -> str:
 def question(parts: list[Part], deed: str, by: str, folder: str) -> str:
     """Return the question to the person at the client."""
     if len(parts) == 1:
-        loss, extent = parts[0]
-        asked = f"swarm: {deed} {_in_question(extent)} {named(_short(loss.path, folder))} that you wrote?"
+        loss, author = parts[0]
+        asked = f"swarm: {deed} {_in_question(loss, author)} {named(_short(loss.path, folder))} that you wrote?"
     else:
         asked = f"swarm: {deed} your uncommitted work: {listed(parts, folder)}?"
     return f"{asked}{_in_brackets(by)} A copy is kept for `swarm-mcp restore`."
@@ -155,34 +155,30 @@ def _entry(entry: StashEntry, more: int) -> str:
 
 def listed(parts: list[Part], folder: str) -> str:
     """Return ``a.txt: 4 lines (12 to 15); b.txt: a new file, 10 lines; and 3 more files``."""
-    some = [f"{named(_short(loss.path, folder))}: {_in_list(extent)}" for loss, extent in parts[:NAMED]]
+    some = [f"{named(_short(loss.path, folder))}: {_in_list(loss, author)}" for loss, author in parts[:NAMED]]
     if len(parts) > NAMED:
         some.append(f"and {len(parts) - NAMED} more")
     return "; ".join(some)
 
 
-def _in_list(extent: Extent | None) -> str:
-    """Return the uncommitted part of a file in words, behind its name."""
-    if extent is not None and extent.is_new and not extent.is_text:
-        return "a new file"
-    if extent is None or not extent.is_text:
-        return "uncommitted changes"
-    if extent.is_new:
-        return f"a new file, {_lines(len(extent.added))}"
-    if extent.added:
-        return f"{_lines(len(extent.added))} ({_runs(extent.added)})"
-    if extent.removed:
-        return f"{_lines(extent.removed)} taken out"
-    return "its mode or type"
+def _in_list(loss: Loss, author: Author) -> str:
+    """Return the person's part of a file in words, behind its name."""
+    if loss.is_new and not author.is_part:
+        return f"a new file, {_lines(len(author.lines))}" if author.lines else "a new file"
+    if author.lines:
+        return f"{_lines(len(author.lines))} ({_runs(author.lines)})"
+    if author.removed:
+        return f"{_lines(author.removed)} taken out"
+    return "uncommitted changes" if author.lines is None else "its mode or type"
 
 
-def _in_question(extent: Extent | None) -> str:
+def _in_question(loss: Loss, author: Author) -> str:
     """Return the same in front of the file's name."""
-    if extent is not None and extent.is_new:
+    if loss.is_new and not author.is_part:
         return "the new file"
-    if extent is None or not extent.added:
+    if not author.lines:
         return "the uncommitted changes of"
-    return f"{_lines(len(extent.added), ' uncommitted')} of"
+    return f"{_lines(len(author.lines), ' uncommitted')} of"
 
 
 def _lines(count: int, kind: str = "") -> str:
