@@ -6,10 +6,8 @@ from swarm_hook_core import REPLACE
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.persons.losses import Loss
 from swarm_hook_core.persons.owners import Author
-from swarm_hook_core.traces.stash_entries import StashEntry
-from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
-from swarm_hook_core.untrusted_text import command, named, quoted
-from swarm_hook_core.wording import duration
+from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT, WAY_PAST
+from swarm_hook_core.untrusted_text import command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
 
 NAMED = 5  # files of one message
 RUNS = 3  # runs of lines of one file
-WAY_PAST = "`swarm-mcp protect off --for 5m`"
 
 
 def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
@@ -97,60 +94,6 @@ def late(call: ToolCall, by: str, deed: str) -> str:
 def late_question(by: str, deed: str) -> str:
     """Return the question about such a command."""
     return f"swarm: {deed} all uncommitted changes here? {command(by)} would do that; git was too slow to list them."
-
-
-def stash(
-    call: ToolCall,
-    by: str,
-    deed: str,
-    entry: StashEntry,
-    more: int,
-    files: list[str],
-    has_empty: bool,
-    is_once: bool,
-    now: float,
-) -> str:
-    """Return the denial of a command that takes entries that no session at work has made out of the stash.
-
-    more       number of further such entries
-    files      names of the files in the first one
-    has_empty  an earlier `git stash` of the call had nothing to put aside
-    is_once    the same command passes the next time
-    """
-    empty = " Your own `git stash` had nothing to put aside." if has_empty else ""
-    inside = ", ".join(named(name) for name in files[:NAMED])
-    if len(files) > NAMED:
-        inside += f" and {len(files) - NAMED} more"
-    if is_once:
-        way = (
-            f"`git stash show -p stash@{{{entry.number}}}` shows it. If it is meant, the same command again goes ahead."
-        )
-    else:
-        way = f"Leave it, or ask the person to do this in a terminal of their own, where {WAY_PAST} lets you do it."
-    return (
-        f"swarm: {call.client_tool} ({command(by)}) would {deed} {_entry(entry, more)}, made {duration(now - entry.at)}"
-        f" ago{f', with {inside}' if inside else ''}. No session at work has made it: it is a person's, or of a session"
-        f" that has ended.{empty} {way}"
-    )
-
-
-def stash_question(deed: str, entry: StashEntry, more: int, by: str) -> str:
-    """Return the question to the person about such a command."""
-    asked = f"swarm: {deed} {_entry(entry, more)}, which you or an ended session made?"
-    return f"{asked} ({command(by)}) A copy is kept for `swarm-mcp restore`."
-
-
-def stash_notice(by: str, deed: str, entry: StashEntry, more: int) -> str:
-    """Return the notice about such a command that goes ahead."""
-    return (
-        f"swarm: {command(by)} may {deed} {_entry(entry, more)}, which no session at work has made."
-        " `swarm-mcp restore --list` shows the copies that were kept."
-    )
-
-
-def _entry(entry: StashEntry, more: int) -> str:
-    rest = f" and {more} more" if more else ""
-    return f"the stash entry stash@{{{entry.number}}} ({quoted(entry.subject)}){rest}"
 
 
 def listed(parts: list[Part], folder: str) -> str:

@@ -86,10 +86,8 @@ class Sweeps:
             return None, ""
         is_first, self._has_begun = not self._has_begun, True
         self._words = words
-        if words[0] == "stash":
-            found = stash_entries.judge(git_call, words, self)
-            if found is not None:
-                return found
+        if words[0] == "stash" and stash_entries.verb_of(words) not in ("push", "save"):
+            return None, ""  # it takes entries out (``stash``)
         lost, taken = self._met(git_call)
         if words[0] == "commit":
             # staged by this call: they go into the commit

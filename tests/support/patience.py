@@ -18,11 +18,11 @@ from types import ModuleType
 from support.checkouts import AMPLE
 from swarm_hook_core import budget, client_release, coordinator, lease_renewal, lifecycle, pattern_match, sessions
 from swarm_hook_core.lookup import glance, waiting, worktree_locks
-from swarm_hook_core.persons import losses, owners, stash
+from swarm_hook_core.persons import losses, owners
 from swarm_hook_core.shell import collision, walk
 from swarm_hook_core.shell.programs import archives, asked, find_expression
 from swarm_hook_core.shell.programs.git import listings
-from swarm_hook_core.traces import clearing, committed, looks, seen_text, shared_files, sweeps, transcript
+from swarm_hook_core.traces import clearing, committed, looks, seen_text, shared_files, stash, sweeps, transcript
 from swarm_hook_core.traces.head import pushes, shared
 from swarm_hook_core.traces.versions import lines, pruning, reflog
 from swarm_hook_core.watching import watch, watched_files

@@ -411,7 +411,7 @@ def test_entries_that_pass_are_kept_with_all_their_files(
 ) -> None:
     git(work, "stash", "-q", "-u")
     monkeypatch.setenv("SWARM_PROTECT", "notice")
-    assert "no session at work has made" in me.runs("git stash clear")
+    assert "No session at work has made" in me.runs("git stash clear")
     assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
@@ -516,3 +516,10 @@ def test_a_person_s_line_in_a_file_that_a_command_of_the_session_has_added_to(wo
     assert me.runs("echo mine >> notes.md") == ""
     assert "notes.md: 1 line (4)" in me.runs("git checkout -- notes.md")
     assert "a person's" in (work / "notes.md").read_text()
+
+
+def test_an_alias_that_takes_a_person_s_entry_out_of_the_stash(me: Player, work: Path) -> None:
+    git(work, "stash", "-q")
+    git(work, "config", "alias.unstash", "stash pop")
+    git(work, "config", "alias.forget", "stash drop")
+    assert "No session at work has made it" in me.runs("git unstash") and "notes.md" in me.runs("git forget")
