@@ -22,11 +22,11 @@ from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Saves
 from swarm_hook_core.traces.versions.layout import words_of
 from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.stored import versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.transcript_ends import Logs
-    from swarm_hook_core.traces.versions.steps import Moment
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
@@ -74,24 +74,34 @@ class Authors:
         """Return the losses, each with the Author of its file's content."""
         from swarm_hook_core.git_objects import committed_contents
 
-        paths = [loss.path for loss in losses if not os.path.islink(loss.path) and self._has_versions(loss.path)]
+        paths = [
+            loss.path
+            for loss in losses
+            if not os.path.islink(loss.path)
+            and self._has_versions(loss.path)
+            and not (loss.words and self._is_shared(loss))
+        ]
         if paths:
             self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
         return [(loss, self._of(loss)) for loss in losses]
 
     def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
-        path = loss.path
-        if self._meetings.newest_write(loss.spelled, path) is not None:
-            return Author(OWN)  # of another session that lives: the rule about those decides
+        path, is_shared = loss.path, self._is_shared(loss)
+        if is_shared and loss.words:
+            return Author(OWN)  # the rule about other sessions denies a git command in any case
         try:
             is_by_call = self._is_by_call(path, os.lstat(path).st_ctime_ns)
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
-        found = self._by_lines(path, is_by_call)
+        found = self._by_lines(path, is_by_call, is_shared)
         if found is None:
-            return Author(BUILT if is_by_call else PERSON)
+            return Author(OWN if is_shared else BUILT if is_by_call else PERSON)
         return found
+
+    def _is_shared(self, loss: Loss) -> bool:
+        """Return True if another session that lives has written the file."""
+        return self._meetings.newest_write(loss.spelled, loss.path) is not None
 
     def show_lines(self, theirs: list[tuple[Loss, Author]]) -> None:
         """Find the person's lines in the first files whose author was found by time, as far as git answers."""
@@ -109,22 +119,24 @@ class Authors:
             author.removed = sum(len(one.removed) for one in changes)
 
     def is_own(self, path: str) -> bool:
-        """Return True if the versions prove that all of the file is the session's own; git is not asked."""
-        if not self.has_written(path):
-            return False
-        from swarm_hook_core.traces.versions.lines import Fold, NoLines
-
+        """Return True if nothing in the file is older than the session's calls. Git is not asked."""
         try:
-            lines = Fold(path, b"", notes=self._notes()).lines()
-        except (NoLines, OSError):
-            return False  # gone, unreadable or without lines: git tells
-        return all(author.session == self._session for line in lines for author in line.authors)
+            if not self.has_written(path) or not self._is_by_call(path, os.lstat(path).st_ctime_ns):
+                return False
+            older = self._older(path)
+            if not older.lines:
+                return True
+            with open(path, "rb") as file:
+                return not any(older.shows(line) for line in file.read().split(b"\n"))
+        except OSError:
+            return False  # gone, or unreadable: git tells
 
-    def _by_lines(self, path: str, is_by_call: bool) -> Author | None:
+    def _by_lines(self, path: str, is_by_call: bool, is_shared: bool) -> Author | None:
         """Return the Author by the file's uncommitted lines; None if it has none.
 
         is_by_call  True if a call of the session may have made the last change of the file. Then a doubtful line is a
                     person's only if it is older
+        is_shared   True if another session that lives has written the file. Then a doubtful line is a session's
         """
         from swarm_hook_core.traces.versions.lines import Fold, NoLines
 
@@ -133,18 +145,20 @@ class Authors:
         try:
             fold = Fold(path, self._committed[path], notes=self._notes())
             changes = fold.changes()
-            older = None
-            if is_by_call:
-                older = _Older(self._left_by_others(path, fold.moments))
+            older = self._older(path) if is_by_call else None
         except (NoLines, OSError):
             return None  # binary, large, or unreadable
+        peers = self._sessions_beside(path) if is_shared else frozenset()
         lines, removed, own, doubtful = [], 0, 0, 0
         for change in changes:
             for number, line in enumerate((*change.added, *change.removed), change.new + 1):
+                sessions = {author.session for author in line.authors}
                 is_added = number <= change.new + len(change.added)
-                if all(author.session == self._session for author in line.authors):
+                if sessions == {self._session} or not sessions.isdisjoint(peers):
                     own += 1
-                elif older is not None and not older.shows(line.text, is_added):
+                    continue
+                is_shown = older is None or older.shows(line.text, is_added)
+                if not is_shown or (is_shared and self._session in sessions):
                     doubtful += 1
                 elif is_added:
                     lines.append(number)
@@ -156,10 +170,26 @@ class Authors:
             return Author(BUILT if doubtful else OWN)
         return None  # its mode, or the ends of its lines
 
-    def _left_by_others(self, path: str, moments: list[Moment]) -> list[bytes]:
-        """Return the contents of the file that no call of the session had left, the oldest first. Raises OSError."""
-        kept = [one for one in moments if one.is_kept and one.journal == self._trail.own_name and one.exists]
-        return [one.content() for one in kept if not (one.changed_ns and self._is_by_call(path, one.changed_ns))]
+    def _sessions_beside(self, path: str) -> set[tuple[str, str]]:
+        """Return the other sessions at work around the file."""
+        others = self._meetings.journals.of_others(self._trail.place_of(os.path.dirname(path)))
+        return {journal.owner_of(theirs.data) for theirs in others if theirs.writer is not None}
+
+    def _older(self, path: str) -> _Older:
+        """Return the words of the versions of the file that no call of the session had left. Raises OSError."""
+        own = self._meetings.journals.own(os.path.dirname(path))
+        changes: dict[int, str] = {}  # time of an entry -> time of the file's change noted there
+        for entry in journal.newest_first(own, path, ("wrote", "before", "is")):
+            words = entry.text.split(" ")
+            place = 3 if entry.kind == "is" and len(words) > 3 else 0  # a Snapshot, or a ``state_of``
+            changes.setdefault(entry.at_ns, words[place])
+        contents = []
+        for one in versions_of(self._trail.place_of(os.path.dirname(path)), path):
+            changed = changes.get(one.at_ns, "")  # empty: an old entry, dropped by now
+            is_own = changed.isdigit() and self._is_by_call(path, int(changed))
+            if one.journal == self._trail.own_name and one.exists and not is_own:
+                contents.append(one.content())
+        return _Older(contents)
 
     @property
     def _session(self) -> tuple[str, str]:
@@ -227,21 +257,24 @@ class Authors:
 
 
 class _Older:
-    """The words in earlier contents of a file. A formatter may have broken their lines."""
+    """The words in earlier contents of a file. A formatter may have broken their lines.
+
+    lines  the words of each line
+    """
 
     def __init__(self, contents: list[bytes]):
         found = [set(map(words_of, content.split(b"\n"))) for content in contents]
-        self._lines = set().union(*found) - {b""}
-        self._text = b"\n".join(self._lines)
+        self.lines = set().union(*found) - {b""}
+        self._text = b"\n".join(self.lines)
         self._newest = found[-1] if found else None
         self._searched = 0
 
-    def shows(self, text: bytes, is_added: bool) -> bool:
+    def shows(self, text: bytes, is_added: bool = True) -> bool:
         """Return True if this line was there; if not `is_added`, True if this committed line was missing."""
         words = words_of(text)
         if not is_added:
             return self._newest is not None and words not in self._newest
-        if words in self._lines or not words:
+        if words in self.lines or not words:
             return bool(words)
         self._searched += len(self._text)
         return self._searched <= MOST_SEARCHED and words in self._text

@@ -40,7 +40,8 @@ def judge(
     losses = Losses(
         trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
     )
-    stash = _stash(meetings, authors, effects, session, now)
+    identity = token(session.label, "identity")
+    stash = _stash(meetings, authors, effects, identity, now)
     if not (losses.found or losses.free or losses.late or losses.taken):
         return stash
     from swarm_hook_core.persons import answers
@@ -54,7 +55,7 @@ def judge(
         denied = [one for one in denied if not _is_merged(meetings, effects, one[0])]
     verdict = None
     if denies and (denied or losses.late):
-        verdict = Verdict(answers.denial(meetings, authors, denied, known, losses))
+        verdict = Verdict(answers.denial(meetings, authors, denied, known, losses, identity, now))
     elif stash is not None and stash.denial is not None:
         return stash
     elif theirs and trail.level == NOTICE:
@@ -62,25 +63,25 @@ def judge(
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if verdict is None and is_noted:
         taken = [loss for loss in list(losses.taken.values())[:MOST_FILES] if loss.is_certain]
-        verdict = answers.along(meetings, authors, taken)
+        verdict = answers.along(meetings, authors, taken, identity, now)
     if may_pass and not trail.is_asked:
         _keep(trail, [loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free)
     return verdict or stash
 
 
 def _stash(
-    meetings: Meetings, authors: Authors, effects: Effects | None, session: Session, now: float
+    meetings: Meetings, authors: Authors, effects: Effects | None, identity: str, now: float
 ) -> Verdict | None:  # fmt: skip
     """Return the Verdict on the call's stash commands, or None."""
     if effects is None or not effects.git:
         return None
-    from swarm_hook_core.shell.programs.git.touched_files import is_subcommand
+    from swarm_hook_core.shell.programs.git.table import is_subcommand
 
     if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in effects.git):
         return None
     from swarm_hook_core.traces import stash
 
-    return stash.judge(meetings, authors, effects, token(session.label, "identity"), now)
+    return stash.judge(meetings, authors, effects, identity, now)
 
 
 class Looks:
@@ -95,7 +96,7 @@ class Looks:
         if loss.how != REPLACE or loss.words:
             return False
         if loss.path not in self._covered:
-            from swarm_hook_core.persons.looks import has_read
+            from swarm_hook_core.traces.looks import has_read
 
             self._covered[loss.path] = has_read(self._meetings, loss.spelled, loss.path)
         return self._covered[loss.path]

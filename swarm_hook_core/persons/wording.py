@@ -17,10 +17,11 @@ NAMED = 5  # files of one message
 RUNS = 3  # runs of lines of one file
 
 
-def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
+def denial(call: ToolCall, parts: list[Part], deed: str, also: str, way: str, folder: str) -> str:
     """Return the denial of a call: the files and lines that would go, and the next step.
 
-    deed  the call's effect as a verb; `way`: a sentence with a narrower command, or ""
+    deed  the call's effect as a verb; `also`: a sentence about other sessions' files, or ""
+    way   a sentence with a narrower command, or ""
     """
     loss, read, it, as_it_is = parts[0][0], "", "it", "as it is"
     if len(parts) > 1:
@@ -31,6 +32,7 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
     sentences = [
         f"swarm: {call.client_tool}{_in_brackets(loss.by)} would {deed} a person's work that is not committed:"
         f" {listed(parts, folder)}. No session at work has written it.",
+        also,
         way,
         read,
         f"Leave {it} {as_it_is}, or ask the person to commit {it}, or to do this in a terminal of their own, where"
@@ -39,11 +41,12 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
     return " ".join(filter(None, sentences))
 
 
-def along(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
+def along(call: ToolCall, parts: list[Part], deed: str, also: str, way: str, folder: str) -> str:
     """Return the denial of a git command that stages or commits a person's work; it is denied once."""
     sentences = [
         f"swarm: {call.client_tool}{_in_brackets(parts[0][0].by)} would {deed} a person's work that is not committed:"
         f" {listed(parts, folder)}. No session at work has written it.",
+        also,
         way,
         OWN_COMMIT,
         AGAIN,

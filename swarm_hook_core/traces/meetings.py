@@ -81,10 +81,10 @@ class Meetings:
         """Return the newest Trace of another living session on that file, seen or unseen; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False)
 
-    def changed_by_others(self, paths: Iterable[str]) -> set[str]:
-        """Return those of these files, links resolved, with uncommitted changes of other living sessions."""
+    def changes_by_others(self, paths: Iterable[str]) -> list[Trace]:
+        """Return the Traces of other living sessions' uncommitted changes in these files, links resolved."""
         found = [trace for path in paths if (trace := self.newest_write(path, path)) is not None]
-        return {trace.path for trace in self._uncommitted_since(found)}
+        return self._uncommitted_since(found)
 
     def is_theirs(self, trace: Trace) -> bool:
         """Return True if the uncommitted change in the file of `trace` is its writer's, and not this session's own."""

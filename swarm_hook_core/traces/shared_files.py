@@ -6,15 +6,26 @@ Code, Codex). So only the files whose turn comes in time are looked up.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from swarm_hook_core.traces import journal_name
+from swarm_hook_core.lookup import Held
+from swarm_hook_core.traces import journal, journal_name
+from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.versions.acts import PERSON
 from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
 from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import holder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
 
 MOST = 20  # files with their lines looked up
+MOST_NAMED = 3  # files of a message with all their owners
 SECONDS = 0.5  # for the lines of all files of a call; the first file has them in any case
 
 
@@ -63,6 +74,30 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     """
     seconds = patience.left()
     return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds, patience) or ())
+
+
+def also_in(
+    traces: Sequence[Trace], meetings: Meetings, patience: Patience, identity: str, names_persons: bool = True
+) -> str:
+    """Return the sentence about further owners of uncommitted lines in the files of `traces`; mostly empty.
+
+    A Trace names the last writer of its file, and `blame` all of them: so a message does.
+    """
+    parts = []
+    for trace in traces[:MOST_NAMED]:
+        seconds = patience.left()
+        lines = _uncommitted_lines(trace.path, seconds, patience) if seconds else None
+        certain = {line.author.session for line in lines or () if line.author is not None}
+        others = meetings.journals.of_others(meetings.trail.place_of(os.path.dirname(trace.path)))
+        owners = []
+        for theirs in others:
+            if theirs.name != trace.journal and not theirs.kin and journal.owner_of(theirs.data) in certain:
+                owners += [holder(Held(trace.path, *writer), identity)[0] for writer in [theirs.writer] if writer]
+        if names_persons and PERSON.session in certain:
+            owners.append("a person")
+        if owners:
+            parts.append(f"{named(trace.path)} has lines of {' and of '.join(owners)}, too.")
+    return " ".join(parts)
 
 
 def _uncommitted_lines(path: str, seconds: float, patience: Patience) -> list[Line] | None:

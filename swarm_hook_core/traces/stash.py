@@ -32,7 +32,6 @@ from swarm_hook_core.traces.stash_entries import (
     puts_aside,
     verb_of,
 )
-from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,9 +77,7 @@ class Taking:
     has_empty  True if an earlier `git stash` of the call has nothing to put aside
     """
 
-    def __init__(
-        self, git_call: GitCall, words: list[str], verb: str, made: int, meetings: Meetings, authors: Authors
-    ):
+    def __init__(self, git_call: GitCall, words: list[str], verb: str, made: int, meetings: Meetings, authors: Authors):
         self.git_call = git_call
         self.verb = verb
         self.deed = "use" if verb == "apply" else "take out" if verb in _BRINGS_BACK else "throw away"

@@ -27,7 +27,6 @@ MOST_ENTRIES = 200
 MOST_COMMANDS = 20  # commands of one journal that are parsed for stashes
 
 
-
 class StashEntry:
     """A stash entry: its `number`, its `commit`, its time `at` in Unix seconds, its `subject`."""
 

@@ -22,7 +22,7 @@ from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, narrow_for
 from swarm_hook_core.traces.clearing import SECONDS, deed_of
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.shared_files import Patience, SharedFiles, has_lines_of
+from swarm_hook_core.traces.shared_files import Patience, SharedFiles, also_in, has_lines_of
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.wording import way_past_hooks
 
@@ -209,6 +209,7 @@ class Sweeps:
             way = sweep_wording.LATE
         else:
             way = self._way(git_call, words, {trace.path for trace in traces})
+        way = sweep_wording.joined(also_in(traces, self.meetings, self.patience(), self.identity), way)
         first, also = traces[0], [trace.path for trace in traces[1:]]
         loss = Loss("sweep", first.held, deed, git_call.by, first.at_ns / 1e9, also)
         if denies and not git_call.in_doubt:

@@ -135,7 +135,6 @@ class Fold:
 
     head        the lines of the last commit
     writers     all sessions that may have written the file
-    moments     its contents in the order of time
     """
 
     def __init__(
@@ -156,7 +155,6 @@ class Fold:
         self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
         self.writers = history.writers()
-        self.moments = history.moments
         self._follow(history)
 
     def lines(self) -> list[Line]:

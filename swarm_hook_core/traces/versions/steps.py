@@ -58,11 +58,6 @@ class Moment:
         self._version = version
         self._data = data
 
-    @property
-    def is_kept(self) -> bool:
-        """Return True if a Version has the content."""
-        return self._version is not None
-
     def content(self) -> bytes:
         """Return the content, empty for a missing file. Raises OSError if the version is gone."""
         if self._version is None:

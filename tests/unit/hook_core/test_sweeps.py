@@ -21,7 +21,16 @@ from swarm_hook_core.persons.owners import Authors
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import collision, effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
-from swarm_hook_core.traces import committed, journal_name, meetings, place_of, shared_files, stash, stash_entries, sweeps
+from swarm_hook_core.traces import (
+    committed,
+    journal_name,
+    meetings,
+    place_of,
+    shared_files,
+    stash,
+    stash_entries,
+    sweeps,
+)
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.versions import lines
