@@ -18,15 +18,14 @@ from swarm_hook_core.state import ended_mark
 from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Saves
 from swarm_hook_core.traces.versions.layout import words_of
-from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.stored import versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.transcript_ends import Logs
+    from swarm_hook_core.traces.versions.lines import Change
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
@@ -68,21 +67,10 @@ class Authors:
         self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
         self._logs: Logs | None = None  # of the session and its agents
-        self._committed: dict[str, bytes] = {}  # contents in the last commit of files with lines
 
     def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
         """Return the losses, each with the Author of its file's content."""
-        from swarm_hook_core.git_objects import committed_contents
-
-        paths = [
-            loss.path
-            for loss in losses
-            if not os.path.islink(loss.path)
-            and self._has_versions(loss.path)
-            and not (loss.words and self._is_shared(loss))
-        ]
-        if paths:
-            self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
+        self._trail.changes.prepare([loss.path for loss in losses if self._has_lines(loss)], SECONDS)
         return [(loss, self._of(loss)) for loss in losses]
 
     def _of(self, loss: Loss) -> Author:
@@ -92,12 +80,14 @@ class Authors:
             return Author(OWN)  # the rule about other sessions denies a git command in any case
         try:
             is_by_call = self._is_by_call(path, os.lstat(path).st_ctime_ns)
+            changes = self._trail.changes.of(path, SECONDS) if self._has_lines(loss) else None
+            if changes:
+                return self._by_lines(path, changes, is_by_call, is_shared)
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
-        found = self._by_lines(path, is_by_call, is_shared)
-        if found is None:
-            return Author(OWN if is_shared else BUILT if is_by_call else PERSON)
-        return found
+        if is_shared:
+            return Author(OWN)
+        return Author(BUILT if is_by_call else PERSON)
 
     def _is_shared(self, loss: Loss) -> bool:
         """Return True if another session that lives has written the file."""
@@ -105,18 +95,13 @@ class Authors:
 
     def show_lines(self, theirs: list[tuple[Loss, Author]]) -> None:
         """Find the person's lines in the first files whose author was found by time, as far as git answers."""
-        from swarm_hook_core.git_objects import committed_contents
-        from swarm_hook_core.traces.versions.lines import Fold, NoLines
-
-        unknown = {loss.path: author for loss, author in theirs[:MOST_SHOWN] if author.lines is None}
-        for path, committed in committed_contents(unknown, SECONDS_TO_SHOW, LIMIT_BYTES).items():
-            try:
-                changes = Fold(path, committed, notes=self._notes()).changes()
-            except (NoLines, OSError):
-                continue  # binary, large, a link, or gone
-            author = unknown[path]
-            author.lines = [at for one in changes for at in range(one.new + 1, one.new + len(one.added) + 1)]
-            author.removed = sum(len(one.removed) for one in changes)
+        unknown = [(loss.path, author) for loss, author in theirs[:MOST_SHOWN] if author.lines is None]
+        self._trail.changes.prepare([path for path, _author in unknown], SECONDS_TO_SHOW)
+        for path, author in unknown:
+            changes = self._trail.changes.of(path, SECONDS_TO_SHOW)
+            if changes is not None:
+                author.lines = [at for one in changes for at in range(one.new + 1, one.new + len(one.added) + 1)]
+                author.removed = sum(len(one.removed) for one in changes)
 
     def is_own(self, path: str) -> bool:
         """Return True if nothing in the file is older than the session's calls. Git is not asked."""
@@ -131,23 +116,14 @@ class Authors:
         except OSError:
             return False  # gone, or unreadable: git tells
 
-    def _by_lines(self, path: str, is_by_call: bool, is_shared: bool) -> Author | None:
-        """Return the Author by the file's uncommitted lines; None if it has none.
+    def _by_lines(self, path: str, changes: list[Change], is_by_call: bool, is_shared: bool) -> Author:
+        """Return the Author by the uncommitted `changes` of the file. Raises OSError.
 
         is_by_call  True if a call of the session may have made the last change of the file. Then a doubtful line is a
                     person's only if it is older
         is_shared   True if another session that lives has written the file. Then a doubtful line is a session's
         """
-        from swarm_hook_core.traces.versions.lines import Fold, NoLines
-
-        if path not in self._committed:
-            return None
-        try:
-            fold = Fold(path, self._committed[path], notes=self._notes())
-            changes = fold.changes()
-            older = self._older(path) if is_by_call else None
-        except (NoLines, OSError):
-            return None  # binary, large, or unreadable
+        older = self._older(path) if is_by_call else None
         peers = self._sessions_beside(path) if is_shared else frozenset()
         lines, removed, own, doubtful = [], 0, 0, 0
         for change in changes:
@@ -166,9 +142,7 @@ class Authors:
                     removed += 1
         if lines or removed:
             return Author(PERSON, lines, removed, is_part=bool(own or doubtful))
-        if own or doubtful:
-            return Author(BUILT if doubtful else OWN)
-        return None  # its mode, or the ends of its lines
+        return Author(BUILT if doubtful else OWN)
 
     def _sessions_beside(self, path: str) -> set[tuple[str, str]]:
         """Return the other sessions at work around the file."""
@@ -195,15 +169,11 @@ class Authors:
     def _session(self) -> tuple[str, str]:
         return (self._trail.config.runtime_name, self._trail.call.session_id)
 
-    def _notes(self) -> Notes:
-        """Return the journals and versions around the call, read once."""
-        if self._trail.notes is None:
-            self._trail.notes = Notes()
-        return self._trail.notes
-
-    def _has_versions(self, path: str) -> bool:
-        """Return True if a session has kept a version of the file."""
-        return bool(self._notes().of(os.path.dirname(path)).versions(path))
+    def _has_lines(self, loss: Loss) -> bool:
+        """Return True if lines tell the author: a session has kept a version, and no other rule denies the command."""
+        if os.path.islink(loss.path) or (loss.words and self._is_shared(loss)):
+            return False
+        return bool(self._trail.changes.notes.of(os.path.dirname(loss.path)).versions(loss.path))
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""

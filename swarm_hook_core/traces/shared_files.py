@@ -15,8 +15,7 @@ from swarm_hook_core.traces import journal, journal_name
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.versions.acts import PERSON
-from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.lines import Line
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import holder
 
@@ -61,7 +60,7 @@ class SharedFiles:
                 self.files.append(path)
                 self.is_unsure = True
                 continue
-            lines = _uncommitted_lines(path, seconds, patience)
+            lines = patience.trail.changes.lines_of(path, seconds)
             if lines is None or any(_is_by(line, name) for line in lines):
                 self.files.append(path)
                 self.is_unsure = self.is_unsure or any(_may_be_by(line, name) for line in lines or ())
@@ -73,7 +72,7 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     True also without time to look them up.
     """
     seconds = patience.left()
-    return not seconds or any(_is_by(line, name) for line in _uncommitted_lines(path, seconds, patience) or ())
+    return not seconds or any(_is_by(line, name) for line in patience.trail.changes.lines_of(path, seconds) or ())
 
 
 def also_in(
@@ -86,7 +85,7 @@ def also_in(
     parts = []
     for trace in traces[:MOST_NAMED]:
         seconds = patience.left()
-        lines = _uncommitted_lines(trace.path, seconds, patience) if seconds else None
+        lines = patience.trail.changes.lines_of(trace.path, seconds) if seconds else None
         certain = {line.author.session for line in lines or () if line.author is not None}
         others = meetings.journals.of_others(meetings.trail.place_of(os.path.dirname(trace.path)))
         owners = []
@@ -98,17 +97,6 @@ def also_in(
         if owners:
             parts.append(f"{named(trace.path)} has lines of {' and of '.join(owners)}, too.")
     return " ".join(parts)
-
-
-def _uncommitted_lines(path: str, seconds: float, patience: Patience) -> list[Line] | None:
-    """Return the added and removed lines; None for a file without lines, or if git does not answer."""
-    trail = patience.trail
-    trail.notes = trail.notes or Notes()
-    try:
-        changes = changes_of(path, seconds, trail.notes)
-        return [line for change in changes for line in (*change.removed, *change.added)]
-    except (NoLines, OSError):
-        return None  # nothing tells whose they are
 
 
 def _is_by(line: Line, name: str) -> bool:
