@@ -80,7 +80,7 @@ class Authors:
             return Author(OWN)  # the rule about other sessions denies a git command in any case
         try:
             is_by_call = self._is_by_call(path, os.lstat(path).st_ctime_ns)
-            changes = self._trail.changes.of(path, SECONDS) if self._has_lines(loss) else None
+            changes = self._has_lines(loss) and self._trail.changes.of(path, SECONDS)
             if changes:
                 return self._by_lines(path, changes, is_by_call, is_shared)
         except OSError:
@@ -123,18 +123,18 @@ class Authors:
                     person's only if it is older
         is_shared   True if another session that lives has written the file. Then a doubtful line is a session's
         """
-        older = self._older(path) if is_by_call else None
-        peers = self._sessions_beside(path) if is_shared else frozenset()
+        older = self._older(path)
+        peers = self._sessions_beside(path)
         lines, removed, own, doubtful = [], 0, 0, 0
         for change in changes:
             for number, line in enumerate((*change.added, *change.removed), change.new + 1):
                 sessions = {author.session for author in line.authors}
                 is_added = number <= change.new + len(change.added)
-                if sessions == {self._session} or not sessions.isdisjoint(peers):
+                if sessions == {self._session} or (is_shared and not sessions.isdisjoint(peers)):
                     own += 1
                     continue
-                is_shown = older is None or older.shows(line.text, is_added)
-                if not is_shown or (is_shared and self._session in sessions):
+                is_older = not is_by_call or older.shows(line.text, is_added)
+                if not is_older or (is_shared and self._session in sessions):
                     doubtful += 1
                 elif is_added:
                     lines.append(number)

@@ -85,7 +85,7 @@ def also_in(
     parts = []
     for trace in traces[:MOST_NAMED]:
         seconds = patience.left()
-        lines = patience.trail.changes.lines_of(trace.path, seconds) if seconds else None
+        lines = seconds and patience.trail.changes.lines_of(trace.path, seconds)
         certain = {line.author.session for line in lines or () if line.author is not None}
         others = meetings.journals.of_others(meetings.trail.place_of(os.path.dirname(trace.path)))
         owners = []

@@ -44,7 +44,7 @@ MOST_CALLS = 50  # git commands of one call
 MOST_FILES = 100  # files of one call with their contents kept
 _PUTS = ("push", "save")
 _BRINGS_BACK = ("pop", "branch")
-_TAKES_OUT = (*_BRINGS_BACK, "drop", "clear")
+_DEEDS = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away", "apply": "use"}
 
 
 def judge(meetings: Meetings, authors: Authors, effects: Effects, identity: str, now: float) -> Verdict | None:
@@ -59,13 +59,13 @@ def judge(meetings: Meetings, authors: Authors, effects: Effects, identity: str,
             is_first = git_call is effects.git[0] and not (effects.writes or effects.trees)
             made += puts_aside(git_call, words, SECONDS, is_first)
             pushes += 1
-        elif verb in (*_TAKES_OUT, "apply"):
+        elif verb in _DEEDS:
             taking = Taking(git_call, words, verb, made, meetings, authors)
             taking.has_empty = made < pushes
             verdict = taking.verdict(identity, now)
             if verdict is not None:
                 return verdict
-            made = max(0, made - (verb in _TAKES_OUT))
+            made = max(0, made - (verb != "apply"))
     return None
 
 
@@ -80,7 +80,7 @@ class Taking:
     def __init__(self, git_call: GitCall, words: list[str], verb: str, made: int, meetings: Meetings, authors: Authors):
         self.git_call = git_call
         self.verb = verb
-        self.deed = "use" if verb == "apply" else "take out" if verb in _BRINGS_BACK else "throw away"
+        self.deed = _DEEDS[verb]
         self.foreign: list[Foreign] = []
         self.own: list[int] = []
         self.has_empty = False
@@ -91,7 +91,9 @@ class Taking:
             return
         self._repository = Repository(self.top, SECONDS, git_call.top, git_call.environment)
         found = entries(self._repository)
-        numbers = range(len(found)) if verb == "clear" else meant(words, verb, made)
+        numbers = meant(words, verb, made)
+        if verb == "clear":
+            numbers = list(range(len(found)))
         if not any(number < len(found) for number in numbers):
             return
         noted, times = notes(git_call.folder, meetings), [one.at for one in found]
@@ -123,7 +125,7 @@ class Taking:
         if denies and not (is_once and self._was_told(first)):
             files = files_in(self._repository, first)
             text = stash_wording.denial(self, trail.call, files, is_once, identity, now)
-            denial = Denial(self.top if is_persons else git_call.folder, None, text, loss=loss)
+            denial = Denial(self.top, None, text, loss=loss)
             if is_persons and not is_once:
                 denial.question = stash_wording.question(self)
                 if trail.config.asks is not None and trail.config.asks(trail.call):

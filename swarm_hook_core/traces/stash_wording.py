@@ -25,7 +25,7 @@ def denial(taking: Taking, call: ToolCall, files: list[str], is_once: bool, iden
     held, inside = taking.foreign[0][1], ""
     if files:
         inside = f" It has {', '.join(map(named, files[:MOST_NAMED]))}{and_more(len(files) - MOST_NAMED)}."
-    empty = "Your own `git stash` had nothing to put aside." if taking.has_empty else ""
+    empty = taking.has_empty and "Your own `git stash` had nothing to put aside."
     if is_once:
         number = taking.foreign[0][0].number
         way = f"`git stash show -p stash@{{{number}}}` shows it. If it is meant, the same command again goes ahead."
@@ -54,7 +54,7 @@ def question(taking: Taking) -> str:
 
 def line(taking: Taking, identity: str, now: float) -> str:
     """Return the notice about a command that goes ahead."""
-    kept = "`swarm-mcp restore --list` shows the copies that were kept." if taking.verb != "apply" else ""
+    kept = taking.verb != "apply" and "`swarm-mcp restore --list` shows the copies that were kept."
     told = f"may {taking.deed} a stash entry that is not yours: {_entries(taking, identity, now)}."
     return joined(f"swarm: {command(taking.git_call.by)} {told}", _own(taking), kept)
 
@@ -62,14 +62,15 @@ def line(taking: Taking, identity: str, now: float) -> str:
 def _entries(taking: Taking, identity: str, now: float) -> str:
     """Return the first entry with its owner, and the number of the rest."""
     entry, held = taking.foreign[0]
-    who = f"by {holder(held, identity)[0]} " if held.instance_id else ""
-    rest = and_more(len(taking.foreign) - 1)
-    words = f"stash@{{{entry.number}}} ({who}{duration(now - entry.at)} ago){rest}"
+    age, rest = f"{duration(now - entry.at)} ago", and_more(len(taking.foreign) - 1)
     if held.instance_id:
-        return words
-    return f"{words}, {quoted(entry.subject)}. No session at work has made it: it is a person's, or an ended session's"
+        return f"stash@{{{entry.number}}} (by {holder(held, identity)[0]} {age}){rest}"
+    return (
+        f"stash@{{{entry.number}}} ({age}){rest}, {quoted(entry.subject)}. No session at work has made it: it is a"
+        " person's, or an ended session's"
+    )
 
 
 def _own(taking: Taking) -> str:
     names = ", ".join(f"stash@{{{number}}}" for number in taking.own[:MOST_OWN])
-    return f"Yours: {names}, by the numbers of now." if names else ""
+    return names and f"Yours: {names}, by the numbers of now."

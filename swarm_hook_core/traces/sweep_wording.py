@@ -82,6 +82,6 @@ def asked_of(held: Held, identity: str) -> str:
     return f"message their session (instance {named(held.instance_id)})"
 
 
-def joined(*sentences: str) -> str:
-    """Return the sentences that are not empty, in one line."""
-    return " ".join(filter(None, sentences))
+def joined(*sentences: str | bool) -> str:
+    """Return the sentences in one line, without those that are empty or False."""
+    return " ".join(one for one in sentences if isinstance(one, str) and one)
