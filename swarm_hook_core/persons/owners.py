@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.transcript_ends import Logs
     from swarm_hook_core.traces.versions.lines import Change
+    from swarm_hook_core.traces.versions.stored import Version
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
@@ -108,7 +109,7 @@ class Authors:
         try:
             if not self.has_written(path) or not self._is_by_call(path, os.lstat(path).st_ctime_ns):
                 return False
-            older = self._older(path)
+            older = self._older(path, versions_of(self._trail.place_of(os.path.dirname(path)), path))
             if not older.lines:
                 return True
             with open(path, "rb") as file:
@@ -123,14 +124,17 @@ class Authors:
                     person's only if it is older
         is_shared   True if another session that lives has written the file. Then a doubtful line is a session's
         """
-        older = self._older(path)
+        older = self._older(path, self._versions_of(path))
         peers = self._sessions_beside(path)
         lines, removed, own, doubtful = [], 0, 0, 0
         for change in changes:
+            added = [{author.session for author in line.authors} for line in change.added]
+            is_written_anew = bool(added) and all(sessions == {self._session} for sessions in added)
             for number, line in enumerate((*change.added, *change.removed), change.new + 1):
                 sessions = {author.session for author in line.authors}
                 is_added = number <= change.new + len(change.added)
-                if sessions == {self._session} or (is_shared and not sessions.isdisjoint(peers)):
+                is_mine = sessions == {self._session} or (is_written_anew and not is_added)
+                if is_mine or (is_shared and not sessions.isdisjoint(peers)):
                     own += 1
                     continue
                 is_older = not is_by_call or older.shows(line.text, is_added)
@@ -149,8 +153,11 @@ class Authors:
         others = self._meetings.journals.of_others(self._trail.place_of(os.path.dirname(path)))
         return {journal.owner_of(theirs.data) for theirs in others if theirs.writer is not None}
 
-    def _older(self, path: str) -> _Older:
-        """Return the words of the versions of the file that no call of the session had left. Raises OSError."""
+    def _versions_of(self, path: str) -> list[Version]:
+        return [one for one in self._trail.changes.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
+
+    def _older(self, path: str, versions: list[Version]) -> _Older:
+        """Return the words of those versions of the file that no call of the session had left. Raises OSError."""
         own = self._meetings.journals.own(os.path.dirname(path))
         changes: dict[int, str] = {}  # time of an entry -> time of the file's change noted there
         for entry in journal.newest_first(own, path, ("wrote", "before", "is")):
@@ -158,7 +165,7 @@ class Authors:
             place = 3 if entry.kind == "is" and len(words) > 3 else 0  # a Snapshot, or a ``state_of``
             changes.setdefault(entry.at_ns, words[place])
         contents = []
-        for one in versions_of(self._trail.place_of(os.path.dirname(path)), path):
+        for one in versions:
             changed = changes.get(one.at_ns, "")  # empty: an old entry, dropped by now
             is_own = changed.isdigit() and self._is_by_call(path, int(changed))
             if one.journal == self._trail.own_name and one.exists and not is_own:
@@ -173,7 +180,7 @@ class Authors:
         """Return True if lines tell the author: a session has kept a version, and no other rule denies the command."""
         if os.path.islink(loss.path) or (loss.words and self._is_shared(loss)):
             return False
-        return bool(self._trail.changes.notes.of(os.path.dirname(loss.path)).versions(loss.path))
+        return bool(self._versions_of(loss.path))
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""

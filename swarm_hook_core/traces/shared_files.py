@@ -75,6 +75,13 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     return not seconds or any(_is_by(line, name) for line in patience.trail.changes.lines_of(path, seconds) or ())
 
 
+def takes_part(trace: Trace, patience: Patience) -> bool:
+    """Return True if the session of `trace` may have written an uncommitted line of its file, or if nothing tells."""
+    seconds = patience.left()
+    lines = seconds and patience.trail.changes.lines_of(trace.path, seconds)
+    return not lines or any(_is_by(line, trace.journal) or _may_be_by(line, trace.journal) for line in lines)
+
+
 def also_in(
     traces: Sequence[Trace], meetings: Meetings, patience: Patience, identity: str, names_persons: bool = True
 ) -> str:

@@ -31,9 +31,9 @@ from swarm_hook_core.traces import (
     stash_entries,
     sweeps,
 )
+from swarm_hook_core.traces.file_changes import FileChanges
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.versions import lines
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -391,14 +391,14 @@ def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path
 def slow_lines(limits, monkeypatch) -> list[str]:
     """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
     limits(shared_files, SECONDS=0.5)
-    clock, looked_up, changes_of = [100.0], [], lines.changes_of
+    clock, looked_up, changes_of = [100.0], [], FileChanges.of
 
-    def slow(path: str, *seconds: float):
+    def slow(changes: FileChanges, path: str, seconds: float):
         clock[0] += 2
         looked_up.append(path)
-        return changes_of(path)
+        return changes_of(changes, path, seconds)
 
-    monkeypatch.setattr(shared_files, "changes_of", slow)
+    monkeypatch.setattr(FileChanges, "of", slow)
     monkeypatch.setattr(shared_files, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     return looked_up
 
