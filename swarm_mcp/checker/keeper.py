@@ -14,7 +14,7 @@ from swarm_hook_core.state import make_private, open_in_private
 from swarm_mcp.checker import checkers_dir, is_living, name_of
 from swarm_mcp.installation import command_of, leave_relay
 
-SHORTEST_LIFE = 1.0  # seconds; a checker that ends sooner is broken, and the next one waits
+SHORTEST_LIFE = 1.0  # seconds; a checker that fails sooner is broken, and the next one waits
 LONGEST_PAUSE = 60.0
 WAITING = 64  # calls at once
 LARGEST_NOTES = 32 * 1024  # bytes; relays end at twice as many
@@ -52,12 +52,12 @@ class Keeper:
             # The hook that asks first runs as a process: it does not wait for a checker to start.
             select.select([listener], [], [])
             _refuse(listener)
-            began = time.monotonic()
+            began, has_failed = time.monotonic(), True
             try:
-                self._answer(listener, name)
+                has_failed = self._answer(listener, name)
             except OSError as error:  # no process could be started, as on a machine without memory
                 print(f"swarm-mcp serve: checker: {error}", file=sys.stderr)
-            if time.monotonic() - began < SHORTEST_LIFE:
+            if has_failed and time.monotonic() - began < SHORTEST_LIFE:
                 self._pause = min(LONGEST_PAUSE, 2 * self._pause + 0.1)
             else:
                 self._pause = 0.0
@@ -67,8 +67,11 @@ class Keeper:
                     _refuse(listener)
 
     @staticmethod
-    def _answer(listener: socket.socket, name: str) -> None:
-        """Run a checker on the socket until it ends."""
+    def _answer(listener: socket.socket, name: str) -> bool:
+        """Run a checker on the socket until it ends. Return True if it failed.
+
+        A checker ends without a failure where nobody awaits its answer.
+        """
         ours, its = os.pipe()  # its read end is told of our end, however we end
         try:
             streams = [
@@ -81,8 +84,9 @@ class Keeper:
             pid = os.posix_spawn(words[0], words, os.environ, file_actions=streams)
             os.close(ours)
             ours = -1
-            while os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+            while os.WIFSTOPPED(status := os.waitpid(pid, os.WUNTRACED)[1]):
                 os.kill(pid, signal.SIGKILL)  # stopped, it would keep each hook waiting
+            return status not in (0, signal.SIGALRM)
         finally:
             if ours >= 0:
                 os.close(ours)

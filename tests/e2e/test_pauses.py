@@ -14,6 +14,7 @@ from .played_peer import PlayedPeer
 
 pytestmark = pytest.mark.ways("install")
 
+PROMISED = pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
 BEFORE = "alpha\nbeta\n"
 SAVED = BEFORE + "a person's\n"
 FILES = ("b.txt", "d.txt", "e.txt")
@@ -52,9 +53,15 @@ def save(folder: Path) -> None:
     (folder / "new.txt").write_text("a person's\n")
 
 
-@pytest.mark.parametrize("beside", ["alone", "beside a peer"])
-@pytest.mark.parametrize("written", WRITES)
-@pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
+@pytest.mark.parametrize(
+    ("written", "beside"),
+    [
+        pytest.param("a tool", "alone", marks=PROMISED),
+        pytest.param("a command", "beside a peer", marks=PROMISED),
+        ("a tool", "beside a peer"),
+        ("a command", "alone"),
+    ],
+)
 def test_a_person_s_lines_of_a_pause_stay(client: Client, written: str, beside: str) -> None:
     """All commands in turn, each after a write of the session and a person's save in the pause after that."""
     folder = client.ground.checkout

@@ -27,7 +27,9 @@ PAYLOADS = ROOT / "tests" / "data" / "payloads"
 RUNTIMES = ("claude-code", "codex")
 FOLDERS = {"claude-code": "claude"}  # of captured payloads, where they are not called as the client is
 INTERPRETER = sys.executable  # the hooks' interpreter
-checker: Callable[[], Checker] | None = None  # answers for the hooks of `run` and `after`; None: each is a process of its own
+checker: Callable[[], Checker] | None = (
+    None  # answers for the hooks of `run` and `after`; None: each is a process of its own
+)
 EVENTS = {
     "session_start": "SessionStart",
     "turn": "UserPromptSubmit",

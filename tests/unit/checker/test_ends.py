@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.checker_client import ALONE, TWIN, WAYS, Client, SlowGit, is_there
+from support.checker_client import ALONE, BUSY, TWIN, WAYS, Client, SlowGit, is_there
 from support.fixtures import SWARM
 
 pytestmark = pytest.mark.slow
@@ -60,8 +60,8 @@ def test_a_stopped_checker_under_a_stopped_server_keeps_no_hook_waiting(client: 
     client.servers[0].send_signal(signal.SIGSTOP)
     os.kill(checker, signal.SIGSTOP)
     for name, is_denied in (("held.py", True), ("free.py", False)):
-        answer = client.ask(client.edit(name), way)
-        assert (answer.is_denied, answer.alone) == (is_denied, ["busy"])
+        answer = client.ask(client.edit(name), way, even_busy=True)
+        assert (answer.is_denied, answer.alone) == (is_denied, BUSY)
     assert client.writes() == ["free.py"]
     os.kill(checker, signal.SIGCONT)
     client.servers[0].send_signal(signal.SIGCONT)
@@ -74,9 +74,10 @@ def test_a_stopped_checker_under_a_stopped_server_keeps_no_hook_waiting(client: 
 def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(
     client: Client, way: str, deed: str, tmp_path: Path
 ) -> None:
-    checker, git = client.warm(way), SlowGit(client, tmp_path)
-    hook = client.start(client.bash("git checkout held.py; echo x > new.py"), way, environment=git.environment)
-    git.wait()
+    client.warm(way)
+    git = SlowGit(client, tmp_path)
+    hook = client.cut_short(client.bash("git checkout held.py; echo x > new.py"), way, git)
+    checker = client.checker()
     if deed == "both stopped":  # the keeper cannot end it: the hook waits as long as a check may take
         client.servers[0].send_signal(signal.SIGSTOP)
     os.kill(checker, signal.SIGKILL if deed == "killed" else signal.SIGSTOP)
@@ -105,8 +106,7 @@ def test_no_write_is_noted_twice_after_a_check_that_was_cut_short(client: Client
 def test_a_hook_that_its_client_kills_leaves_no_traces(client: Client, way: str, tmp_path: Path) -> None:
     client.warm(way)
     git = SlowGit(client, tmp_path)
-    hook = client.start(client.bash("git checkout free.py; echo x > new.py"), way, environment=git.environment)
-    git.wait()
+    hook = client.cut_short(client.bash("git checkout free.py; echo x > new.py"), way, git)
     hook.kill()
     hook.communicate()
     git.go_on()
@@ -151,7 +151,7 @@ def test_a_checker_ends_when_files_of_its_release_are_replaced(client: Client, t
     new = tmp_path / "new.py"
     new.write_bytes(first.read_bytes())
     os.replace(new, first)
-    answer = client.ask(client.edit("held.py"))
+    answer = client.ask(client.edit("held.py"), even_busy=True)
     assert answer.is_denied and answer.alone
     client.wait_for("the checker's end", lambda: not is_there(checker))
     assert client.warm() != checker

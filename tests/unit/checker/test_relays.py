@@ -109,20 +109,10 @@ def test_a_state_folder_with_a_long_path_has_a_checker(tmp_path: Path, way: str)
 @pytest.mark.parametrize("way", WAYS)
 def test_another_release_is_not_answered(client: Client, way: str) -> None:
     client.warm(way)
-    relay = client.root / "plugin/integrations/relay.py"
-    text = relay.read_text()
-    for compiled in relay.parent.glob("__pycache__/relay.*"):
-        compiled.unlink()
-    relay.write_text(text.replace('RELEASE = "0.1.0"', 'RELEASE = "9.9.9"'))
-    try:
-        answer = client.ask(client.edit("held.py"), way, release="9.9.9")
-        assert (answer.is_denied, answer.alone) == (True, ["not answered"])
-        assert not client.ask(client.edit("free.py"), way, release="9.9.9").output
-        assert client.writes() == ["free.py"]
-    finally:
-        relay.write_text(text)
-        for compiled in (relay.parent / "__pycache__").glob("relay.*"):
-            compiled.unlink()  # of the same second and size: Python would take it for this text's
+    answer = client.ask(client.edit("held.py"), way, release="9.9.9")
+    assert (answer.is_denied, answer.alone) == (True, ["not answered"])
+    assert not client.ask(client.edit("free.py"), way, release="9.9.9").output
+    assert client.writes() == ["free.py"]
 
 
 @pytest.mark.parametrize("way", WAYS)
