@@ -259,7 +259,7 @@ def persons_work(check: Check) -> "Verdict | None":
         trail = check.unnoted_trail()
     if trail is None:
         return None
-    return of_person(trail, effects, check.reader, check.now)
+    return of_person(check.session, trail, effects, check.reader, check.now)
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":

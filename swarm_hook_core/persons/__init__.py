@@ -5,8 +5,6 @@ session is at work. A session may throw away its own work. Work of an unknown au
 
     losses    the files with uncommitted content that a call would lose, by its words and by git
     owners    the author of a file's uncommitted content: a person, this session, or its builds
-    stash     stash entries that no session at work has made
-    lines     the uncommitted lines of a file
     wording   denials, questions and notices
     verdict   the decision, by level; contents that go are kept first
 

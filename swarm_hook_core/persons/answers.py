@@ -6,17 +6,18 @@ Few calls have one, and only they load this module.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.persons import wording
-from swarm_hook_core.persons.lines import Extent, extents
 from swarm_hook_core.persons.losses import Loss, Losses, top_of
 from swarm_hook_core.persons.owners import OWN, PERSON, Author, Authors
-from swarm_hook_core.traces import NOTICE, TOLD_ALONG, clearing, journal, merged_writes, narrow_forms
+from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, clearing, journal, merged_writes, narrow_forms
 from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.shared_files import Patience, SharedFiles
+from swarm_hook_core.traces.shared_files import Patience, SharedFiles, also_in
+from swarm_hook_core.traces.sweep_wording import changed, joined
 from swarm_hook_core.traces.trail import Trail
 
 
@@ -26,8 +27,14 @@ def denial(
     theirs: list[tuple[Loss, Author]],
     known: list[tuple[Loss, Author]],
     losses: Losses,
+    identity: str,
+    now: float,
 ) -> Denial:
-    """Return the Denial, with a question for the person if the client can ask."""
+    """Return the Denial, with a question for the person if the client can ask.
+
+    known     the files with uncommitted content that the call would lose; `theirs`: those with a person's work
+    identity  the session's own, for the words about others
+    """
     trail = meetings.trail
     call = trail.call
     if not theirs:
@@ -37,43 +44,60 @@ def denial(
         denial = Denial(git_call.folder, None, wording.late(call, git_call.by, deed), loss=loss)
         denial.question = wording.late_question(git_call.by, deed)
         return denial
-    parts, first = _parts(theirs), theirs[0][0]
+    authors.show_lines(theirs)
+    first = theirs[0][0]
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    text = wording.denial(call, parts, deed, _way(meetings, authors, first, known), call.reader_folder)
+    same = [(loss, author) for loss, author in known if loss.words == first.words]
+    of_peers, patience, also = meetings.changes_by_others([loss.path for loss, _author in same]), Patience(trail), ""
+    if of_peers:
+        also = f"Others' uncommitted changes would go, too: {changed(of_peers, identity, now)}."
+        also = joined(also, also_in(of_peers, meetings, patience, identity, names_persons=False))
+    way = _way(patience, authors, first, same, {trace.path for trace in of_peers})
+    text = wording.denial(call, theirs, deed, also, way, call.reader_folder)
     if trail.unmerged:
         text += merged_writes.way(trail.unmerged)
     denial = Denial(first.path, None, text, loss=lost)
-    denial.short = wording.shortly(parts, deed, call.reader_folder)
-    denial.question = wording.question(parts, _short_deed(first), first.by, call.reader_folder)
+    denial.short = wording.shortly(theirs, deed, call.reader_folder)
+    denial.question = wording.question(theirs, _short_deed(first), first.by, call.reader_folder)
     return denial
 
 
-def along(meetings: Meetings, authors: Authors, certain: list[Loss]) -> Verdict | None:
+def along(
+    meetings: Meetings, authors: Authors, certain: list[Loss], identity: str, now: float
+) -> Verdict | None:  # fmt: skip
     """Return the Verdict on a git command that stages or commits a person's work: denied until its session was told.
 
-    `certain`: the changed files that it takes along.
+    `certain`: the changed files that it takes along. Other sessions' changes among them are told of, too: so the same
+    command again goes ahead. `identity`: the session's own.
     """
     theirs = [(loss, author) for loss, author in authors.of_each(certain) if author.who == PERSON]
     untold = [loss.path for loss, _author in theirs if not _was_told(meetings, loss.path)]
     if not untold:
         return None
     trail = meetings.trail
-    for path in untold:
+    of_peers, also = meetings.changes_by_others([loss.path for loss in certain]), ""
+    if of_peers and trail.level != TURN:  # there it is denied each time
+        also = f"So it would others' uncommitted changes: {changed(of_peers, identity, now)}."
+        untold += [trace.path for trace in of_peers]
+    for path in dict.fromkeys(untold):
         trail.note(TOLD_ALONG, path)
-    parts, first, call = _parts(theirs), theirs[0][0], trail.call
+    authors.show_lines(theirs)
+    first, call = theirs[0][0], trail.call
     deed = _deed_of_git(first.words)
     if trail.level == NOTICE:
-        return _told(theirs, deed, wording.along_notice(parts, deed, call.reader_folder))
+        return _told(theirs, deed, wording.along_notice(theirs, deed, call.reader_folder))
     if not trail.is_asked:
         try:
             trail.leave()
         except OSError:
             return None  # it could not be noted, and would be denied for ever
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
-    own = [(loss, Author(OWN)) for loss in certain if loss.path not in {one.path for one, _author in theirs}]
-    way = _way(meetings, authors, first, own)
-    return Verdict(Denial(first.path, None, wording.along(call, parts, deed, way, call.reader_folder), loss=lost))
+    own = [loss for loss in certain if loss.path not in {one.path for one, _author in theirs}]
+    some = [(loss, Author(OWN)) for loss in own if loss.words == first.words]
+    way = _way(Patience(trail), authors, first, some, {trace.path for trace in of_peers})
+    text = wording.along(call, theirs, deed, also, way, call.reader_folder)
+    return Verdict(Denial(first.path, None, text, loss=lost))
 
 
 def _was_told(meetings: Meetings, path: str) -> bool:
@@ -81,10 +105,11 @@ def _was_told(meetings: Meetings, path: str) -> bool:
     return journal.newest(meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,)) is not None
 
 
-def notice(trail: Trail, theirs: list[tuple[Loss, Author]]) -> Verdict:
+def notice(trail: Trail, authors: Authors, theirs: list[tuple[Loss, Author]]) -> Verdict:
     """Return the Verdict that lets the call go ahead, and tells its model of these files."""
+    authors.show_lines(theirs)
     deed = _deed(theirs[0][0])
-    return _told(theirs, deed, wording.notice(_parts(theirs), deed, trail.call.reader_folder))
+    return _told(theirs, deed, wording.notice(theirs, deed, trail.call.reader_folder))
 
 
 def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
@@ -95,36 +120,29 @@ def _told(theirs: list[tuple[Loss, Author]], deed: str, words: str) -> Verdict:
     return verdict
 
 
-def _parts(theirs: list[tuple[Loss, Author]]) -> list[wording.Part]:
-    """Return each file with its uncommitted lines; only a person's lines of a file with others."""
-    found = extents([loss.path for loss, _author in theirs], [loss.path for loss, _author in theirs if loss.is_new])
-    for loss, author in theirs:
-        if author.lines:
-            found[loss.path] = Extent(author.lines, 0, False)
-    return [(loss, found.get(loss.path)) for loss, _author in theirs]
-
-
-def _way(meetings: Meetings, authors: Authors, first: Loss, known: list[tuple[Loss, Author]]) -> str:
+def _way(
+    patience: Patience, authors: Authors, first: Loss, some: list[tuple[Loss, Author]], of_peers: Collection[str]
+) -> str:
     """Return the sentence with a command for the session's own changes alone.
 
-    A file with changes of another session is not the session's own, as the rule about those decides (``sweeps``).
+    `some`: the files that the command of `first` affects; `of_peers`: those with changes of other sessions, which the
+    rule about those protects (``sweeps``).
     """
-    trail = meetings.trail
+    trail = patience.trail
     call = trail.call
     if not first.words:
         return ""
 
-    is_here = top_of(first.path) == top_of(os.path.join(call.folder, "x"))
-    some = [(loss, author) for loss, author in known if is_here and loss.words == first.words]
-    of_peers = meetings.changed_by_others([loss.path for loss, author in some if author.who != PERSON])
+    if top_of(first.path) != top_of(os.path.join(call.folder, "x")):
+        some = []  # the files' relative names would be wrong
     own = [loss for loss, author in some if author.who != PERSON and loss.path not in of_peers]
-    changed = [loss.path for loss in own if not loss.is_new]
+    changed_files = [loss.path for loss in own if not loss.is_new]
     new = [loss.path for loss in own if loss.is_new]
     shared = None
     if narrow_forms.can_be_undone(first.words):
-        mixed = [loss.path for loss, author in some if author.lines or loss.path in of_peers]
-        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, Patience(trail))
-    return narrow_forms.way(first.words, changed, new, call.folder, shared)
+        mixed = [loss.path for loss, author in some if author.is_part or loss.path in of_peers]
+        shared = SharedFiles(filter(authors.has_written, mixed), trail.own_name, patience)
+    return narrow_forms.way(first.words, changed_files, new, call.folder, shared)
 
 
 def _deed(loss: Loss) -> str:

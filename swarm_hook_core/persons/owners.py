@@ -1,9 +1,11 @@
 """The author of a file's uncommitted content: a person, or the session that makes the call.
 
-The file's last change (ctime) is compared with the calls in the session's journal. A change during one of them is the
-session's: its own write, a build's, or that of a hook of its client. Any other change is a person's, or of a session
-that has ended: also one in the pause before the next call, and one that an editor has reported as a save. A file that
-the session has written may hold older lines of a person: those of the version before its first write (``versions``).
+It is the author of its uncommitted lines (``versions.lines``). What no session at work has written is a person's.
+
+A file may have no lines, or no versions. Then the time of its last change (ctime) is compared with the calls in the
+session's journal: a change during one of them is the session's, or a build's. Any other change is a person's: also one
+in the pause before the next call, and one that an editor has reported as a save. So it is for a line that may be the
+session's or a person's.
 """
 
 from __future__ import annotations
@@ -13,24 +15,28 @@ from collections.abc import Callable, Collection, Iterator
 
 from swarm_hook_core.persons.losses import Loss
 from swarm_hook_core.state import hook_starter
-from swarm_hook_core.traces import FEW, escaped, journal, plain_word, seen
+from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.told_ends import marked_ns
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.by_persons import Saves
+from swarm_hook_core.traces.versions.layout import words_of
+from swarm_hook_core.traces.versions.stored import versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.transcript_ends import Logs
+    from swarm_hook_core.traces.versions.lines import Change
     from swarm_hook_core.traces.versions.stored import Version
 
 PERSON, BUILT, OWN = "person", "built", "own"
 SECOND_NS = 10**9
 SECONDS = 2.0  # for the contents of many files in the last commit
+SECONDS_TO_SHOW = 0.5  # for those of the files that a message names
+MOST_SHOWN = 20  # files of one message
 # Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
 ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
-MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of lines
+MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of one file's lines
 _CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 _ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was denied
 
@@ -38,15 +44,19 @@ _ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was
 class Author:
     """The author of a file's uncommitted content.
 
-    who    PERSON; OWN: certainly the session; BUILT: made while a command of the session ran
-    lines  numbers of the person's lines, if only some lines are a person's; else empty
+    who      PERSON; OWN: certainly the session; BUILT: made while a command of the session ran
+    lines    numbers of the person's lines; None if the file has no lines, or if they were not looked up
+    removed  number of lines that the person has removed
+    is_part  True if other changes of the file are the session's
     """
 
-    __slots__ = ("who", "lines")
+    __slots__ = ("who", "lines", "removed", "is_part")
 
-    def __init__(self, who: str, lines: list[int] | None = None):
+    def __init__(self, who: str, lines: list[int] | None = None, removed: int = 0, is_part: bool = False):
         self.who = who
-        self.lines = lines or []
+        self.lines = lines
+        self.removed = removed
+        self.is_part = is_part
 
 
 class Authors:
@@ -57,151 +67,123 @@ class Authors:
         self._trail = meetings.trail
         self._of_peers: set[str] = set()  # files with uncommitted changes of other sessions that live
         self._calls: dict[str, _Calls] = {}  # by place
-        self._changes: dict[str, dict[int, str]] = {}  # path -> result of `_changes_of`
         self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
         self._logs: Logs | None = None  # of the session and its agents
-        # contents in the last commit of a call's many files, None for a file without lines
-        self._committed: dict[str, bytes | None] = {}
 
     def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
         """Return the losses, each with the Author of its file's content."""
-        self._of_peers = self._meetings.changed_by_others([loss.path for loss in losses])
-        self._prepare([loss.path for loss in losses])
+        self._of_peers = {trace.path for trace in self._meetings.changes_by_others([loss.path for loss in losses])}
+        self._trail.changes.prepare([loss.path for loss in losses if self._has_lines(loss)], SECONDS)
         return [(loss, self._of(loss)) for loss in losses]
-
-    def _prepare(self, paths: list[str]) -> None:
-        """Read once what `_of` needs for each of these files. For a few files it would cost more than it saves."""
-        paths = [path for path in paths if self.has_written(path)]
-        if len(paths) <= FEW:
-            return
-        from swarm_hook_core.git_objects import committed_contents
-        from swarm_hook_core.traces.versions.notes import Notes
-
-        self._trail.notes = self._trail.notes or Notes()
-        self._committed.update(dict.fromkeys(paths))
-        self._committed.update(committed_contents(paths, SECONDS, LIMIT_BYTES))
 
     def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""
-        path = loss.path
-        if path in self._of_peers:
-            return Author(OWN)  # of another session that lives: the rule about those decides
+        path, is_shared = loss.path, self._is_shared(loss)
+        if is_shared and loss.words:
+            return Author(OWN)  # the rule about other sessions denies a git command in any case
         try:
-            changed_ns = os.lstat(path).st_ctime_ns
+            is_by_call = self._is_by_call(path, os.lstat(path).st_ctime_ns)
+            changes = self._has_lines(loss) and self._trail.changes.of(path, SECONDS)
+            if changes:
+                return self._by_lines(path, changes, is_by_call, is_shared)
         except OSError:
             return Author(OWN)  # gone: nothing can be lost
-        if not self._is_by_call(path, changed_ns):
-            if self._is_laid_out(path, changed_ns):
-                return Author(OWN)
-            return Author(PERSON)
-        if not self.has_written(path):
-            return Author(BUILT)
-        lines = self._lines_of_person(path)
-        return Author(PERSON if lines else OWN, lines)
+        if is_shared:
+            return Author(OWN)
+        return Author(BUILT if is_by_call else PERSON)
+
+    def _is_shared(self, loss: Loss) -> bool:
+        """Return True if another session that lives has uncommitted changes in the file."""
+        return loss.path in self._of_peers
+
+    def show_lines(self, theirs: list[tuple[Loss, Author]]) -> None:
+        """Find the person's lines in the first files whose author was found by time, as far as git answers."""
+        unknown = [(loss.path, author) for loss, author in theirs[:MOST_SHOWN] if author.lines is None]
+        self._trail.changes.prepare([path for path, _author in unknown], SECONDS_TO_SHOW)
+        for path, author in unknown:
+            changes = self._trail.changes.of(path, SECONDS_TO_SHOW)
+            if changes is not None:
+                author.lines = [at for one in changes for at in range(one.new + 1, one.new + len(one.added) + 1)]
+                author.removed = sum(len(one.removed) for one in changes)
 
     def is_own(self, path: str) -> bool:
-        """Return True if journals and versions prove that all of the file is the session's own; git is not asked."""
+        """Return True if nothing in the file is older than the session's calls. Git is not asked."""
         try:
-            changed_ns = os.lstat(path).st_ctime_ns
-            if not self.has_written(path) or not self._is_by_call(path, changed_ns):
+            if not self.has_written(path) or not self._is_by_call(path, os.lstat(path).st_ctime_ns):
                 return False
-            return not self._texts_of_others(path)
+            older = self._older(path, versions_of(self._trail.place_of(os.path.dirname(path)), path))
+            if not older.lines:
+                return True
+            with open(path, "rb") as file:
+                return not any(older.shows(line) for line in file.read().split(b"\n"))
         except OSError:
             return False  # gone, or unreadable: git tells
 
-    def _lines_of_person(self, path: str) -> list[int]:
-        """Return the numbers of the lines in a file of the session that a person wrote, as far as versions tell.
+    def _by_lines(self, path: str, changes: list[Change], is_by_call: bool, is_shared: bool) -> Author:
+        """Return the Author by the uncommitted `changes` of the file. Raises OSError.
 
-        They may be a person's (``versions.lines``), and their words are in a version that no call of the session had
-        left.
+        is_by_call  True if a call of the session may have made the last change of the file. Then a doubtful line is a
+                    person's only if it is older
+        is_shared   True if another session that lives has written the file. Then a doubtful line is a session's
         """
-        from swarm_hook_core.traces.versions.lines import NoLines, lines_of
+        older = self._older(path, self._versions_of(path))
+        peers = self._sessions_beside(path)
+        lines, removed, own, doubtful = [], 0, 0, 0
+        for change in changes:
+            added = [{author.session for author in line.authors} for line in change.added]
+            is_written_anew = bool(added) and all(sessions == {self._session} for sessions in added)
+            for number, line in enumerate((*change.added, *change.removed), change.new + 1):
+                sessions = {author.session for author in line.authors}
+                is_added = number <= change.new + len(change.added)
+                is_mine = sessions == {self._session} or (is_written_anew and not is_added)
+                if is_mine or (is_shared and not sessions.isdisjoint(peers)):
+                    own += 1
+                    continue
+                is_older = not is_by_call or older.shows(line.text, is_added)
+                if not is_older or (is_shared and self._session in sessions):
+                    doubtful += 1
+                elif is_added:
+                    lines.append(number)
+                else:
+                    removed += 1
+        if lines or removed:
+            return Author(PERSON, lines, removed, is_part=bool(own or doubtful))
+        return Author(BUILT if doubtful else OWN)
 
-        try:
-            texts = self._texts_of_others(path)
-            if not texts:
-                return []
-            committed = self._committed.get(path)
-            if committed is None and path in self._committed:
-                return []  # as for NoLines
-            lines = lines_of(path, committed, self._trail.notes)
-        except (NoLines, OSError):
-            return []  # binary, large, or git does not answer: the last writer counts
-        return [
-            number
-            for number, line in enumerate(lines, 1)
-            if any(one.is_person for one in line.authors) and line.text.rstrip() in texts
-        ]
-
-    def _texts_of_others(self, path: str) -> set[bytes]:
-        """Return the lines of the file with the words of a line in a version that no call of the session had left.
-
-        A formatter may have broken that line. Raises OSError.
-        """
-        from swarm_hook_core.traces.versions.layout import words_of
-
-        trail = self._meetings.trail
-        words: set[bytes] = set()
-        for version in self._versions_of(path):
-            if version.journal == trail.own_name and version.exists and not self._was_own(path, version.at_ns):
-                words.update(map(words_of, version.content().split(b"\n")))
-        if not any(words):
-            return set()
-        with open(path, "rb") as file:
-            lines = {line: words_of(line) for line in _lines_in(file.read())}
-        text = b"\n".join(words)
-        if len(text) * len(lines) > MOST_SEARCHED:
-            text = b""  # only whole lines are found
-        return {line for line, own in lines.items() if own and (own in words or own in text)}
-
-    def _is_laid_out(self, path: str, changed_ns: int) -> bool:
-        """Return True if the change at that time came right after a write of the session, and has brought no words.
-
-        Then all changes of the file that are not committed are sessions' (``versions.lines``).
-        """
-        if not self.has_written(path) or self._is_save(path, changed_ns):
-            return False
-        from swarm_hook_core.traces.shared_files import SECONDS
-        from swarm_hook_core.traces.versions.lines import NoLines, changes_of
-        from swarm_hook_core.traces.versions.notes import Ends
-
-        own = self._meetings.journals.own(os.path.dirname(path))
-        last = next((one for one in journal.newest_first(own, path, ("wrote",)) if one.at_ns <= changed_ns), None)
-        if last is None or Ends.in_journal(own).next_of(last) < changed_ns:
-            return False
-        try:
-            changes = changes_of(path, SECONDS, self._trail.notes)
-        except (NoLines, OSError):
-            return False  # binary, large, or git does not answer
-        return not any(author.is_person for change in changes for author in change.authors)
+    def _sessions_beside(self, path: str) -> set[tuple[str, str]]:
+        """Return the other sessions at work around the file."""
+        others = self._meetings.journals.of_others(self._trail.place_of(os.path.dirname(path)))
+        return {journal.owner_of(theirs.data) for theirs in others if theirs.writer is not None}
 
     def _versions_of(self, path: str) -> list[Version]:
-        if self._trail.notes is not None:
-            return [one for one in self._trail.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
-        from swarm_hook_core.traces.versions.stored import versions_of
+        return [one for one in self._trail.changes.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
 
-        return versions_of(self._meetings.trail.place_of(os.path.dirname(path)), path)
+    def _older(self, path: str, versions: list[Version]) -> _Older:
+        """Return the words of those versions of the file that no call of the session had left. Raises OSError."""
+        own = self._meetings.journals.own(os.path.dirname(path))
+        changes: dict[int, str] = {}  # time of an entry -> time of the file's change noted there
+        for entry in journal.newest_first(own, path, ("wrote", "before", "is")):
+            words = entry.text.split(" ")
+            place = 3 if entry.kind == "is" and len(words) > 3 else 0  # a Snapshot, or a ``state_of``
+            changes.setdefault(entry.at_ns, words[place])
+        contents = []
+        for one in versions:
+            changed = changes.get(one.at_ns, "")  # empty: an old entry, dropped by now
+            is_own = changed.isdigit() and self._is_by_call(path, int(changed))
+            if one.journal == self._trail.own_name and one.exists and not is_own:
+                contents.append(one.content())
+        return _Older(contents)
 
-    def _was_own(self, path: str, at_ns: int) -> bool:
-        """Return True if a call of the session had made the content of the version with its entry at `at_ns`."""
-        changed = self._changes_of(path).get(at_ns, "")  # empty: an old entry, dropped by now
-        return changed.isdigit() and self._is_by_call(path, int(changed))
+    @property
+    def _session(self) -> tuple[str, str]:
+        return (self._trail.config.runtime_name, self._trail.call.session_id)
 
-    def _changes_of(self, path: str) -> dict[int, str]:
-        """Return ``{time of an entry: time of the file's change noted there}`` of the session's entries on the file.
-
-        They are parsed once: a file may have thousands, and as many versions.
-        """
-        if path not in self._changes:
-            own = self._meetings.journals.own(os.path.dirname(path))
-            found: dict[int, str] = {}
-            for entry in journal.newest_first(own, path, ("wrote", "before", "is")):
-                words = entry.text.split(" ")
-                place = 3 if entry.kind == "is" and len(words) > 3 else 0  # a Snapshot, or a ``state_of``
-                found.setdefault(entry.at_ns, words[place])
-            self._changes[path] = found
-        return self._changes[path]
+    def _has_lines(self, loss: Loss) -> bool:
+        """Return True if lines tell the author: a session has kept a version, and no other rule denies the command."""
+        if os.path.islink(loss.path) or (loss.words and self._is_shared(loss)):
+            return False
+        return bool(self._versions_of(loss.path))
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
@@ -253,6 +235,30 @@ class Authors:
             own = self._meetings.journals.own(os.path.dirname(path))
             self._written[place] = journal.newest_lines(own, ("wrote",))
         return escaped(path) in self._written[place]
+
+
+class _Older:
+    """The words in earlier contents of a file. A formatter may have broken their lines.
+
+    lines  the words of each line
+    """
+
+    def __init__(self, contents: list[bytes]):
+        found = [set(map(words_of, content.split(b"\n"))) for content in contents]
+        self.lines = set().union(*found) - {b""}
+        self._text = b"\n".join(self.lines)
+        self._newest = found[-1] if found else None
+        self._searched = 0
+
+    def shows(self, text: bytes, is_added: bool = True) -> bool:
+        """Return True if this line was there; if not `is_added`, True if this committed line was missing."""
+        words = words_of(text)
+        if not is_added:
+            return self._newest is not None and words not in self._newest
+        if words in self.lines or not words:
+            return bool(words)
+        self._searched += len(self._text)
+        return self._searched <= MOST_SEARCHED and words in self._text
 
 
 class _Event:
@@ -332,10 +338,6 @@ class _Calls:
         if had_ended or ends_later:
             return ends_later
         return any(one.may_write(key) for one in events[: begun + 1] if call.at_ns - one.at_ns < seen.APART_NS)
-
-
-def _lines_in(data: bytes) -> Iterator[bytes]:
-    return (line.rstrip() for line in data.split(b"\n"))
 
 
 def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:

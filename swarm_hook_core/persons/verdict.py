@@ -11,6 +11,7 @@ import os
 from swarm_hook_core import REPLACE
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.labels import token
 from swarm_hook_core.persons.losses import Loss, Losses
 from swarm_hook_core.persons.owners import BUILT, PERSON, Authors
 from swarm_hook_core.shell.model import Effects
@@ -20,13 +21,15 @@ from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import LockReader
+    from swarm_hook_core.lookup import LockReader, Session
 
 MOST_FILES = 500  # files of one call with an author looked up, and with contents kept
 MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it
 
 
-def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float) -> Verdict | None:
+def judge(
+    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
+) -> Verdict | None:  # fmt: skip
     """Return the Verdict on a call, or None if no work of a person is at stake.
 
     `effects`: effects of a shell or MCP call; None: the call names its files.
@@ -37,7 +40,8 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
     losses = Losses(
         trail, effects, lambda loss: is_noted and authors.is_own(loss.path), lambda loss: is_noted and looks.cover(loss)
     )
-    stash = _stash(meetings, authors, effects, now)
+    identity = token(session.label, "identity")
+    stash = _stash(meetings, authors, effects, identity, now)
     if not (losses.found or losses.free or losses.late or losses.taken):
         return stash
     from swarm_hook_core.persons import answers
@@ -51,35 +55,33 @@ def judge(trail: Trail, effects: Effects | None, reader: LockReader, now: float)
         denied = [one for one in denied if not _is_merged(meetings, effects, one[0])]
     verdict = None
     if denies and (denied or losses.late):
-        verdict = Verdict(answers.denial(meetings, authors, denied, known, losses))
+        verdict = Verdict(answers.denial(meetings, authors, denied, known, losses, identity, now))
     elif stash is not None and stash.denial is not None:
         return stash
     elif theirs and trail.level == NOTICE:
-        verdict = answers.notice(trail, theirs)
+        verdict = answers.notice(trail, authors, theirs)
     may_pass = verdict is None or verdict.denial is None or can_ask(trail.config, trail.call)
     if verdict is None and is_noted:
         taken = [loss for loss in list(losses.taken.values())[:MOST_FILES] if loss.is_certain]
-        verdict = answers.along(meetings, authors, taken)
+        verdict = answers.along(meetings, authors, taken, identity, now)
     if may_pass and not trail.is_asked:
         _keep(trail, [loss for loss, author in [*theirs, *known] if author.who in (PERSON, BUILT)], losses.free)
     return verdict or stash
 
 
-def _stash(meetings: Meetings, authors: Authors, effects: Effects | None, now: float) -> Verdict | None:
+def _stash(
+    meetings: Meetings, authors: Authors, effects: Effects | None, identity: str, now: float
+) -> Verdict | None:  # fmt: skip
     """Return the Verdict on the call's stash commands, or None."""
-    if effects is None or not any(one.words[0] == "stash" for one in effects.git):
+    if effects is None or not effects.git:
         return None
-    from swarm_hook_core.denial import Notice, without_owner
-    from swarm_hook_core.persons import stash
+    from swarm_hook_core.shell.programs.git.table import is_subcommand
 
-    denial, words = stash.judge(meetings, authors, effects, now)
-    if denial is None and not words:
+    if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in effects.git):
         return None
-    verdict = Verdict(denial, words)
-    if denial is None:
-        by = effects.git[0].by
-        verdict.noted = [Notice(meetings.trail.call.folder, without_owner("person", "take out", by), words)]
-    return verdict
+    from swarm_hook_core.traces import stash
+
+    return stash.judge(meetings, authors, effects, identity, now)
 
 
 class Looks:
@@ -94,7 +96,7 @@ class Looks:
         if loss.how != REPLACE or loss.words:
             return False
         if loss.path not in self._covered:
-            from swarm_hook_core.persons.looks import has_read
+            from swarm_hook_core.traces.looks import has_read
 
             self._covered[loss.path] = has_read(self._meetings, loss.spelled, loss.path)
         return self._covered[loss.path]

@@ -4,36 +4,35 @@ from __future__ import annotations
 
 from swarm_hook_core import REPLACE
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.persons.lines import Extent
 from swarm_hook_core.persons.losses import Loss
-from swarm_hook_core.traces.stash_entries import StashEntry
-from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT
-from swarm_hook_core.untrusted_text import command, named, quoted
-from swarm_hook_core.wording import duration
+from swarm_hook_core.persons.owners import Author
+from swarm_hook_core.traces.sweep_wording import AGAIN, OWN_COMMIT, WAY_PAST
+from swarm_hook_core.untrusted_text import command, named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    Part = tuple[Loss, "Extent | None"]  # a file and its uncommitted lines, if they are known
+    Part = tuple[Loss, Author]
 
 NAMED = 5  # files of one message
 RUNS = 3  # runs of lines of one file
-WAY_PAST = "`swarm-mcp protect off --for 5m`"
 
 
-def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
+def denial(call: ToolCall, parts: list[Part], deed: str, also: str, way: str, folder: str) -> str:
     """Return the denial of a call: the files and lines that would go, and the next step.
 
-    deed  the call's effect as a verb; `way`: a sentence with a narrower command, or ""
+    deed  the call's effect as a verb; `also`: a sentence about other sessions' files, or ""
+    way   a sentence with a narrower command, or ""
     """
     loss, read, it, as_it_is = parts[0][0], "", "it", "as it is"
     if len(parts) > 1:
         it, as_it_is = "them", "as they are"
     if loss.how == REPLACE and not loss.words:
-        show = " ".join(named(_short(one.spelled, folder)) for one, _extent in parts[:NAMED])
+        show = " ".join(named(_short(one.spelled, folder)) for one, _author in parts[:NAMED])
         read = f"Read {it} first (`cat {show}`) and keep the lines that are there: that passes."
     sentences = [
         f"swarm: {call.client_tool}{_in_brackets(loss.by)} would {deed} a person's work that is not committed:"
         f" {listed(parts, folder)}. No session at work has written it.",
+        also,
         way,
         read,
         f"Leave {it} {as_it_is}, or ask the person to commit {it}, or to do this in a terminal of their own, where"
@@ -42,11 +41,12 @@ def denial(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) 
     return " ".join(filter(None, sentences))
 
 
-def along(call: ToolCall, parts: list[Part], deed: str, way: str, folder: str) -> str:
+def along(call: ToolCall, parts: list[Part], deed: str, also: str, way: str, folder: str) -> str:
     """Return the denial of a git command that stages or commits a person's work; it is denied once."""
     sentences = [
         f"swarm: {call.client_tool}{_in_brackets(parts[0][0].by)} would {deed} a person's work that is not committed:"
         f" {listed(parts, folder)}. No session at work has written it.",
+        also,
         way,
         OWN_COMMIT,
         AGAIN,
@@ -70,8 +70,8 @@ def shortly(parts: list[Part], deed: str, folder: str) -> str:
 def question(parts: list[Part], deed: str, by: str, folder: str) -> str:
     """Return the question to the person at the client."""
     if len(parts) == 1:
-        loss, extent = parts[0]
-        asked = f"swarm: {deed} {_in_question(extent)} {named(_short(loss.path, folder))} that you wrote?"
+        loss, author = parts[0]
+        asked = f"swarm: {deed} {_in_question(loss, author)} {named(_short(loss.path, folder))} that you wrote?"
     else:
         asked = f"swarm: {deed} your uncommitted work: {listed(parts, folder)}?"
     return f"{asked}{_in_brackets(by)} A copy is kept for `swarm-mcp restore`."
@@ -99,90 +99,32 @@ def late_question(by: str, deed: str) -> str:
     return f"swarm: {deed} all uncommitted changes here? {command(by)} would do that; git was too slow to list them."
 
 
-def stash(
-    call: ToolCall,
-    by: str,
-    deed: str,
-    entry: StashEntry,
-    more: int,
-    files: list[str],
-    has_empty: bool,
-    is_once: bool,
-    now: float,
-) -> str:
-    """Return the denial of a command that takes entries that no session at work has made out of the stash.
-
-    more       number of further such entries
-    files      names of the files in the first one
-    has_empty  an earlier `git stash` of the call had nothing to put aside
-    is_once    the same command passes the next time
-    """
-    empty = " Your own `git stash` had nothing to put aside." if has_empty else ""
-    inside = ", ".join(named(name) for name in files[:NAMED])
-    if len(files) > NAMED:
-        inside += f" and {len(files) - NAMED} more"
-    if is_once:
-        way = (
-            f"`git stash show -p stash@{{{entry.number}}}` shows it. If it is meant, the same command again goes ahead."
-        )
-    else:
-        way = f"Leave it, or ask the person to do this in a terminal of their own, where {WAY_PAST} lets you do it."
-    return (
-        f"swarm: {call.client_tool} ({command(by)}) would {deed} {_entry(entry, more)}, made {duration(now - entry.at)}"
-        f" ago{f', with {inside}' if inside else ''}. No session at work has made it: it is a person's, or of a session"
-        f" that has ended.{empty} {way}"
-    )
-
-
-def stash_question(deed: str, entry: StashEntry, more: int, by: str) -> str:
-    """Return the question to the person about such a command."""
-    asked = f"swarm: {deed} {_entry(entry, more)}, which you or an ended session made?"
-    return f"{asked} ({command(by)}) A copy is kept for `swarm-mcp restore`."
-
-
-def stash_notice(by: str, deed: str, entry: StashEntry, more: int) -> str:
-    """Return the notice about such a command that goes ahead."""
-    return (
-        f"swarm: {command(by)} may {deed} {_entry(entry, more)}, which no session at work has made."
-        " `swarm-mcp restore --list` shows the copies that were kept."
-    )
-
-
-def _entry(entry: StashEntry, more: int) -> str:
-    rest = f" and {more} more" if more else ""
-    return f"the stash entry stash@{{{entry.number}}} ({quoted(entry.subject)}){rest}"
-
-
 def listed(parts: list[Part], folder: str) -> str:
     """Return ``a.txt: 4 lines (12 to 15); b.txt: a new file, 10 lines; and 3 more files``."""
-    some = [f"{named(_short(loss.path, folder))}: {_in_list(extent)}" for loss, extent in parts[:NAMED]]
+    some = [f"{named(_short(loss.path, folder))}: {_in_list(loss, author)}" for loss, author in parts[:NAMED]]
     if len(parts) > NAMED:
         some.append(f"and {len(parts) - NAMED} more")
     return "; ".join(some)
 
 
-def _in_list(extent: Extent | None) -> str:
-    """Return the uncommitted part of a file in words, behind its name."""
-    if extent is not None and extent.is_new and not extent.is_text:
-        return "a new file"
-    if extent is None or not extent.is_text:
-        return "uncommitted changes"
-    if extent.is_new:
-        return f"a new file, {_lines(len(extent.added))}"
-    if extent.added:
-        return f"{_lines(len(extent.added))} ({_runs(extent.added)})"
-    if extent.removed:
-        return f"{_lines(extent.removed)} taken out"
-    return "its mode or type"
+def _in_list(loss: Loss, author: Author) -> str:
+    """Return the person's part of a file in words, behind its name."""
+    if loss.is_new and not author.is_part:
+        return f"a new file, {_lines(len(author.lines))}" if author.lines else "a new file"
+    if author.lines:
+        return f"{_lines(len(author.lines))} ({_runs(author.lines)})"
+    if author.removed:
+        return f"{_lines(author.removed)} taken out"
+    return "uncommitted changes" if author.lines is None else "its mode or type"
 
 
-def _in_question(extent: Extent | None) -> str:
+def _in_question(loss: Loss, author: Author) -> str:
     """Return the same in front of the file's name."""
-    if extent is not None and extent.is_new:
+    if loss.is_new and not author.is_part:
         return "the new file"
-    if extent is None or not extent.added:
+    if not author.lines:
         return "the uncommitted changes of"
-    return f"{_lines(len(extent.added), ' uncommitted')} of"
+    return f"{_lines(len(author.lines), ' uncommitted')} of"
 
 
 def _lines(count: int, kind: str = "") -> str:

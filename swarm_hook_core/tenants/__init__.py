@@ -149,7 +149,7 @@ def _other_denials(check: Check, effects: Effects) -> list[str]:
             verdicts.append(fence.judge(check))
         trail = asked_trail(check.config, check.call)
         if trail is not None:
-            verdicts.append(of_person(trail, effects, check.reader, check.now))
+            verdicts.append(of_person(check.session, trail, effects, check.reader, check.now))
             trail = asked_trail(check.config, check.call)
             assert trail is not None
             verdicts.append(Verdict(*of_sessions(check.session, trail, effects, check.reader, check.now)))

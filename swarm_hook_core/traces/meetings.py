@@ -81,14 +81,17 @@ class Meetings:
         """Return the newest Trace of another living session on that file, seen or unseen; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False)
 
-    def changed_by_others(self, paths: Iterable[str]) -> set[str]:
-        """Return those of these files, links resolved, with uncommitted changes of other living sessions."""
+    def changes_by_others(self, paths: Iterable[str]) -> list[Trace]:
+        """Return the newest Trace of others' uncommitted changes in each of these files, links resolved."""
         found = []
         for path in paths:
             if self.newest_write(path, path) is not None:
                 keys, writes = self._writes_on[path]
                 found += _newest_of_each(path, keys, writes)
-        return {trace.path for trace in self._uncommitted_since(found)}
+        newest: dict[str, Trace] = {}
+        for trace in sorted(self._uncommitted_since(found), key=lambda trace: -trace.at_ns):
+            newest.setdefault(trace.path, trace)
+        return list(newest.values())
 
     def is_theirs(self, trace: Trace) -> bool:
         """Return True if the uncommitted change in the file of `trace` is its writer's, and not this session's own."""

@@ -6,17 +6,25 @@ Code, Codex). So only the files whose turn comes in time are looked up.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from swarm_hook_core.git_objects import committed_contents
-from swarm_hook_core.traces import journal_name
+from swarm_hook_core.lookup import Held
+from swarm_hook_core.traces import journal, journal_name
+from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_hook_core.traces.versions.lines import Line, NoLines, changes_of
-from swarm_hook_core.traces.versions.notes import Notes
+from swarm_hook_core.traces.versions.acts import PERSON
+from swarm_hook_core.traces.versions.lines import Line
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import holder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.meetings import Meetings
 
 MOST = 20  # files with their lines looked up
+MOST_NAMED = 3  # files of a message with all their owners
 SECONDS = 0.5  # for the lines of all files of a call; the first file has them in any case
 
 
@@ -26,7 +34,6 @@ class Patience:
     def __init__(self, trail: Trail) -> None:
         self.trail = trail
         self._end = 0.0
-        self._committed: dict[str, bytes | None] = {}  # path -> its content in the last commit; None: it has no lines
 
     def left(self) -> float:
         """Return the seconds that are left, 0 without any."""
@@ -34,25 +41,12 @@ class Patience:
         self._end = self._end or now + SECONDS
         return max(0.0, self._end - now)
 
-    def ask(self, paths: Iterable[str]) -> None:
-        """Ask git once for the committed contents of these files. For a single one it would cost more than it saves."""
-        paths = [path for path in paths if path not in self._committed][:MOST]
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Ask git once for what the lines of these files need."""
+        paths = list(paths)[:MOST]
         seconds = self.left()
         if len(paths) > 1 and seconds:
-            found = committed_contents(paths, seconds, LIMIT_BYTES)
-            self._committed.update((path, found.get(path)) for path in paths)
-
-    def lines_of(self, path: str, seconds: float) -> list[Line] | None:
-        """Return the added and removed lines; None for a file without lines, or if git does not answer."""
-        trail, committed = self.trail, self._committed.get(path)
-        if committed is None and path in self._committed:
-            return None
-        trail.notes = trail.notes or Notes()
-        try:
-            changes = changes_of(path, seconds, trail.notes, committed)
-            return [line for change in changes for line in (*change.removed, *change.added)]
-        except (NoLines, OSError):
-            return None  # nothing tells whose they are
+            self.trail.changes.prepare(paths, seconds)
 
 
 class SharedFiles:
@@ -68,14 +62,14 @@ class SharedFiles:
         self.files: list[str] = []
         self.is_unsure = False
         paths = list(paths)[:MOST]
-        patience.ask(paths)
+        patience.prepare(paths)
         for path in paths:
             seconds = patience.left()
             if not seconds:
                 self.files.append(path)
                 self.is_unsure = True
                 continue
-            lines = patience.lines_of(path, seconds)
+            lines = patience.trail.changes.lines_of(path, seconds)
             if lines is None or any(_is_by(line, name) for line in lines):
                 self.files.append(path)
                 self.is_unsure = self.is_unsure or any(_may_be_by(line, name) for line in lines or ())
@@ -87,7 +81,7 @@ def has_lines_of(path: str, name: str, patience: Patience) -> bool:
     True also without time to look them up.
     """
     seconds = patience.left()
-    return not seconds or any(_is_by(line, name) for line in patience.lines_of(path, seconds) or ())
+    return not seconds or any(_is_by(line, name) for line in patience.trail.changes.lines_of(path, seconds) or ())
 
 
 def may_hold_lines_of(path: str, name: str, patience: Patience) -> bool | None:
@@ -99,11 +93,42 @@ def may_hold_lines_of(path: str, name: str, patience: Patience) -> bool | None:
     seconds = patience.left()
     if not seconds:
         return True
-    lines = patience.lines_of(path, seconds)
+    lines = patience.trail.changes.lines_of(path, seconds)
     if lines is None:
         return None
     of_sessions = (line for line in lines if not any(author.is_person for author in line.authors))
     return any(_is_by(line, name) or _may_be_by(line, name) for line in of_sessions)
+
+
+def takes_part(trace: Trace, patience: Patience) -> bool:
+    """Return True if the session of `trace` may have written an uncommitted line of its file, or if nothing tells."""
+    seconds = patience.left()
+    lines = seconds and patience.trail.changes.lines_of(trace.path, seconds)
+    return not lines or any(_is_by(line, trace.journal) or _may_be_by(line, trace.journal) for line in lines)
+
+
+def also_in(
+    traces: Sequence[Trace], meetings: Meetings, patience: Patience, identity: str, names_persons: bool = True
+) -> str:
+    """Return the sentence about further owners of uncommitted lines in the files of `traces`; mostly empty.
+
+    A Trace names the last writer of its file, and `blame` all of them: so a message does.
+    """
+    parts = []
+    for trace in traces[:MOST_NAMED]:
+        seconds = patience.left()
+        lines = seconds and patience.trail.changes.lines_of(trace.path, seconds)
+        certain = {line.author.session for line in lines or () if line.author is not None}
+        others = meetings.journals.of_others(meetings.trail.place_of(os.path.dirname(trace.path)))
+        owners = []
+        for theirs in others:
+            if theirs.name != trace.journal and not theirs.kin and journal.owner_of(theirs.data) in certain:
+                owners += [holder(Held(trace.path, *writer), identity)[0] for writer in [theirs.writer] if writer]
+        if names_persons and PERSON.session in certain:
+            owners.append("a person")
+        if owners:
+            parts.append(f"{named(trace.path)} has lines of {' and of '.join(owners)}, too.")
+    return " ".join(parts)
 
 
 def _is_by(line: Line, name: str) -> bool:

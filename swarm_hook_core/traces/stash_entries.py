@@ -1,4 +1,4 @@
-"""Owners of stash entries. All work trees of a repository share one stash.
+"""Stash entries and their owners. All work trees of a repository share one stash.
 
 Git records the time of an entry, but not its session. Each session's journal has the times of its stash commands
 (``stash``, and the texts of unparsed commands). An entry belongs to the session with the last such command before it,
@@ -9,28 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.lookup import Held
 from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git.command_line import tree_of
-from swarm_hook_core.traces import NOTICE, sweep_wording
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.meetings import Meetings
-    from swarm_hook_core.traces.sweeps import Sweeps
     from swarm_hook_core.traces.trail import Trail
 
 WITHIN_SECONDS = 600  # from the command to the entry: a person may have been asked in between
 TOGETHER_SECONDS = 3  # commands closer than this may each have made the same entry
 MOST_ENTRIES = 200
 MOST_COMMANDS = 20  # commands of one journal that are parsed for stashes
-
-TAKES_OUT = ("pop", "drop", "clear", "branch")
 
 
 class StashEntry:
@@ -91,43 +85,6 @@ def note(git_calls: Iterable[GitCall], trail: Trail) -> None:
             trail.note_at(one.folder, "stash")
 
 
-def judge(git_call: GitCall, words: list[str], sweeps: Sweeps) -> tuple[Denial | None, str] | None:
-    """Judge a command that takes another living session's entry: ``(Denial or None, line)``; None for other commands.
-
-    `sweeps`: the ``sweeps.Sweeps`` of the call. Entries made by its earlier commands are this session's own.
-    """
-    verb = verb_of(words)
-    if words[0] != "stash" or verb not in (*TAKES_OUT, "apply"):
-        return None
-    times = _times(git_call, sweeps.left())
-    noted = []
-    if times:
-        noted = notes(git_call.folder, sweeps.meetings)
-    makers = [maker(made, times, noted) for made in times]
-    numbers = list(range(len(times)))
-    if verb != "clear":
-        numbers = meant(words, verb, len(sweeps.stashed_in))
-    known = [(at, one) for at in numbers if at < len(times) and (one := makers[at]) is not None]
-    theirs = [(at, one) for at, one in known if one.instance_id]
-    if not theirs:
-        return None, ""
-    own = [at for at, one in enumerate(makers) if one is not None and not one.instance_id]
-    at, first_maker = theirs[0]
-    made, held = times[at], Held("", first_maker.instance_id, first_maker.label)
-    held.kin = first_maker.kin
-    first, more = (at, held, made), len(theirs) - 1
-
-    loss = Loss("stash", held, sweep_wording.TAKES.get(verb, "take out"), git_call.by, made)
-    if sweeps.level != NOTICE and verb != "apply" and not git_call.in_doubt:
-        text = sweep_wording.stash_denial(
-            sweeps.call.client_tool, git_call.by, verb, first, more, own, sweeps.identity, sweeps.now,
-        )  # fmt: skip
-        return Denial(git_call.folder, None, text, loss=loss), ""
-    line = sweep_wording.stash_line(git_call.by, first, more, own, sweeps.identity, sweeps.now)
-    sweeps.meetings.trail.noted.append(Notice(git_call.folder, loss, line))
-    return None, line
-
-
 def meant(words: list[str], verb: str, made: int) -> list[int]:
     """Return the present number of the entry that ``git stash <verb>`` names, in a list.
 
@@ -143,14 +100,6 @@ def meant(words: list[str], verb: str, made: int) -> list[int]:
     return []
 
 
-def _times(git_call: GitCall, seconds: float) -> list[int]:
-    """Return the times of the entries in Unix seconds, the newest first."""
-    top = tree_of(git_call)
-    if top is None:
-        return []
-    return [one.at for one in entries(Repository(top, seconds, git_call.top, git_call.environment))]
-
-
 def entries(repository: Repository) -> list[StashEntry]:
     """Return the entries of the stash, the newest first."""
     try:
@@ -163,6 +112,30 @@ def entries(repository: Repository) -> list[StashEntry]:
         if at.isdigit():
             found.append(StashEntry(len(found), commit, int(at), subject))
     return found
+
+
+def files_in(repository: Repository, entry: StashEntry) -> list[str]:
+    """Return the names of the files in an entry, as far as git answers."""
+    try:
+        found = repository.ask(
+            "diff-tree", "-r", "-z", "--name-only", "--no-renames", f"{entry.commit}^1", entry.commit
+        )
+        try:
+            found += repository.ask("ls-tree", "-r", "-z", "--name-only", f"{entry.commit}^3")
+        except Refused:
+            pass  # an entry without untracked files
+    except (NoAnswer, Refused):
+        return []  # their names are only shown and kept
+    return [name for name in found.split("\0") if name]
+
+
+def content_in(repository: Repository, entry: StashEntry, name: str) -> bytes:
+    """Return the content of a file in an entry. Raises Refused if the entry removes it, and NoAnswer."""
+    try:
+        text = repository.ask("cat-file", "blob", f"{entry.commit}:{name}")
+    except Refused:
+        text = repository.ask("cat-file", "blob", f"{entry.commit}^3:{name}")
+    return text.encode("utf-8", "surrogateescape")
 
 
 def maker(made: int, times: list[int], notes: list[Note]) -> Note | None:

@@ -6,7 +6,6 @@ from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.wording import and_more, changed_by
 from swarm_hook_core.untrusted_text import command, named
-from swarm_hook_core.wording import duration, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ OWN_COMMIT = (
     "`swarm-mcp commit -m TEXT [FILE...]`, or the tool commit, commits your own lines alone, in shared files too."
 )
 AGAIN = "If theirs are meant to go along, the same command again goes ahead."
+PERSON_ALONE = "Past this only a person can go, by running it in a terminal of their own."
+WAY_PAST = "`swarm-mcp protect off --for 5m`"
 NAMED = 3  # files of one session, and sessions, that are named
 
 
@@ -33,17 +34,17 @@ def denial(
     """
     whose = changed(traces, identity, now)
     if is_once:
-        return _joined(
+        return joined(
             f"swarm: {tool} ({command(by)}) would {deed} others' uncommitted changes: {whose}.", way, OWN_COMMIT, AGAIN
         )
     if deed in ("stage", "commit"):
-        way = _joined(way, OWN_COMMIT)
+        way = joined(way, OWN_COMMIT)
     ask = asked_of(traces[0].held, identity)
-    return _joined(
+    return joined(
         f"swarm: {tool} ({command(by)}) would {deed} others' uncommitted changes: {whose}.",
         way,
         f"Leave theirs as it is: go on without this command, or {ask} and try again once they have committed."
-        " Past this only a person can go, by running it in a terminal of their own.",
+        f" {PERSON_ALONE}",
     )
 
 
@@ -55,7 +56,7 @@ def line(by: str, deed: str, traces: list[Trace], way: str, identity: str, now: 
     else:
         does = f"{verb}{'es' if verb.endswith('h') else 's'} {rest}".rstrip()
     whose = changed(traces, identity, now)
-    return _joined(f"swarm: {command(by)} {does} others' uncommitted changes: {whose}.", way)
+    return joined(f"swarm: {command(by)} {does} others' uncommitted changes: {whose}.", way)
 
 
 def changed(traces: list[Trace], identity: str, now: float) -> str:
@@ -81,42 +82,6 @@ def asked_of(held: Held, identity: str) -> str:
     return f"message their session (instance {named(held.instance_id)})"
 
 
-def _joined(*sentences: str) -> str:
-    return " ".join(filter(None, sentences))
-
-
-def stash_denial(
-    tool: str, by: str, verb: str, first: tuple[int, Held, float], more: int, own: list[int], identity: str, now: float
-) -> str:
-    """Return the denial of a command that would take another session's entry out of the stash.
-
-    `first`: its number, a Held of its session, and its time; `more`: number of further such entries; `own`: numbers of
-    this session's own entries.
-    """
-    return _joined(
-        f"swarm: {tool} ({command(by)}) would {TAKES[verb]} a stash entry that is not yours:"
-        f" {_entries(first, more, identity, now)}. All work trees of a repository share it.",
-        _own_entries(own),
-        f"Leave theirs where it is, or {asked_of(first[1], identity)}."
-        " Past this only a person can go, by running it in a terminal of their own.",
-    )
-
-
-def stash_line(by: str, first: tuple[int, Held, float], more: int, own: list[int], identity: str, now: float) -> str:
-    """Return the notice about a stash command that goes ahead."""
-    told = _entries(first, more, identity, now)
-    return _joined(f"swarm: {command(by)} uses another session's stash entry: {told}.", _own_entries(own))
-
-
-TAKES = {"pop": "take out", "branch": "take out", "drop": "throw away", "clear": "throw away"}
-
-
-def _entries(first: tuple[int, Held, float], more: int, identity: str, now: float) -> str:
-    number, held, made = first
-    who = holder(held, identity)[0]
-    return f"stash@{{{number}}} (by {who} {duration(now - made)} ago){and_more(more)}"
-
-
-def _own_entries(own: list[int]) -> str:
-    names = ", ".join(f"stash@{{{number}}}" for number in own[:NAMED])
-    return f"Yours: {names}, by the numbers of now." if own else ""
+def joined(*sentences: str | bool) -> str:
+    """Return the sentences in one line, without those that are empty or False."""
+    return " ".join(one for one in sentences if isinstance(one, str) and one)

@@ -22,7 +22,7 @@ from swarm_hook_core.traces import NOTICE, TOLD_ALONG, TURN, journal, narrow_for
 from swarm_hook_core.traces.clearing import SECONDS, deed_of
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.shared_files import Patience, SharedFiles, has_lines_of
+from swarm_hook_core.traces.shared_files import Patience, SharedFiles, also_in, has_lines_of
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.wording import way_past_hooks
 
@@ -86,10 +86,8 @@ class Sweeps:
             return None, ""
         is_first, self._has_begun = not self._has_begun, True
         self._words = words
-        if words[0] == "stash":
-            found = stash_entries.judge(git_call, words, self)
-            if found is not None:
-                return found
+        if words[0] == "stash" and stash_entries.verb_of(words) not in ("push", "save"):
+            return None, ""  # it takes entries out (``stash``)
         lost, taken = self._met(git_call)
         if words[0] == "commit":
             # staged by this call: they go into the commit
@@ -111,7 +109,7 @@ class Sweeps:
         if lost:
             deed = "put aside" if git_call.aside else deed_of(words)
             return self._outcome(git_call, words, lost, deed, self.level != NOTICE)
-        self.patience().ask(trace.path for trace in taken if went_on_with(self.meetings, trace))
+        self.patience().prepare(trace.path for trace in taken if went_on_with(self.meetings, trace))
         taken = [
             trace
             for trace in taken
@@ -212,6 +210,7 @@ class Sweeps:
             way = sweep_wording.LATE
         else:
             way = self._way(git_call, words, {trace.path for trace in traces})
+        way = sweep_wording.joined(also_in(traces, self.meetings, self.patience(), self.identity), way)
         first, also = traces[0], [trace.path for trace in traces[1:]]
         loss = Loss("sweep", first.held, deed, git_call.by, first.at_ns / 1e9, also)
         if denies and not git_call.in_doubt:

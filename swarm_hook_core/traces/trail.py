@@ -38,10 +38,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Notice
     from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.traces.file_changes import FileChanges
     from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.unread import Reading
-    from swarm_hook_core.traces.versions.notes import Notes
 
     Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
     Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
@@ -67,7 +67,7 @@ class Trail:
 
     __slots__ = (
         "config", "call", "level", "own_name", "owners", "noted",
-        "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "notes", "merges",
+        "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "_changes", "merges",
         "unmerged", "noted_ns", "_written", "_begun",
         "_made_ns",
     )  # fmt: skip
@@ -92,13 +92,22 @@ class Trail:
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
         self._targets: list[Target] | None = None  # result of `targets_of`
         self.reading: Reading | None = None  # result of ``Meetings.reading``
-        self.notes: Notes | None = None  # of a call with many files, once they were read
+        self._changes: FileChanges | None = None
         self._of_others: dict[str, list[str]] | None = None  # result of ``elsewhere.places_of_others``
 
     @property
     def is_by_turn(self) -> bool:
         """Return True if the call's writes take claims for its turn."""
         return self.level == TURN
+
+    @property
+    def changes(self) -> FileChanges:
+        """The uncommitted changes of the call's files, with their owners."""
+        if self._changes is None:
+            from swarm_hook_core.traces.file_changes import FileChanges
+
+            self._changes = FileChanges()
+        return self._changes
 
     @property
     def journal(self) -> str:

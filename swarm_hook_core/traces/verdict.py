@@ -33,6 +33,7 @@ from swarm_hook_core.traces.head import news
 from swarm_hook_core.traces.head.shared import Shared
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.traces.shared_files import Patience, also_in
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -308,9 +309,11 @@ class _Judgement:
         trace, how, by = lost[0]
         others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
         times = self.meetings.times_denied(trace.path, self.call.id) + 1
-        changes = self._changes([one for one, _how, _by in lost])
+        traces = [one for one, _how, _by in lost]
+        changes = self._changes(traces)
+        also = also_in(traces, self.meetings, Patience(self.trail), self.identity)
         words = wording.would_lose(
-            self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes
+            self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes, also
         )
         if self.trail.unmerged and times < storms.MANY:
             words += merged_writes.way(self.trail.unmerged)

@@ -45,12 +45,12 @@ def _writing(trace: Trace, identity: str) -> str:
 
 def would_lose(
     call: ToolCall, trace: Trace, how: str, by: str, others: list[Trace], identity: str, now: float, times: int,
-    changes: Sequence[Changes] = (),
+    changes: Sequence[Changes] = (), also: str = "",
 ) -> str:  # fmt: skip
     """Return the denial of a call that would replace or remove a file with a change that its session has not seen.
 
     `others`: Traces of further such files; `times`: number of recent denials of the session for this file; `changes`:
-    the lost changes that are shown.
+    the lost changes that are shown; `also`: a sentence about further owners, or "".
     """
     from swarm_hook_core.storms import MANY
 
@@ -67,7 +67,7 @@ def would_lose(
     same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
     return (
         f"swarm: {tool}{part} would {_verb(how)} {named(trace.path)}, changed by {changed_by(trace, identity, now)},"
-        f" after you last saw it, and not committed: their work would be lost.{same}"
+        f" after you last saw it, and not committed: their work would be lost.{same}{also and f' {also}'}"
         f"{_shown(changes)}{_way(trace, how, paths, call, changes)}"
     )
 

@@ -14,6 +14,7 @@ from swarm_hook_core.budget import Budget
 from swarm_hook_core.traces import level, others_in, place_of
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.onlooking import OnlookersTrail
+from swarm_hook_core.traces.shared_files import Patience, takes_part
 from swarm_mcp.answers.file_marks import Marks, file_marks
 from swarm_mcp.answers.people import People
 from swarm_mcp.store import Store
@@ -44,6 +45,8 @@ def journal_marks(scope: str) -> Marks:
 def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
     """Return the newest uncommitted changes in a scope by sessions that are still there, newest first.
 
+    A session that has taken its change back has none, as `blame` says.
+
     For sessions on other machines these are their unpushed changes. Raises nothing: unreadable journals or
     folders count as empty.
     """
@@ -53,7 +56,11 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
     try:
         with closing(store.as_hooks_read_it()) as reader:
             meetings = Meetings(trail, reader, time.time(), Budget(SECONDS))
-            traces = meetings.fresh_of_each_below(scope) + meetings.on_other_machines_below(scope)
+            patience = Patience(trail)
+            fresh = meetings.fresh_of_each_below(scope)
+            trail.changes.prepare(dict.fromkeys(one.path for one in fresh), patience.left())
+            traces = [one for one in fresh if takes_part(one, patience)]
+            traces += meetings.on_other_machines_below(scope)
     except (OSError, ValueError):  # unreadable journals count as empty
         return []
     traces.sort(key=lambda trace: -trace.at_ns)

@@ -29,7 +29,7 @@ equal contents, drops files that git ignores, and holds the bounds.
     acts      the calls that may have written a file
     notes     everything noted in a place, read once
     steps     the steps of a file, and their authors
-    lines     the lines of a file, and their authors: `lines_of`, `changes_of`
+    lines     the lines of a file, and their authors: `lines_of`, `Fold`
     by_persons  saves and undos of persons
     reflog    commits that have changed a file since some time
     pruning   bounds, ignored files, equal contents

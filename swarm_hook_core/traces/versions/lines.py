@@ -103,16 +103,6 @@ def lines_of(path: str, committed: bytes | None = None, notes: Notes | None = No
     return Fold(path, committed, notes=notes).lines()
 
 
-def changes_of(
-    path: str, seconds: float | None = None, notes: Notes | None = None, committed: bytes | None = None
-) -> list[Change]:
-    """Return the differences of the file from the last commit, in order. Raises NoLines, OSError.
-
-    The arguments are those of a `Fold`.
-    """
-    return Fold(path, committed, seconds=seconds, notes=notes).changes()
-
-
 class _Element:
     """A line during the fold, of a version or removed since. `head`: its index in the last commit, or None."""
 
@@ -132,7 +122,6 @@ class Fold:
     path        absolute, links resolved
     committed   its content in the last commit, empty if it has none; None: git is asked
     until_ns    as of that time, for a file that was moved away then
-    seconds     for git's answer
     notes       of a question about many files
 
     head        the lines of the last commit
@@ -140,15 +129,14 @@ class Fold:
     """
 
     def __init__(
-        self, path: str, committed: bytes | None = None, until_ns: int = 0, seconds: float | None = None,
-        notes: Notes | None = None,
+        self, path: str, committed: bytes | None = None, until_ns: int = 0, notes: Notes | None = None
     ):  # fmt: skip
         self.path = path
         data, present = _present(self.path)
         if until_ns:
             data = b""
         if committed is None:
-            committed = _committed(self.path, SECONDS if seconds is None else seconds)
+            committed = _committed(self.path, SECONDS)
         _require_lines(committed)
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = split_lines(committed)

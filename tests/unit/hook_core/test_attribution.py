@@ -15,7 +15,7 @@ from swarm_hook_core import traces
 from swarm_hook_core.traces import journal, keeping, seen
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
-from swarm_hook_core.traces.versions.lines import Change, Line, NoLines, changes_of, lines_of
+from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines, lines_of
 from swarm_hook_core.traces.versions.stored import versions_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -164,7 +164,7 @@ def test_a_call_of_which_nothing_is_left_may_have_removed_a_line(work: Path) -> 
     me.check(tool, given)
     file.write_text("alpha\nPERSON\ngamma\n")
     assert owners(file, me)[1] == "PERSON=?"
-    (change,) = changes_of(str(file))
+    (change,) = Fold(str(file)).changes()
     assert {one.session_id for one in change.removed[0].authors} == {me.session_id, ""}
 
 
@@ -223,7 +223,7 @@ def test_a_patch_that_deletes_a_file_has_removed_its_lines(is_made: bool, work: 
     if not is_made:  # the person's own, of the same name
         file.write_text("PERSON\n")
         assert owners(file, me) == ["PERSON=?"]
-    (change,) = changes_of(str(file))
+    (change,) = Fold(str(file)).changes()
     assert len(change.removed) == 3
     assert all(me.session_id in sessions(line) for line in change.removed)
 
@@ -341,7 +341,7 @@ def test_what_a_session_removed_and_replaced(work: Path) -> None:
     me, peer, file = Player("codex", work), Player("codex", work), work / "notes.md"
     peer.edits("notes.md", "alpha\n", "")
     me.edits("notes.md", "gamma", "DELTA")
-    one, two = changes_of(str(file))
+    one, two = Fold(str(file)).changes()
     assert [line.text for line in one.removed] == [b"alpha\n"] and sessions(one) == {peer.session_id}
     assert [line.text for line in (*two.removed, *two.added)] == [b"gamma\n", b"DELTA\n"]
     assert (one.old, one.new, two.old, two.new) == (0, 0, 2, 1)
@@ -362,7 +362,7 @@ def test_a_committed_line_may_have_been_removed_by_a_later_call_without_a_versio
     me.edits("notes.md", "one", "two")  # alone: no version of it
     git(work, "commit", "-qam", "a part")
     me.edits("notes.md", "two", "three")
-    (change,) = changes_of(str(file))
+    (change,) = Fold(str(file)).changes()
     assert [line.text for line in change.removed] == [b"two\n"] and me.session_id in sessions(change.removed[0])
 
 

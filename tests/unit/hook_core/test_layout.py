@@ -13,7 +13,7 @@ from support.world import World, hunks_of, patch, some_time_passes
 
 from swarm_hook_core.traces import seen
 from swarm_hook_core.traces.versions.layout import MARK, Sources, brings_words, laid_out, words_of
-from swarm_hook_core.traces.versions.lines import changes_of, lines_of
+from swarm_hook_core.traces.versions.lines import Fold, lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 NAME = "notes.md"
@@ -95,7 +95,7 @@ def persons(file: Path) -> list[str]:
     """Return the lines that a person may have put in or taken out."""
     return [
         line.text.decode()
-        for change in changes_of(str(file))
+        for change in Fold(str(file)).changes()
         for line in (*change.removed, *change.added)
         if any(one.is_person for one in line.authors)
     ]
@@ -210,7 +210,7 @@ def test_what_is_more_than_layout_may_be_a_person_s(name: str, world: World) -> 
     found = owners(file, me)
     assert expected in found or not expected, found
     assert next(one for one in found if one.startswith("g(")).endswith("=0")
-    doubtful = [line for change in changes_of(str(file)) for line in (*change.removed, *change.added)]
+    doubtful = [line for change in Fold(str(file)).changes() for line in (*change.removed, *change.added)]
     assert any(any(one.is_person for one in line.authors) for line in doubtful)
     if "added" not in name:
         both = {"?" if one.is_person else "0" for line in doubtful for one in line.authors if len(line.authors) == 2}

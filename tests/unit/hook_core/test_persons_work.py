@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from support.sessions import captured, run
-from support.traced import Player, git, lost_in
+from support.traced import Player, git, lost_in, notes_an_end
 from support.world import some_time_passes
 
 from swarm_hook_core.traces.versions import by_persons, pruning
@@ -411,7 +411,7 @@ def test_entries_that_pass_are_kept_with_all_their_files(
 ) -> None:
     git(work, "stash", "-q", "-u")
     monkeypatch.setenv("SWARM_PROTECT", "notice")
-    assert "no session at work has made" in me.runs("git stash clear")
+    assert "No session at work has made" in me.runs("git stash clear")
     assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
@@ -498,3 +498,78 @@ def test_links_submodules_modes_and_the_like(case: str, loses: bool, work: Path,
         assert "a person's work" in said, (losing, said)
     elif not loses:
         assert me.denied("Bash", {"command": passing}) == "", passing
+
+
+def test_a_line_that_a_person_has_removed_beside_the_session_s_own_stays_removed(work: Path) -> None:
+    me = Player("codex", work)
+    (work / "notes.md").write_text("beta\ngamma\n")
+    some_time_passes()
+    assert me.edits("notes.md", "gamma", "MINE") == ""
+    assert "notes.md: 1 line taken out" in me.runs("git checkout -- notes.md")
+    assert (work / "notes.md").read_text() == "beta\nMINE\n"
+
+
+def test_a_person_s_line_in_a_file_that_a_command_of_the_session_has_added_to(work: Path) -> None:
+    me = Player("codex", work)
+    (work / "notes.md").write_text("alpha\nbeta\ngamma\na person's\n")
+    some_time_passes()
+    assert me.runs("echo mine >> notes.md") == ""
+    assert "notes.md: 1 line (4)" in me.runs("git checkout -- notes.md")
+    assert "a person's" in (work / "notes.md").read_text()
+
+
+def test_an_alias_that_takes_a_person_s_entry_out_of_the_stash(me: Player, work: Path) -> None:
+    git(work, "stash", "-q")
+    git(work, "config", "alias.unstash", "stash pop")
+    git(work, "config", "alias.forget", "stash drop")
+    assert "No session at work has made it" in me.runs("git unstash") and "notes.md" in me.runs("git forget")
+
+
+@pytest.mark.parametrize("command", ["rm notes.md", "rm -r *.md"])
+def test_a_person_s_line_in_a_file_of_another_session_is_protected(command: str, work: Path) -> None:
+    """A look at another session's change lets a removal pass; a person's line needs the person."""
+    me, peer = Player("codex", work), Player("claude-code", work)
+    assert peer.edits("notes.md", "beta", "PEER") == ""
+    notes_an_end()
+    some_time_passes()
+    (work / "notes.md").write_text("alpha\nPEER\ngamma\na person's\n")
+    some_time_passes()
+    me.runs("cat notes.md")
+    for _ in range(2):
+        said = me.runs(command)
+        assert said.startswith("denied: ") and "notes.md: 1 line (4)" in said, said
+
+
+def test_a_refusal_names_all_owners_of_a_file_as_blame_does(work: Path) -> None:
+    me, first, last = Player("codex", work), Player("claude-code", work), Player("codex", work)
+    assert first.edits("notes.md", "beta", "FIRST") == ""
+    notes_an_end()
+    some_time_passes()
+    (work / "notes.md").write_text("alpha\nFIRST\ngamma\na person's\n")
+    some_time_passes()
+    last.edits("notes.md", "gamma", "LAST")
+    some_time_passes()
+    for said in (me.runs("git checkout ."), me.denied(*me.writing("notes.md", "other\n"))):
+        assert all(owner in said for owner in ("(by codex", "has lines of claude-code", "a person")), said
+
+
+def test_a_refusal_for_a_person_s_file_names_the_sessions_whose_files_would_go_too(work: Path) -> None:
+    me, peer = Player("codex", work), Player("claude-code", work)
+    assert peer.edits("other.md", "beta", "PEER") == ""
+    (work / "notes.md").write_text(AFTERNOON)
+    some_time_passes()
+    said = me.runs("git checkout .")
+    assert "a person's work" in said and "Others' uncommitted changes would go, too: " in said
+    assert "other.md (by claude-code" in said
+
+
+@pytest.mark.parametrize("command", ["git add -A", "git commit -qam all"])
+def test_a_command_that_takes_work_of_all_along_is_denied_once(command: str, work: Path) -> None:
+    """Its denial says that the same command again goes ahead."""
+    me, peer = Player("codex", work), Player("claude-code", work)
+    assert me.edits("sub/deep.md", "beta", "MINE") == peer.edits("other.md", "beta", "PEER") == ""
+    (work / "notes.md").write_text(AFTERNOON)
+    some_time_passes()
+    said = me.runs(command)
+    assert "a person's work" in said and "other.md (by claude-code" in said and "same command again goes ahead" in said
+    assert not me.runs(command).startswith("denied: ")

@@ -15,20 +15,30 @@ from support.traced import note
 from support.world import World
 
 from swarm_hook_core import tenants
-from swarm_hook_core.hooks import ToolCall
+from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Session
+from swarm_hook_core.persons.owners import Authors
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import collision, effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
-from swarm_hook_core.traces import committed, journal_name, meetings, place_of, shared_files, stash_entries, sweeps
+from swarm_hook_core.traces import (
+    committed,
+    journal_name,
+    meetings,
+    place_of,
+    shared_files,
+    stash,
+    stash_entries,
+    sweeps,
+)
+from swarm_hook_core.traces.file_changes import FileChanges
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.versions import lines
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
 
-CONFIG = SimpleNamespace(runtime_name="codex", write_tools=())
+CONFIG = SimpleNamespace(runtime_name="codex", write_tools=(), asks=None)
 ALIVE = {
     "host": host_id(), "client_pid": os.getpid(), "client_start": "", "terminal_pid": None, "terminal_start": None,
     "state": "busy", "last_seen": time.time(), "lease_seconds": 3600, "adopted": 1, "heartbeat": 0, "lease_until": None,
@@ -70,9 +80,12 @@ class Beside:
         trail = Trail(CONFIG, call, self.level)
         now = time.time()
         session = Session("id-me", "codex session:me", cwd)
-        denial, words = sweeps.judge(
-            session, call, effects_of(command, cwd), Meetings(trail, self.reader, now), trail, now
-        )
+        effects, meetings = effects_of(command, cwd), Meetings(trail, self.reader, now)
+        of_entries = stash.judge(meetings, Authors(meetings), effects, "", now) or Verdict()
+        denial, words = of_entries.denial, of_entries.notice
+        if denial is None:
+            denial, more = sweeps.judge(session, call, effects, meetings, trail, now)
+            words = "\n".join(filter(None, (words, more)))
         trail.leave()
         return ("" if denial is None else denial.reason), words
 
@@ -378,14 +391,14 @@ def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path
 def slow_lines(limits, monkeypatch) -> list[str]:
     """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
     limits(shared_files, SECONDS=0.5)
-    clock, looked_up, changes_of = [100.0], [], lines.changes_of
+    clock, looked_up, changes_of = [100.0], [], FileChanges.of
 
-    def slow(path: str, *seconds: float):
+    def slow(changes: FileChanges, path: str, seconds: float):
         clock[0] += 2
         looked_up.append(path)
-        return changes_of(path)
+        return changes_of(changes, path, seconds)
 
-    monkeypatch.setattr(shared_files, "changes_of", slow)
+    monkeypatch.setattr(FileChanges, "of", slow)
     monkeypatch.setattr(shared_files, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     return looked_up
 
@@ -601,30 +614,30 @@ def test_the_words_about_an_entry(trees):
     put_aside(here, linked, "peer", time.time() - 570)
     assert here.denied("git stash pop") == (
         "swarm: Bash (`git stash pop`) would take out a stash entry that is not yours: stash@{0} (by codex"
-        " peer 9 min ago). All work trees of a repository share it. Leave theirs where it is, or message their"
+        " peer 9 min ago). It has b.txt. All work trees of a repository share it. Leave theirs where it is, or message their"
         " session (instance id-peer). Past this only a person can go, by running it in a terminal of their own."
     )
 
 
-def test_where_nobody_is_known_to_have_made_an_entry_it_passes(trees):
+def test_an_entry_that_no_session_at_work_has_made(trees):
     here, linked = trees()
     now = time.time()
     linked.put("b.txt", "a person's\n")
     linked.git("stash")
-    assert here.told("git stash pop") == ""
+    assert "No session at work has made it" in here.denied("git stash pop") and here.told("git stash pop") == ""
     linked.git("stash", "clear")
     put_aside(here, linked, "peer", now - 30)
     here.reader.gone.add("peer")
-    assert here.told("git stash pop") == ""
+    assert "No session at work has made it" in here.denied("git stash drop")
     here.reader.gone.clear()
-    assert here.denied("git stash pop")
+    assert "by codex peer" in here.denied("git stash drop")
     linked.git("stash", "drop", "-q")
     put_aside(here, linked, "peer", now - 5000)  # long before the present entry
     linked.git("stash", "drop", "-q")
     linked.put("b.txt", "a person's\n")
     linked.git("stash")
     here.reader.gone.add("peer")
-    assert here.told("git stash pop") == ""
+    assert "No session at work has made it" in here.denied("git stash clear")
 
 
 def test_one_note_stands_for_one_entry(trees):
@@ -633,7 +646,15 @@ def test_one_note_stands_for_one_entry(trees):
     put_aside(here, linked, "peer", now - 30)
     linked.put("b.txt", "a person's\n")
     linked.git("stash")
-    assert here.told("git stash pop") == "" and here.denied("git stash pop 1")
+    assert "by codex peer" not in here.denied("git stash pop") and "by codex peer" in here.denied("git stash pop 1")
+
+
+def test_the_first_of_several_owners_is_named_with_the_number_of_the_rest(trees):
+    here, linked = trees()
+    put_aside(here, linked, "peer", time.time() - 30)
+    linked.put("b.txt", "a person's\n")
+    linked.git("stash")
+    assert " ago) and 1 more" in here.denied("git stash clear")
 
 
 def test_of_two_sessions_that_put_aside_at_once_nobody_knows_whose_is_which(trees):

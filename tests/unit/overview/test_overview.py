@@ -9,6 +9,7 @@ import pytest
 from support.fixtures import Ground
 from support.sessions import fault_lines
 from support.traced import Player
+from support.world import some_time_passes
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
@@ -173,6 +174,23 @@ def test_what_nobody_locked_is_shown_with_whoever_has_changed_it(ground, store):
     subprocess.run([*git, "add", "-A"], check=True)
     subprocess.run([*git, "commit", "-qm", "all"], check=True)
     assert edits(store, ground.scope, People(store)) == []
+
+
+def test_a_session_that_has_taken_its_change_back_is_not_named(ground, store):
+    git = ["git", "-C", str(ground.repo), "-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"]
+    file = ground.repo / "f"
+    file.write_text("one\ntwo\nthree\nfour\n")
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "all"]):
+        subprocess.run([*git, *words], check=True)
+    ann, bob = (Player("claude-code", ground.repo) for _ in range(2))
+    ann.edits("f", "one", "ANN")
+    some_time_passes()
+    bob.edits("f", "four", "BOB")
+    some_time_passes()
+    assert {one.instance_id for one in edits(store, ground.scope, People(store))} == {ann.row["id"], bob.row["id"]}
+    ann.edits("f", "ANN", "one")
+    some_time_passes()
+    assert [one.instance_id for one in edits(store, ground.scope, People(store))] == [bob.row["id"]]
 
 
 def test_all_checkouts_of_this_machine(ground, store):
