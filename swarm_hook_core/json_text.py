@@ -32,7 +32,7 @@ def loads(text: str) -> object:
     try:
         return _DECODER.decode(text.lstrip(" \t\r\n\ufeff"))
     except json.JSONDecodeError as error:
-        # Without the text, which is a user's.
+        # Without the text: it is a user's.
         raise NotJson("text after the JSON document" if error.msg == "Extra data" else "not JSON") from None
 
 

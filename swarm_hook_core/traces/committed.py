@@ -42,7 +42,7 @@ class Committed:
         return [path for path in paths if not self._paths[path]]
 
     def changed_below(self, root: str) -> list[str] | None:
-        """Return the uncommitted paths at and below `root`, without ignored ones; none where `root` is missing.
+        """Return the uncommitted paths at and below `root`, without ignored ones; empty if `root` is missing.
 
         Returns None if git was too slow.
         """
@@ -59,7 +59,8 @@ class Committed:
     def without_committed_since(self, traces: list[Trace]) -> list[Trace]:
         """Return the traces without a later commit of their files, or with changes beside that commit.
 
-        A commit may hold some of a file's lines (``swarm-mcp commit``, ``git commit -p``), or what was staged before.
+        A commit may hold some of a file's lines (``swarm-mcp commit``, ``git commit -p``), or changes that were staged
+        before.
         """
         commits = self._last_commits_of(traces)
         left = []

@@ -22,7 +22,7 @@ class FileChanges:
         self._found: dict[str, list[Change] | None] = {}
 
     def prepare(self, paths: Iterable[str], seconds: float) -> None:
-        """Ask git at once for what `of` needs of these files."""
+        """Ask git at once about these files, before `of` needs it."""
         new = [path for path in paths if path not in self._committed]
         if new:
             self._committed.update(dict.fromkeys(new))

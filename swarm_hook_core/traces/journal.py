@@ -113,7 +113,7 @@ def _read_if_there(file: str) -> bytes:
 
 
 def _without_withdrawn(data: bytes) -> bytes:
-    """Return `data` with blanks in place of what was withdrawn. Other entries keep their places."""
+    """Return `data` with blanks in place of withdrawn entries. Other entries keep their places."""
     lines = data.split(b"\n")
     withdrawn = set()
     for line in lines:

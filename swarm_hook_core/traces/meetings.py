@@ -231,7 +231,7 @@ class Meetings:
         coming = [trace for trace in self._pending_in(places, root) if admits(trace.path)]
         met = {trace.path for trace in coming}
         changed = []
-        # In a missing folder nothing can be lost but what is to come.
+        # In a missing folder only files to come can be lost.
         for path, writes in self._below(root, places) if os.path.lexists(root) else ():
             if path not in met and admits(path):
                 trace = _newest_of(path, [path], writes, self.journals.own(os.path.dirname(path)))

@@ -42,7 +42,7 @@ class Patience:
         return max(0.0, self._end - now)
 
     def prepare(self, paths: Iterable[str]) -> None:
-        """Ask git once for what the lines of these files need."""
+        """Ask git once about these files, before their lines are needed."""
         paths = list(paths)[:MOST]
         seconds = self.left()
         if len(paths) > 1 and seconds:
@@ -114,8 +114,9 @@ def also_in(
 
     A Trace names the last writer of its file, and `blame` all of them: so a message does.
     """
-    parts = []
-    for trace in traces[:MOST_NAMED]:
+    parts, traces = [], traces[:MOST_NAMED]
+    patience.prepare(trace.path for trace in traces)
+    for trace in traces:
         seconds = patience.left()
         lines = seconds and patience.trail.changes.lines_of(trace.path, seconds)
         certain = {line.author.session for line in lines or () if line.author is not None}

@@ -87,7 +87,7 @@ def end_of(name: str, data: bytes, call: Entry) -> int:
 
 
 def logs_of(name: str, session_id: str) -> Logs | None:
-    """Return the logs of the session with the journal `name`; None for a client whose logs tell no ends."""
+    """Return the logs of the session with the journal `name`; None for a client without ends in its logs."""
     _pid, form, path = _client_of(name)
     if not path:
         return None

@@ -235,6 +235,7 @@ def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str
     """Esc: no hook tells that end, the client's log does."""
     call = me.log.begins()
     assert me.ask("Bash", {"command": "./build"}).silent
+    some_time_passes()  # the log has milliseconds
     me.log.ends(call, "[Request interrupted by user for tool use]", is_error=True)
     some_time_passes()
     (work / "notes.md").write_text(TEXT + "a person's\n")
@@ -256,6 +257,7 @@ def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Sessio
     call = me.log.begins()
     path = notes_of(me, work)
     assert me.ask(*me.writing(path)).silent
+    some_time_passes()  # the log has milliseconds
     me.log.ends(call, "The user doesn't want to proceed with this tool use.", is_error=True)
     some_time_passes()
     if way == "replaces":
