@@ -86,8 +86,9 @@ class Agent:
         """Return the client's own tool, and its input, that puts `text` into a whole file."""
         if self.runtime == "claude-code":
             return "Write", {"file_path": path, "content": text}
-        lines = "".join(f"+{line}\n" for line in text.splitlines())
-        return "apply_patch", patch(f"*** Add File: {path}\n{lines}")
+        *lines, rest = text.split("\n")
+        added = "".join(f"+{line}\n" for line in (*lines, rest) if line or line is not rest)
+        return "apply_patch", patch(f"*** Add File: {path}\n{added}")
 
     def bash(self, command: str) -> Verdict:
         """Run a shell command."""

@@ -250,7 +250,7 @@ def test_a_script_restores_writes_and_asks_as_a_person(world: World) -> None:
     (agent,) = agents_at_work(world, 1)
     assert not agent.write("notes.md", "alpha\nbeta\ngamma\nAGENT\na person's\n").denied
     done = world.ground.process("restore", "notes.md", "--person", start_new_session=True)
-    assert done.code == 0 and world.read("notes.md") == "alpha\nbeta\ngamma\n", done
+    assert done.code == 0 and world.read("notes.md") == "AGENT\nbeta\ngamma\na person's\n", done
     for words in (["msg", "all", "hello"], ["task", "request", "fix", "a title"], ["kv", "set", "key", "1"]):
         done = world.ground.process(*words, "--person", start_new_session=True)
         assert done.code == 0, done

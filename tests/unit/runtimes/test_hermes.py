@@ -123,6 +123,7 @@ def test_after_a_call_its_end_is_marked_without_a_process(played: Played, monkey
     played.bridge.wired["PostToolUse"][0]["hooks"][0]["command"] = (
         '/bin/sh "/nowhere/hook.sh" hermes post_tool_use; exit 0'
     )
+    played.play("pre_tool_call.terminal")
     played.bridge.transform_tool_result(**captured("hermes", "pre_tool_call.terminal", played.cwd), result="{}")
     assert [path.name for path in ended.iterdir()] == [str(os.getpid())]
 
