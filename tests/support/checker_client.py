@@ -18,6 +18,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -149,7 +150,7 @@ class Client:
             shutil.rmtree(self.state / name, ignore_errors=True)
         (self.state / "faults.jsonl").unlink(missing_ok=True)
         is_whole = (
-            self.socket.is_socket() and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
+            _is_socket(self.socket) and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
         )
         if len(self.servers) != 1 or self.servers[0].poll() is not None or not is_whole:
             self.close()
@@ -367,6 +368,13 @@ def client_in(folder: Path, **given: Any) -> Iterator[Client]:
 def is_there(pid: int) -> bool:
     """Return True if a process exists and has not ended."""
     return start_time(pid) not in ("", "-")
+
+
+def _is_socket(path: Path) -> bool:
+    """Return True for a socket itself: a link may lead anywhere."""
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    return False
 
 
 def _children(pid: int) -> list[int]:
