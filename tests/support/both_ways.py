@@ -324,6 +324,8 @@ class BothWays:
             return (name, b"folder")
         if not whole.is_file():
             return (name, b"(odd)")
+        if not whole.stat().st_mode & 0o400:
+            return (name, b"(no content)")  # a version of a file that was not there
         if "swarm.db" in path:
             rows = self._rows(whole) if path.endswith(".db") else b""
             return (name, rows) if rows not in (b"", self._rows(Path(self._state, "home", path))) else None
