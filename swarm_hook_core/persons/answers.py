@@ -49,7 +49,7 @@ def denial(
     deed = _deed(first)
     lost = without_owner("person", deed, first.by, [loss.path for loss, _author in theirs[1:]])
     same = [(loss, author) for loss, author in known if loss.words == first.words]
-    of_peers, patience, also = meetings.changes_by_others([loss.path for loss, _author in same]), Patience(trail), ""
+    of_peers, patience, also = authors.peers_in([loss for loss, _author in same]), Patience(trail), ""
     if of_peers:
         also = f"Others' uncommitted changes would go, too: {changed(of_peers, identity, now)}."
         also = joined(also, also_in(of_peers, meetings, patience, identity, names_persons=False))
@@ -76,7 +76,7 @@ def along(
     if not untold:
         return None
     trail = meetings.trail
-    of_peers, also = meetings.changes_by_others([loss.path for loss in certain]), ""
+    of_peers, also = authors.peers_in(certain), ""
     if of_peers and trail.level != TURN:  # there it is denied each time
         also = f"So it would others' uncommitted changes: {changed(of_peers, identity, now)}."
         untold += [trace.path for trace in of_peers]

@@ -25,6 +25,7 @@ from swarm_hook_core.traces.versions.stored import versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.transcript_ends import Logs
     from swarm_hook_core.traces.versions.lines import Change
     from swarm_hook_core.traces.versions.stored import Version
@@ -65,7 +66,7 @@ class Authors:
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
         self._trail = meetings.trail
-        self._of_peers: set[str] = set()  # files with uncommitted changes of other sessions that live
+        self._of_peers: dict[str, Trace] = {}  # files with uncommitted changes of other sessions that live
         self._calls: dict[str, _Calls] = {}  # by place
         self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
@@ -73,9 +74,16 @@ class Authors:
 
     def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
         """Return the losses, each with the Author of its file's content."""
-        self._of_peers = {trace.path for trace in self._meetings.changes_by_others([loss.path for loss in losses])}
+        traces = self._meetings.changes_by_others([loss.path for loss in losses])
+        self._of_peers.update((trace.path, trace) for trace in traces)
         self._trail.changes.prepare([loss.path for loss in losses if self._has_lines(loss)], SECONDS)
         return [(loss, self._of(loss)) for loss in losses]
+
+    def peers_in(self, losses: list[Loss]) -> list[Trace]:
+        """Return the other sessions' changes in these files, the newest first: those found with their authors."""
+        paths = {loss.path for loss in losses}
+        found = [trace for path, trace in self._of_peers.items() if path in paths]
+        return sorted(found, key=lambda trace: -trace.at_ns)
 
     def _of(self, loss: Loss) -> Author:
         """Return the Author of the content of the file in `loss`."""

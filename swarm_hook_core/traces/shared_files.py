@@ -97,14 +97,14 @@ def may_hold_lines_of(path: str, name: str, patience: Patience) -> bool | None:
     if lines is None:
         return None
     of_sessions = (line for line in lines if not any(author.is_person for author in line.authors))
-    return any(_is_by(line, name) or _may_be_by(line, name) for line in of_sessions)
+    return any(_takes_part_in(line, name) for line in of_sessions)
 
 
 def takes_part(trace: Trace, patience: Patience) -> bool:
     """Return True if the session of `trace` may have written an uncommitted line of its file, or if nothing tells."""
     seconds = patience.left()
     lines = seconds and patience.trail.changes.lines_of(trace.path, seconds)
-    return not lines or any(_is_by(line, trace.journal) or _may_be_by(line, trace.journal) for line in lines)
+    return not lines or any(_takes_part_in(line, trace.journal) for line in lines)
 
 
 def also_in(
@@ -134,6 +134,10 @@ def also_in(
 
 def _is_by(line: Line, name: str) -> bool:
     return line.author is not None and journal_name(*line.author.session) == name
+
+
+def _takes_part_in(line: Line, name: str) -> bool:
+    return _is_by(line, name) or _may_be_by(line, name)
 
 
 def _may_be_by(line: Line, name: str) -> bool:
