@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import journal, named_files
+from swarm_hook_core.traces import journal, unmet
 
 NAMES = [f"file-{number}.py" for number in range(12)]
 
 
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(named_files, "is_kept", True)
-    named_files._indexes.clear()
+    monkeypatch.setattr(unmet, "is_kept", True)
+    unmet._indexes.clear()
     yield
-    named_files._indexes.clear()
+    unmet._indexes.clear()
 
 
 @pytest.fixture
@@ -48,12 +48,12 @@ class Journal:
 
 
 def _asked(path: Path) -> list[bool]:
-    return [named_files.may_concern(str(path), [name.encode()]) for name in NAMES]
+    return [unmet.may_concern(str(path), [name.encode()]) for name in NAMES]
 
 
 def _in_entries(path: Path) -> list[bool]:
     data = journal.read(str(path))
-    return [any(mark in data for mark in (*named_files.OF_MANY, name.encode())) for name in NAMES]
+    return [any(mark in data for mark in (*unmet.OF_MANY, name.encode())) for name in NAMES]
 
 
 def test_a_journal_that_grows_is_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
