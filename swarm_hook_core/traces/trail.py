@@ -60,6 +60,7 @@ class Trail:
     - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
     - unmerged: the same for a write that could be merged, where the client or a setting does not let it
     - noted_ns: time of the intended writes, once they are noted (``unmet``)
+    - names: escaped names of the call's files, if changes of others in other files do not matter to it
     - is_asked: True for a dry run (``asked``): nothing is written
     """
 
@@ -68,7 +69,7 @@ class Trail:
     __slots__ = (
         "config", "call", "level", "own_name", "owners", "noted",
         "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "_changes", "merges",
-        "unmerged", "noted_ns", "_written", "_begun",
+        "unmerged", "noted_ns", "names", "_written", "_begun",
         "_made_ns",
     )  # fmt: skip
 
@@ -82,6 +83,7 @@ class Trail:
         self.merges: dict[str, Merge] = {}
         self.unmerged: dict[str, Merge] = {}
         self.noted_ns = 0
+        self.names: frozenset[bytes] = frozenset()
         self._places: dict[str, str] = {}  # folder -> place
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
