@@ -386,7 +386,7 @@ class Journals:
         """
         names = self._trail.names
         try:
-            return not names or not named_files.is_kept or named_files.may_concern(path, names)
+            return not names or not journal.is_kept or named_files.may_concern(path, names)
         except NotOrdinary:
             return True  # reading it tells
 

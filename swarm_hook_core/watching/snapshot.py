@@ -79,7 +79,7 @@ def is_as_noted(path: str, text: str) -> bool:
     try:
         found = os.lstat(path)
     except (OSError, ValueError):
-        return text.startswith("0 ")
+        return text.startswith("0 ")  # missing, or a path that cannot exist
     state = f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} "
     return text.startswith(state)
 

@@ -169,7 +169,7 @@ def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[s
     """Return the facts of the locks `held` and of at most `most` of their files; keep the contents in `kept`."""
     keeper = _Keeper(kept)
     locks = []
-    for one, place, key, paths, complete in watched_files.files_of(held, most):
+    for one, place, key, paths, complete in watched_files.files_of(held, most, keeper.knows):
         entries = []
         for path in paths:
             path_key = watched_files.key_of_file(place, key, path)
@@ -196,38 +196,45 @@ class _Keeper:
     A checker remembers the copies of files that did not change since.
     """
 
-    _remembered: dict[str, list[str]] = {}  # path -> result of `look_at`, with a copy that is surely of that content
+    # path -> result of `look_at`: of a missing file, or with a copy that is surely of that content
+    _remembered: dict[str, list[str]] = {}
 
     def __init__(self, kept: Any):
         self.kept = kept
         self.end: float | None = None
+        self._known: set[str] = set()  # paths whose `_remembered` results still hold
+
+    def knows(self, path: str) -> bool:
+        """Return True if a file is as it is remembered, or missing still."""
+        last = self._remembered.get(path)
+        if last is not None and is_as_noted(path, last[0]) and (not last[1] or os.path.lexists(last[1])):
+            self._known.add(path)
+        return path in self._known
 
     def look_at(self, path: str) -> list[str]:
         """Return ``[str(snapshot), path of the kept copy or "", reason for no copy or ""]``."""
-        last = self._remembered.get(path)
-        if last is not None and is_as_noted(path, last[0]) and os.path.lexists(last[1]):
-            return list(last)
+        if path in self._known:
+            return list(self._remembered[path])
         seen = glance(path)
         why = ""
         if seen.is_link:
             seen = full(path)
         if not seen.exists:
-            return [str(seen), "", "there was no such file"]
+            return self._remember(path, [str(seen), "", "there was no such file"])
         if not seen.is_plain:
             return [str(seen), "", "it was no plain file"]
         try:
             copy = self.kept.copy_of(path, seen)
             if copy is not None:
                 seen.digest = copy.digest
-                self._remember(path, [str(seen), copy.path, ""])
+                return self._remember(path, [str(seen), copy.path, ""])
+            if seen.size > HASHED_BYTES:
+                why = f"it was larger than {HASHED_BYTES // 1024} KiB"
+            elif self.end is not None and time.monotonic() > self.end:
+                why = "there was no time to keep it"
             else:
-                if seen.size > HASHED_BYTES:
-                    why = f"it was larger than {HASHED_BYTES // 1024} KiB"
-                elif self.end is not None and time.monotonic() > self.end:
-                    why = "there was no time to keep it"
-                else:
-                    self.end = self.end or time.monotonic() + KEEPING_SECONDS
-                    seen, copy = self.kept.keep(path)
+                self.end = self.end or time.monotonic() + KEEPING_SECONDS
+                seen, copy = self.kept.keep(path)
         except OSError as error:
             why = f"it could not be kept: {error}"
         if why or copy is None:
@@ -235,10 +242,12 @@ class _Keeper:
         seen.digest = copy.digest
         return [str(seen), copy.path, ""]
 
-    def _remember(self, path: str, found: list[str]) -> None:
+    def _remember(self, path: str, found: list[str]) -> list[str]:
         if len(self._remembered) >= MOST_REMEMBERED:
             self._remembered.clear()
+            self._known.clear()
         self._remembered[path] = found
+        return list(found)
 
 
 def _command_of(tool_input: object) -> str:
