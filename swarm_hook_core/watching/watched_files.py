@@ -26,8 +26,8 @@ def files_of(
 ) -> Iterator[tuple[Held, str, str, list[str], bool]]:
     """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
-    At most `room` files in all. `place`: the folder of the files, or the file itself. ``is_file(path)`` is True for what is
-    known to be a plain file.
+    At most `room` files in all. `place`: the folder of the files, or the file itself. ``is_file(path)`` is True if that
+    is known to be a plain file.
     """
     patterns = [lock for lock in locks if lock.pattern]
     covered = {}
