@@ -22,7 +22,7 @@ def _is(system: str) -> bool:
 def host_id() -> str:
     """``machine/boot/namespaces`` of this process; parts that cannot be read are empty.
 
-    Pids mean something in their pid namespace only, start times in their time namespace. Looked up once in each process.
+    Pids mean something in their pid namespace only, start times in their time namespace. Looked up once a process.
     """
     own = os.getpid()
     if own not in _hosts:

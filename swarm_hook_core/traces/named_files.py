@@ -1,7 +1,7 @@
 """The files that a journal names: an index of its entries.
 
-A checker keeps the indexes from call to call (`journal.is_kept`). A journal mostly grows: its index is read on from the last
-whole entry, if that is still in its place and the older part is unchanged. Else the index is made anew.
+A checker keeps the indexes from call to call (`journal.is_kept`). A journal mostly grows: its index is read on from
+the last whole entry, if that is still in its place and the older part is unchanged. Else the index is made anew.
 A hook that is a process of its own searches the entries themselves.
 """
 

@@ -50,7 +50,7 @@ def tell(
 def _standing(
     config: RuntimeConfig, session_id: str, breaches: list[Breach], driver: Any
 ) -> tuple[Session | None, list[Breach]]:
-    """Return ``(this session or None, breaches of locks that stand, of living sessions)``; all if the store is silent."""
+    """Return ``(this session or None, breaches of locks that stand, of living sessions)``; all without the store."""
     try:
         file = local_store()
         if not file:
