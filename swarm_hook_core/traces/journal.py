@@ -66,8 +66,8 @@ MOST_KEPT, MOST_PATHS = 32, 1000  # results of `newest_lines` that a checker rem
 _BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ")  # what may be withdrawn
 
 is_kept = False  # a checker sets it: it remembers what it has read in journals, which mostly grow
-# (first line, *kinds) -> size and hash of the data that were read, and the result of `newest_lines`
-_newest: dict[tuple[bytes | str, ...], tuple[int, int, dict[bytes, bytes]]] = {}
+# (first line, kinds) -> size and hash of the data that were read, and the result of `newest_lines`
+_newest: dict[tuple[bytes, tuple[str, ...]], tuple[int, int, dict[bytes, bytes]]] = {}
 
 
 class Entry:
@@ -247,7 +247,7 @@ def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:
     """
     if not is_kept:
         return _newest_lines(data, kinds, {})
-    name = (data[: data.find(b"\n", 1)], *kinds)  # the first line names session and place
+    name = (data[: data.find(b"\n", 1)], tuple(kinds))  # the first line names session and place
     size, digest, known = _newest.pop(name, (0, 0, {}))
     whole = data.rfind(b"\n") + 1  # the last line may be torn
     if whole < size or hash(data[:size]) != digest:

@@ -22,7 +22,7 @@ PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
 def files_of(
-    locks: Sequence[Held], room: int, is_file: Callable[[str], bool]
+    locks: Sequence[Held], room: int, is_file: Callable[[str], bool] = lambda path: False
 ) -> Iterator[tuple[Held, str, str, list[str], bool]]:
     """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
