@@ -170,6 +170,12 @@ def held_beside(
         " LEFT JOIN instances i ON i.id = c.instance_id ORDER BY c.created_at",
         values,
     )
+    from swarm_mcp.store import lock_finder
+
+    of_turns = [row for row in lock_finder.of_turns(tx, instance.scope) if row.instance_id != instance.id]
+    counted += len(of_turns)
+    names = ("file", "content", "instance_id", "owner_label")
+    few += [Record({name: row[name] for name in names}) for row in of_turns[: max(0, limit - len(few))]]
     found = [{**row, "file": plain(row.file)} for row in few]
     for row in found:
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):

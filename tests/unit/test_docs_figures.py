@@ -32,7 +32,7 @@ FIGURES = [
     ("SPEC.md", "24 hours from its last sign of life", {CORE + "environment.DEFAULT_LEASE_SECONDS": DAY}),
     ("SPEC.md", "up to 1,000 existing ones, are read-only", {CORE + "kernel.plans.MOST_PATHS": 1000}),
     ("SPEC.md", "quotes that change, up to 40 lines", {CORE + "traces.changed_lines.MOST_LINES": 40}),
-    ("SPEC.md", "at most ten minutes after its last write", {CORE + "traces.claims.HOLD_SECONDS": 10 * MINUTE}),
+    ("SPEC.md", "at most ten minutes after its last write", {CORE + "state.TURN_SECONDS": 10 * MINUTE}),
     ("SPEC.md", "ends its turn, or two minutes are over", {CORE + "traces.others.OVERDUE_SECONDS": 2 * MINUTE}),
     ("SPEC.md", "while one runs, two minutes at most", {CORE + "traces.journal.ASIDE_SECONDS": 2 * MINUTE}),
     ("SPEC.md", "in at most five lines and nothing twice", {CORE + "traces.news.LINES": 5}),
