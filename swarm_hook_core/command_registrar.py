@@ -53,7 +53,7 @@ class CommandRegistrar:
         plain += _flags(session, "scope", "file_root") + (["--lease-seconds", str(lease)] if lease else [])
         full = [*plain, *_flags(session, "runtime", "session_id", "state", "source", "pane")]
         full += ["--client", f"{pid}:{started}"] if pid else []
-        if session["turn_over"] and has_turn_files():  # else it has no such end; an earlier release does not know the word
+        if session["turn_over"] and has_turn_files():  # an earlier release does not know the word
             full += ["--turn-over", str(session["turn_over"])]
         full += ["--patience", str(patience), *(["--tell"] if tell else [])]
         done = run(full, seconds, leave_running)

@@ -177,8 +177,8 @@ class Check:
     def is_beside_others(self) -> bool:
         """True if a call that does not name its files has to be read although there may be no lock.
 
-        So it is at level `turn`, and beside changes of other sessions and files that they have for their turns. A fault there is no reason to pass
-        over locks.
+        So it is at level `turn`, and beside changes of other sessions and files that they have for their turns. A fault
+        there is no reason to pass over locks.
         """
         if self._is_beside_others is None:
             self._is_beside_others = False

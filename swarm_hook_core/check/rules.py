@@ -186,7 +186,7 @@ def shared_trees(check: Check) -> None:
 
 
 def locks(check: Check) -> "Verdict | None":
-    """Protect files that others have locked, or have for their turns, from writes of other sessions, and of other agents of the session."""
+    """Protect files that other sessions, or other agents of the session, have locked or have for their turns."""
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
         return None

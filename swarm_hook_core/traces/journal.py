@@ -20,8 +20,8 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
     wont     it was denied. With `text` ``wrote``: the write, command or ``takes`` noted at the same time is withdrawn,
              `read` skips it
-    takes    a write at level `turn`, before it is checked: the file is the session's until its turn ends, unless ``wont``
-             withdraws the entry; `text`: the file's path if that is not its key. See ``turn_files``
+    takes    a write at level `turn`, before it is checked: the file is the session's until its turn ends, unless
+             ``wont`` withdraws the entry; `text`: the file's path if that is not its key. See ``turn_files``
     gives    the file is the session's no longer
     clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
              See ``clearing``

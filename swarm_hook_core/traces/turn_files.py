@@ -43,7 +43,6 @@ from swarm_hook_core.traces import (
     entry,
     first_line,
     journal,
-    journal_name,
     names_in,
     others_in,
     plain_word,

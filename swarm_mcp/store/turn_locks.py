@@ -90,9 +90,10 @@ def are_taken(tx: Transaction, locks: list[Lock]) -> bool:
 
 
 def with_turns(tx: Transaction, rows: list[Event], before: int | None, since: int) -> list[Event]:
-    """Return `rows`, events about locks after `since` (Unix seconds) and before the one with the id `before`, and turns'.
+    """Return events about locks and turns, the newest first: after `since` (Unix seconds), before the id `before`.
 
-    Only the journals tell of turns, as long as they are kept. Their events have the ids of those that come next.
+    `rows`: those about locks. Only the journals tell of turns, as long as they are kept. Their events have the ids of
+    those that come next.
     """
     sessions = _Sessions(tx)
     since_ns, found = since * 10**9, list[tuple[int, Event]]()

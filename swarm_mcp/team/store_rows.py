@@ -123,9 +123,7 @@ def own_locks(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
         some = "SELECT rowid FROM context WHERE type = 'lock' AND path_key"
         inside = " UNION ALL ".join([f"{some} = ? UNION ALL {some} >= ? AND path_key < ?"] * len(forms))
         values = [text for form in forms for text in (form, form.rstrip("/") + "/", form.rstrip("/") + "0")]
-        rows = lock_rows.select(
-            tx, f"AND c.rowid IN ({inside}) AND c.machine IS NULL", tuple(values)
-        )
+        rows = lock_rows.select(tx, f"AND c.rowid IN ({inside}) AND c.machine IS NULL", tuple(values))
         found.update((row.id, row) for row in rows)
     return list(found.values())
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support import turns
+
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name
 from swarm_mcp.store import Store

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
 from support.worlds import OneMachine
-from swarm_hook_core import clock, paths
+from swarm_hook_core import clock, paths, state
 from swarm_hook_core.check import Writes
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -26,7 +26,6 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, plain
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
-from swarm_hook_core import state
 from swarm_hook_core.traces import TURN, traces_dir, turn_files
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.turn_files import TurnFiles

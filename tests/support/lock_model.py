@@ -221,7 +221,9 @@ class Model:
         """A hook lets `holder` write a file at level `turn`, or `No`: from then on it has that for its turn."""
         if not self.may_write(*holder, name):
             raise No(*self.seen)
-        self.grants = [one for one in self.grants if (one.name, one.mode) != (name, AUTO) or not self._is_lost_to(one, holder)]
+        self.grants = [
+            one for one in self.grants if (one.name, one.mode) != (name, AUTO) or not self._is_lost_to(one, holder)
+        ]
         mine = [one for one in self.grants if (one.name, one.mode, one.holder[0]) == (name, AUTO, holder[0])]
         if mine:
             mine[0].renewed = self.now

@@ -11,7 +11,6 @@ from support import turns
 from support.fixtures import Ground
 
 
-
 @pytest.fixture
 def file(ground: Ground) -> str:
     """A file that session `me` has written in its turn; `peer` is there too."""

@@ -7,7 +7,6 @@ same text lose nothing of each other's file, and the second one passes (``traces
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import time
