@@ -63,7 +63,7 @@ FIGURES = [
      {CORE + "persons.verdict.MOST_FILES": 500, CORE + "persons.verdict.MOST_BYTES": 32 * MIB}),
     ("docs/uncommitted-work.md", "Links and files up to 16 MiB come back whole", {OURS + "changes.present.LARGEST": 16 * MIB}),
     ("docs/uncommitted-work.md", "(its last 4 MiB)", {CORE + "traces.transcript.TAILS": (256 * KIB, 4 * MIB)}),
-    ("docs/uncommitted-work.md", "more than 100 files of one call", {CORE + "traces.claimed.MOST_CLAIMS": 100}),
+    ("docs/uncommitted-work.md", "more than 100 files of one call", {CORE + "traces.turn_files.MOST_FILES": 100}),
     ("docs/uncommitted-work.md", "binary files, over 50 files", {CORE + "traces.rewinds.MOST": 50}),
     ("docs/uncommitted-work.md", "two makers within three seconds", {CORE + "traces.stash_entries.TOGETHER_SECONDS": 3}),
     ("docs/locks.md", "At the third denial of one file within five minutes", {CORE + "storms.MANY": 3}),
