@@ -45,7 +45,7 @@ same place:
       clearing    removed folders, and git commands that discard changes
     verdict     the decision, by level; words in wording and sweep_wording
     sweeps      git commands that would discard or take along others' changes
-    claims      locks that a write takes automatically for one turn
+    turn_files  files that sessions have for their turns, at level ``turn``
     news        others' changes, told at the start of a session and of each turn
     pruning     removal of old journals
     versions    the contents of files before writes, and the authors of lines

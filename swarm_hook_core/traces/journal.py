@@ -18,8 +18,11 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     is       the file after the session's own write, which is over: see ``seen``
     over     all earlier calls of this agent are over; `key` is a folder
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
-    wont     it was denied. With `text` ``wrote``: the write or command noted at the same time is withdrawn, `read`
-             skips it
+    wont     it was denied. With `text` ``wrote``: the write, command or ``takes`` noted at the same time is withdrawn,
+             `read` skips it
+    takes    a write at level `turn`, before it is checked: the file is the session's until its turn ends, unless
+             ``wont`` withdraws the entry; `text`: the file's path if that is not its key. See ``turn_files``
+    gives    the file is the session's no longer
     clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
              See ``clearing``
     spares   it was denied
@@ -63,7 +66,7 @@ TAIL = 64 * 1024  # bytes at the end of a journal that `newest_below` searches
 WITHDRAWN = b"\0wrote\n"  # the end of an entry ``wont`` that withdraws a write or command
 _ABOUT_WRITES = (b"will", b"wrote", b"wont")
 MOST_KEPT, MOST_PATHS = 32, 1000  # results of `newest_lines` that a checker remembers; paths in one of them
-_BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ")  # what may be withdrawn
+_BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ", b" takes ")  # what may be withdrawn
 
 is_kept = False  # a checker sets it: it remembers what it has read in journals, which mostly grow
 # (first line, kinds) -> size and hash of the data that were read, and the result of `newest_lines`

@@ -99,7 +99,7 @@ class Trail:
 
     @property
     def is_by_turn(self) -> bool:
-        """Return True if the call's writes take claims for its turn."""
+        """Return True if the call takes its files for its turn."""
         return self.level == TURN
 
     @property
@@ -367,7 +367,7 @@ class Trail:
                 data = journal.read(os.path.join(place, self.own_name))
                 lines = journal.after_a_try(data, lines, tried_ns, self._made_ns)
             if lines:
-                self._append(place, lines)
+                self.append(place, lines)
         self._left += self._lines
         self._lines = {}
 
@@ -431,7 +431,9 @@ class Trail:
         name = os.path.basename(self.place_of(self.call.folder))
         return os.path.exists(os.path.join(state_dir(), "heads", name, "moved"))
 
-    def _append(self, place: str, lines: list[bytes]) -> None:
+    def append(self, place: str, lines: list[bytes]) -> None:
+        """Append entries to the session's journal in `place` at once. Raises OSError."""
+
         def first() -> bytes:
             make_private(os.path.dirname(ended_mark()))
             return first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))
