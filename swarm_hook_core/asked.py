@@ -1,6 +1,6 @@
 """The check of a write that is only asked about: `swarm-mcp why` and the page ask for the answer of a hook.
 
-The rules are those of the hooks (``check.rules``), with nothing left behind: no traces, claims, records or counts. No
+The rules are those of the hooks (``check.rules``), with nothing left behind: no traces, records or counts. No
 file is kept, no session registered, and no write of another session is waited for. Only the coordinator loads this.
 """
 

@@ -6,8 +6,8 @@ to None if it has nothing to say. ``afterwards`` follow once the verdict stands.
 - `harmless` comes first: nothing is looked up for a call that cannot write.
 - Protections come next: they hold for a session that is alone, without a store, and while swarm is switched off.
 - `alone` finds the session and the store. Rules before it know neither; those after it are asked only with both.
-- Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
-  the first.
+- `turn_files` comes before locks. Of two sessions that write a file at the same moment, the second one then meets the
+  first.
 - How fresh shared locks are is read before the locks. If they were fresh then, the locks found are all there are.
 - The kernel comes after the locks: their verdict has the plan. Without the kernel they are asked once more.
 - Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
@@ -21,7 +21,7 @@ from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.state import absolute_setting, has_claims, has_settings, is_watching, shares_locks
+from swarm_hook_core.state import absolute_setting, has_settings, has_turn_files, is_watching, shares_locks
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def silent(check: Check) -> None:
 
 
 def alone(check: Check) -> "Verdict | None":
-    """Let a shell call pass unread if no other session has a lock, a claim or a change in its reach.
+    """Let a shell call pass unread if no other session has a lock, a file for its turn or a change in its reach.
 
     Its text is noted, for a session that comes later.
     """
@@ -165,18 +165,18 @@ def own_marks(check: Check) -> None:
     records.mark_own(check.session.instance_id, files, key, time.time_ns(), check.call.agent)
 
 
-def claims(check: Check) -> None:
-    """Claim the files of the call for this turn, at level `turn`; find the claims of other sessions."""
+def turn_files(check: Check) -> None:
+    """Take the files of the call for its turn, at level `turn`; find those that other sessions have for theirs."""
     trail = check.trail
     if trail is None or not trail.is_by_turn or check.is_question:
-        trail = None  # the call claims nothing itself
-    if trail is None and not has_claims():
+        trail = None  # the call takes nothing itself
+    if trail is None and not has_turn_files():
         return
-    from swarm_hook_core.traces.claimed import Claimed
+    from swarm_hook_core.traces.turn_files import TurnFiles
 
-    check.claimed = Claimed(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
+    check.turn_files = TurnFiles(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
     if trail is not None:
-        check.claimed.claim_files([target[1] for target in trail.targets_of(check.effects_if_read)])
+        check.turn_files.take(trail, [target[1] for target in trail.targets_of(check.effects_if_read)])
 
 
 def shared_trees(check: Check) -> None:
@@ -186,7 +186,7 @@ def shared_trees(check: Check) -> None:
 
 
 def locks(check: Check) -> "Verdict | None":
-    """Protect locked and claimed files from writes of other sessions, and of other agents of the session."""
+    """Protect files that other sessions, or other agents of the session, have locked or have for their turns."""
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
         return None
@@ -302,7 +302,7 @@ RULES = (
     Rule(silent),
     Rule(alone),
     Rule(own_marks, part="watch"),
-    Rule(claims, part="traces", unknown=OTHERS_CHANGES),
+    Rule(turn_files, part="traces", unknown=OTHERS_CHANGES),
     Rule(shared_trees),
     Rule(locks),
     Rule(kernel),

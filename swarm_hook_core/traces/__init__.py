@@ -25,6 +25,7 @@ same place:
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
     unmet       the first look: calls that meet nothing
+    named_files the files that a journal names, as that look asks
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
       siblings    the main thread and the agents of one session, as peers of each other
@@ -43,7 +44,7 @@ same place:
       clearing    removed folders, and git commands that discard changes
     verdict     the decision, by level; words in wording
     file_changes the lines of files, with their owners, for words and advice
-    claims      locks that a write takes automatically for one turn
+    turn_files  files that sessions have for their turns, at level ``turn``
     news        others' changes, told at the start of a session and of each turn
     pruning     removal of old journals
     versions    the contents of files before writes, and the authors of lines
@@ -236,9 +237,9 @@ def names_in(folder: str) -> list[str]:
 
 def others_in(place: str, own_name: str) -> list[str]:
     """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
-    own, agents = (own_name, own_name + ".1"), own_name + AGENTS
+    own, agents, start = (own_name, own_name + ".1"), own_name + AGENTS, os.path.join(place, "")
     found = [name for name in names_in(place) if name not in own and (name == agents or not name.endswith(AGENTS))]
-    return list({os.path.join(place, name.removesuffix(".1")) for name in found})
+    return list({start + name.removesuffix(".1") for name in found})
 
 
 def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:

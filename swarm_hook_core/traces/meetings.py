@@ -89,8 +89,12 @@ class Meetings:
         found: list[Trace] = []
         for path in paths:
             keys, writes = self._writes_of(path, path, is_real=True)
-            found += _newest_of_each(path, keys, writes) if writes else ()
-        left = self._git.without_committed_since(found) if are_changed and found else self._uncommitted_since(found)
+            if writes:
+                found += _newest_of_each(path, keys, writes)
+        if are_changed and found:
+            left = self._git.without_committed_since(found)
+        else:
+            left = self._uncommitted_since(found)
         newest: dict[str, Trace] = {}
         for trace in sorted(left, key=lambda trace: -trace.at_ns):
             newest.setdefault(trace.path, trace)

@@ -122,7 +122,7 @@ class Server:
         world, shared = self.world, self.world.shared
         world.library.explore_reset(len(plan.roles), plan.seed)
         shared.offset = -HOUR_NS
-        self.ground.put_back(plan.has_old_claim)  # at a time that does not depend on the schedule before
+        self.ground.put_back(plan.has_old_turn)  # at a time that does not depend on the schedule before
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
         for place in range(6):
