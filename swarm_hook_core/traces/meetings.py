@@ -323,11 +323,6 @@ class Meetings:
         left = self._uncommitted(found)
         return left, [trace.path for trace in found if trace not in left]
 
-    def own_below(self, root: str) -> list[str]:
-        """Return this session's own uncommitted paths below absolute `root`, the newest first."""
-        entries = journal.entries_below(self.journals.own(root), root, ("wrote",))
-        return self._git.left_of_paths([entry.key for entry in entries[:MOST_BELOW]])
-
     def on_other_machines_below(self, root: str) -> list[Trace]:
         """Return the unpushed Traces from other machines at and below absolute `root`."""
         root = self._real(root)
