@@ -8,7 +8,6 @@ import sqlite3
 from typing import NamedTuple
 
 from explore.ground import Ground, files
-from explore.roles import OF_OWNERS
 from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import leftovers
@@ -16,6 +15,7 @@ from swarm_mcp.store import leftovers
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 PATIENCE_MS = 400
 FULL_MS = 20000  # with a fault: the hook records it
+TICK_NS = 8_000_000  # two steps of the times of files
 # Words of a process that may write the file from then on, and of one that has ended that.
 BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 ACKNOWLEDGED = (("context", "id"), ("messages", "content"), ("tasks", "id"))
@@ -171,32 +171,33 @@ def persons_lines(ended: Ended, ground: Ground) -> list[str]:
 
 
 def lines_saved_alone(ended: Ended) -> list[str]:
-    """Return the lines that a person saved while no other process was in the middle of anything."""
-    found, busy, begun = [], set[int](), False
+    """Return the lines that a person saved while no other process was in the middle of anything.
+
+    Nor in the moment after an end: the times of files do not tell the two apart.
+    """
+    found, busy, is_alone, over_ns = [], set[int](), False, 0
     for process, words in ended.words:
         if words[0] in BEGINS:
             busy.add(process)
-            begun = False
+            is_alone = False
         elif words[0] in ENDS or words[:2] == ["hook", "PostToolUse"]:
             busy.discard(process)
+            if words[0] == "hook":
+                over_ns = int(words[3])
         elif words[0] == "saves":
-            begun = not busy
-        elif words[0] == "saved" and begun:
+            is_alone = not busy and int(words[2]) > over_ns + TICK_NS
+        elif words[0] == "saved" and is_alone:
             found.append(words[1])
     return found
 
 
 def nowhere(ended: Ended, ground: Ground) -> list[str]:
-    """A line that was written is in the file, or in a content that is kept, or was thrown away by its own session."""
-    if ended.did(FAIL) or ended.did(JUMP) or OF_OWNERS.isdisjoint(ended.roles):
+    """Such a line is in the file, or in a content that is kept."""
+    alone = [] if ended.did(FAIL) or ended.did(JUMP) else lines_saved_alone(ended)
+    if not alone:
         return []
-    swept = {process for process, words in ended.words if words[0] == "swept"}
     kept = b"".join(content(path) for path in [os.path.join(ground.work, "notes.md"), *files(ground.state)])
-    return [
-        f"the line {words[1]} is nowhere"
-        for process, words in ended.words
-        if words[0] in ("saved", "built") and process not in swept and f"\n{words[1]}\n".encode() not in kept
-    ]
+    return [f"the line {name} is nowhere" for name in alone if f"\n{name}\n".encode() not in kept]
 
 
 def content(path: str) -> bytes:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from support.apart import EXACT, NEAR, home_apart, tick, without
 from support.fixtures import Done, Ground
@@ -151,7 +151,16 @@ class Owners(RuleBasedStateMachine):
             if who != but and (call.way == "builds" or (call.name == name and not only_unread))
         }
 
+    def _hides(self, name: str, who: int) -> None:
+        """Another change of the file hides those of commands that cannot be read: of its times only the last is known."""
+        lines: list[tuple[int | tuple[str, int], dict]] = [(one, self.owners) for one in numbers("".join(self._lines(name)))]
+        lines += [(key, self.removers) for key in self.removers if key[0] == name]
+        for key, owners in lines:
+            if self.origin.get(key) == "builds" and owners.get(key, {who}) != {who}:
+                owners[key] |= {PERSON, *self.sessions.values()}
+
     def _adds(self, name: str, who: int, number: int, place: int, way: str) -> None:
+        self._hides(name, who)
         lines = self._lines(name)
         lines.insert(place % (len(lines) + 1), f"w{number}( 1 )\n")
         self.owners[number] = self._possible(name, who, way)
@@ -159,6 +168,7 @@ class Owners(RuleBasedStateMachine):
         self._put(name, lines)
 
     def _removes(self, name: str, who: int, number: int, way: str) -> None:
+        self._hides(name, who)
         self._put(name, [line for line in self._lines(name) if numbers(line) != [number]])
         if number in self.owners:
             del self.owners[number]
@@ -193,7 +203,7 @@ class Owners(RuleBasedStateMachine):
         """Ask the check; return why the call is denied, empty where it may pass."""
         player = self.players[who]
         with mock.patch("os.getppid", lambda: FIRST_PID + who):
-            return player.denied(tool if player.runtime != "opencode" else OF_OPENCODE[tool], given)
+            return player.denied(tool, given)
 
     def _begins_call(self, who: int, tool: str, given: dict[str, Any], way: str, name: str, *lines: int) -> str:
         logged = self.logs[who].begins() if who in self.logs else ""
@@ -209,6 +219,7 @@ class Owners(RuleBasedStateMachine):
     def _ends_call(self, who: int, is_told: bool = True) -> None:
         """Let the client tell the end: by its hook or plugin after a call, and in its log."""
         call, player = self.calls.pop(who), self.players[who]
+        self.made.discard(who)
         tick(self.base)
         is_plugin = player.runtime == "opencode"
         with mock.patch("os.getppid", lambda: FIRST_PID + who):
@@ -246,12 +257,13 @@ class Owners(RuleBasedStateMachine):
             tool, given = edit(self.players[who], name, line, "")
             assert self._begins_call(who, tool, given, way, name, number, number) == ""
 
+    @precondition(lambda self: self.calls)
     @rule(place=PLACES, name=NAMES, at=PLACES)
     def writes(self, place: int, name: str, at: int) -> None:
         """An open call writes: the file that it names, or any."""
         who = self._with_call(place)
-        call = self.calls.get(who)
-        if call is None or call.way == "looks" or (who in self.made and call.way != "builds"):
+        call = self.calls[who]
+        if call.way == "looks" or (who in self.made and call.way != "builds"):
             return
         self.made.add(who)
         present = numbers("".join(self._lines(call.name or name)))
@@ -269,42 +281,56 @@ class Owners(RuleBasedStateMachine):
                 self._new()
                 self._adds(name, who, self.count, at, call.way)
 
+    @rule(place=PLACES, way=st.sampled_from(WAYS), name=NAMES, at=PLACES, is_formatted=st.booleans())
+    def makes_a_call(self, place: int, way: str, name: str, at: int, is_formatted: bool) -> None:
+        """A call from its beginning to its end."""
+        who = self._player(place)
+        if who not in self.calls:
+            self.begins(place, way, name, at)
+        if who in self.calls:
+            nth = sorted(self.calls).index(who)
+            self.writes(nth, name, at)
+            if is_formatted and who in self.made:
+                self.is_formatted(sorted(self.made).index(who))
+            self._ends_call(who)
+
+    @precondition(lambda self: self.made)
     @rule(place=PLACES)
     def is_formatted(self, place: int) -> None:
         """The client runs a formatter after a write, as a part of the call."""
-        who = self._with_call(place)
-        call = self.calls.get(who)
-        if call is not None and who in self.made and call.way in ("adds", "removes"):
+        call = self.calls[sorted(self.made)[place % len(self.made)]]
+        if call.way in ("adds", "removes"):
             self._put(call.name, [line.replace("( 1 )", "(1)") for line in self._lines(call.name)])
 
+    @precondition(lambda self: self.calls)
     @rule(place=PLACES, is_told=st.booleans())
     def ends(self, place: int, is_told: bool) -> None:
         """A call ends. Without a hook after it (``Esc``) the client's log alone tells."""
-        who = self._with_call(place)
-        if who in self.calls:
-            self._ends_call(who, is_told)
+        self._ends_call(self._with_call(place), is_told)
 
     def _with_call(self, place: int) -> int:
-        return sorted(self.calls)[place % len(self.calls)] if self.calls else PERSON
+        return sorted(self.calls)[place % len(self.calls)]
 
+    @precondition(lambda self: self.players)
     @rule(place=PLACES)
     def turn_ends(self, place: int) -> None:
-        if self.players:
-            who = self._player(place)
-            if who not in self.calls:
-                self.players[who].turn_ends()
-                tick(self.base)
+        who = self._player(place)
+        if who not in self.calls:
+            self.players[who].turn_ends()
+            tick(self.base)
 
+    @precondition(lambda self: self.players)
     @rule(place=PLACES)
     def is_killed(self, place: int) -> None:
         """A session ends, perhaps in the middle of a call."""
-        if self.players:
-            who = self._player(place)
-            player = self.players.pop(who)
-            self.calls.pop(who, None)
-            forget(player.runtime, player.session_id)
-            tick(self.base)
+        who = self._player(place)
+        player = self.players.pop(who)
+        self.calls.pop(who, None)
+        self.made.discard(who)
+        forget(player.runtime, player.session_id)
+        tick(self.base)
 
+    @precondition(lambda self: self.owners or self.removers)
     @rule(place=PLACES, name=NAMES, words=st.sampled_from(SWEEPS))
     def sweeps(self, place: int, name: str, words: str) -> None:
         """A command would throw changes away: others' lines are still there, and their removals, or are kept."""
@@ -316,6 +342,7 @@ class Owners(RuleBasedStateMachine):
         if self._begins_call(who, "Bash", {"command": command}, "sweeps", name if words[:3] != "git" else ""):
             return
         before, heads = self._all(), {one: self._head(one) for one in FILES}
+        is_there = {one: (self.work / one).exists() for one in FILES}
         subprocess.run(["bash", "-c", command], cwd=self.work, capture_output=True, check=False)
         after, recorded = self._all(), self._recorded()
         for one in FILES:
@@ -332,7 +359,8 @@ class Owners(RuleBasedStateMachine):
                     self.origin[number] = "appends"
                     continue
                 removers = self.removers.pop((one, number))
-                assert not self._must_stay(removers, who), f"{command}: the removal of w{number} is gone"
+                is_kept = is_there[one]  # that a whole file is gone is no content that could be lost
+                assert not (is_kept and self._must_stay(removers, who)), f"{command}: the removal of w{number} is gone"
         self._ends_call(who)
 
     def _must_stay(self, owners: frozenset[int], who: int) -> bool:
@@ -351,6 +379,7 @@ class Owners(RuleBasedStateMachine):
         else:
             self._removes(name, PERSON, removable[at % len(removable)], "saves")
 
+    @precondition(lambda self: self.players)
     @rule(name=NAMES)
     def person_restores(self, name: str) -> None:
         """The present content is kept first."""
@@ -372,6 +401,7 @@ class Owners(RuleBasedStateMachine):
                 self.origin[number] = "restores"
         tick(self.base)
 
+    @precondition(lambda self: self.count % 5 == 4)
     @rule()
     def person_commits_all(self) -> None:
         git(self.work, "add", "-A")
@@ -387,6 +417,7 @@ class Owners(RuleBasedStateMachine):
         tick(self.base)
         return done
 
+    @precondition(lambda self: self.owners or self.removers)
     @rule(place=st.integers(-1, 5))
     def commits(self, place: int) -> None:
         """A commit has no line, and no removal, that can only be another's."""
@@ -405,6 +436,7 @@ class Owners(RuleBasedStateMachine):
                 owners = self.removers.pop((name, number))
                 assert who in owners, f"{who} has committed the removal of w{number} by {set(owners)}"
 
+    @precondition(lambda self: self.players and (self.owners or self.removers))
     @rule(place=PLACES, is_back=st.booleans())
     def undoes(self, place: int, is_back: bool) -> None:
         """An undo takes back no line, and no removal, that can only be another's; its undo is where one was."""
@@ -491,9 +523,6 @@ class Owners(RuleBasedStateMachine):
     @invariant()
     def no_hook_has_failed(self) -> None:
         assert mistakes() == []
-
-
-OF_OPENCODE = {"Bash": "bash", "edit": "edit", "write": "write"}
 
 
 def edit(player: Player, name: str, old: str, new: str) -> tuple[str, dict[str, Any]]:

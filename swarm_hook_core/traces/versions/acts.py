@@ -63,12 +63,13 @@ class Act:
              taken over another's lines
     next_ns  of a call that names the file: time of the same agent's next call, or of the turn's end; else 0
     is_made  True if its write was made, as far as that is known
-    is_apart  True if it went on in the background until `end_ns`: a change after `late_ns` may be its own
+    is_long  True for a command that went on in the background, or whose end nothing tells: a change after `late_ns`
+             may be its own
     """
 
     __slots__ = (
         "author", "at_ns", "end_ns", "late_ns", "is_once", "is_over", "has_state", "is_ended", "input", "size",
-        "is_doubtful", "next_ns", "is_made", "is_apart",
+        "is_doubtful", "next_ns", "is_made", "is_long",
     )  # fmt: skip
 
     def __init__(
@@ -88,7 +89,7 @@ class Act:
         self.is_doubtful = False
         self.next_ns: float = 0
         self.is_made = True
-        self.is_apart = False
+        self.is_long = False
 
     def may_write_at(self, at_ns: float) -> bool:
         """Return True if the call may have written at this time of change."""
@@ -186,9 +187,8 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int]) -> Act:
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     act = Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)
     if entry.tool in SHELL:
-        apart_ns = noted.end_apart_of(entry)
-        act.is_apart = apart_ns > late_ns
-        act.end_ns = max(end_ns, apart_ns)
+        act.end_ns = max(end_ns, noted.end_apart_of(entry))
+        act.is_long = act.end_ns > late_ns and (act.end_ns > end_ns or not is_ended)
     return act
 
 

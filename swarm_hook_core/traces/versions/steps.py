@@ -294,7 +294,7 @@ class History:
             act
             for act in running
             if act.is_ended and not act.is_once and self._is_known_before(act)
-            and not (act.is_apart and not act.has_certainly_written_at(after.changed_ns))
+            and not (act.is_long and not act.has_certainly_written_at(after.changed_ns))
         ]  # fmt: skip
         owners = {(act.author.session, act.author.agent) for act in (*acts, *running)}
         if not ended or len(owners) != 1:
@@ -321,7 +321,7 @@ class History:
             for act in self._commands
             if act.at_ns < before.at_ns
             and any(
-                act.has_certainly_written_at(change) or (act.is_apart and act.may_write_at(change)) for change in changes
+                act.has_certainly_written_at(change) or (act.is_long and act.may_write_at(change)) for change in changes
             )
         ]
 
