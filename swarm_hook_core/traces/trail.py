@@ -61,8 +61,8 @@ class Trail:
     - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
     - unmerged: the same for a write that could be merged, where the client or a setting does not let it
     - noted_ns: time of the intended writes, once they are noted (``unmet``)
-    - sweeps: the judged git commands of the call (``stakes``)
     - names: escaped names of the call's files, if changes of others in other files do not matter to it
+    - sweeps: the judged git commands of the call (``stakes``)
     - is_asked: True for a dry run (``asked``): nothing is written
     """
 
@@ -85,8 +85,8 @@ class Trail:
         self.merges: dict[str, Merge] = {}
         self.unmerged: dict[str, Merge] = {}
         self.noted_ns = 0
-        self.sweeps: Sweeps | None = None
         self.names: frozenset[bytes] = frozenset()
+        self.sweeps: Sweeps | None = None
         self._places: dict[str, str] = {}  # folder -> place
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call

@@ -254,13 +254,15 @@ def ended_at(place: str) -> dict[str, int]:
 def store_ended(path: str) -> bool:
     """Put away the journal at `path`, of a session that has ended, beside its versions.
 
-    Return False if it tells nothing of any author: the session has neither versions nor unparsed commands.
+    Return False if it tells nothing of any author: the session has neither versions nor commands that may have written
+    any file.
     """
     place, name = os.path.split(path)
     folder = os.path.join(kept_dir(place), name)
     if not os.path.isdir(folder):
         try:
-            if b" ran " not in journal.read(path):
+            data = journal.read(path)
+            if b" ran " not in data and b" runs " not in data:
                 return False
             make_private(folder)
         except OSError:
