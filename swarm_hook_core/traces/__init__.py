@@ -202,12 +202,17 @@ def kept_dir(place: str) -> str:
 
 def version_path(place: str, own_name: str, path: str) -> str:
     """Return the path of the first version that the session with this journal has kept of the file at `path`."""
+    return os.path.join(kept_dir(place), own_name, version_name(path))
+
+
+def version_name(path: str) -> str:
+    """Return the name of the first version of the file at `path`, the same for each session."""
     name = path.replace("%", "%25").replace("/", "%2F")
     if os.name == "nt":
         name = name.replace("\\", "%5C").replace(":", "%3A")
     if len(name) > LONGEST_NAME or IGNORES_CASE or not name.isascii():
-        name = _short_name(name, path)
-    return os.path.join(kept_dir(place), own_name, name)
+        return _short_name(name, path)
+    return name
 
 
 def _short_name(name: str, path: str) -> str:

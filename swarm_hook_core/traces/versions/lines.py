@@ -144,6 +144,7 @@ class Fold:
         history = History(path, data, present, until_ns, self._notes)
         self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
+        self._known_pairs: list[tuple[int, int]] | None = None  # once the fold is over
         self.writers = history.writers()
         self._follow(history)
 
@@ -299,6 +300,11 @@ class Fold:
 
     def _pairs(self) -> list[tuple[int, int]]:
         """Return ``[(index in the commit, index in the present file)]`` of the committed lines, in order."""
+        if self._known_pairs is None:
+            self._known_pairs = self._paired()
+        return self._known_pairs
+
+    def _paired(self) -> list[tuple[int, int]]:
         fixed = [(one.head, index) for index, one in enumerate(self.alive) if one.head is not None]
         found, old, new = [], 0, 0
         for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:

@@ -20,7 +20,7 @@ from swarm_hook_core.traces import (
     place_of,
     seen,
     told_ends,
-    version_path,
+    version_name,
 )
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
@@ -103,6 +103,7 @@ class JournalNotes:
         self._of_file: dict[bytes, list[bytes]] = {}
         self._of_kind: dict[str, list[bytes]] = {kind: [] for kind in _MANY}
         self._parsed: dict[str, list[Entry]] = {}  # results of `of_kind`
+        self._last: tuple[str, list[Entry]] = ("", [])  # the file asked about last, and its entries
         self.inputs = Inputs(place, name)
         self._reading = Reading(None, real_paths())
         self._commands = UnreadCommands(data, self._reading, most_files=None)
@@ -137,7 +138,9 @@ class JournalNotes:
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
         """Yield the entries of these kinds about the path with this key, the newest first."""
-        for entry in _entries(self._of_file.get(escaped(path), ())):
+        if self._last[0] != path:  # the questions about one file come together
+            self._last = path, list(_entries(self._of_file.get(escaped(path), ())))
+        for entry in self._last[1]:
             if entry.kind in kinds:
                 yield entry
 
@@ -171,7 +174,7 @@ class PlaceNotes:
             (name, entry.at_ns) for name, noted in self.journals.items() for entry in noted.of_kind("kept")
         }
         self.commands: list[Act] | None = None
-        base = kept_dir(place)
+        self._base = base = kept_dir(place)
         self._names = {name: names_in(os.path.join(base, name)) for name in names_in(base)}  # of versions, by journal
         self._sorted: dict[str, dict[str, list[str]]] = {}  # journal -> name of a first version -> names
         self._asked = 0  # files so far
@@ -191,9 +194,9 @@ class PlaceNotes:
     def versions(self, path: str) -> list[Version]:
         """Return the versions of the file as ``stored.writes_of``: also half and missing copies, the oldest first."""
         self._asked += 1
-        found = []
+        found, first, base = [], version_name(path), self._base
         for name, names in self._names.items():
-            folder, first = os.path.split(version_path(self.place, name, path))
+            folder = f"{base}/{name}"
             if self._asked > FEW:
                 names = self._names_by_first(name).get(first, [])
             found += [found_at(os.path.join(folder, one)) for one in names if is_of(one, first)]

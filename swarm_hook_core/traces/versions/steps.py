@@ -59,10 +59,10 @@ class Moment:
         self._data = data
 
     def content(self) -> bytes:
-        """Return the content, empty for a missing file. Raises OSError if the version is gone."""
-        if self._version is None:
-            return self._data
-        return self._version.content()
+        """Return the content, empty for a missing file. Raises OSError if the version is gone. It is read once."""
+        if self._version is not None:
+            self._data, self._version = self._version.content(), None
+        return self._data
 
 
 class Step:
