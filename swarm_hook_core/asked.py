@@ -13,7 +13,7 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.traces.asked_trail import asked_trail
+from swarm_hook_core.traces.quiet_trails import asked_trail
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False

@@ -244,22 +244,22 @@ def fence(check: Check) -> "Verdict | None":
     return rule.judge(check)
 
 
-def persons_work(check: Check) -> "Verdict | None":
-    """Protect a person's uncommitted work from a call that would lose it, also if the session is alone."""
+def at_stake(check: Check) -> "Verdict | None":
+    """Protect others' uncommitted work from git commands, and a person's from any call; also of a lone session."""
     writes, effects = check.writes, check.effects_if_read
     if writes.has_names:
         if not any(how != EDIT and os.path.lexists(os.path.join(*place)) for *place, how in check.writes.changes):
             return None
     elif effects is None or not (effects.git or effects.trees or any(one.how != EDIT for one in effects.writes)):
         return None
-    from swarm_hook_core.persons.verdict import judge as of_person
+    from swarm_hook_core.stakes.verdict import judge as of_others
 
     trail = check.trail
     if trail is None and not check.is_question:
         trail = check.unnoted_trail()
     if trail is None:
         return None
-    return of_person(check.session, trail, effects, check.reader, check.now)
+    return of_others(check.session, trail, effects, check.reader, check.now)
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":
@@ -278,6 +278,10 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     neighbours = _neighbours(check, effects)
     if not neighbours and trail.note_alone(effects) and _is_left_alone(check, trail):
         return None
+    if effects is not None and effects.git and trail.sweeps is None:  # it had no company just before
+        found = at_stake(check)
+        if found is not None and found.denial is not None:
+            return found
     from swarm_hook_core.traces import unmet
 
     if not neighbours and unmet.is_settled(trail, effects):
@@ -305,7 +309,7 @@ RULES = (
     Rule(team, part="team", unknown="what is known of the team's locks"),
     Rule(tenants, part="traces"),
     Rule(fence, part="traces"),
-    Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
+    Rule(at_stake, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
 )
 

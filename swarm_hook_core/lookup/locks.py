@@ -233,13 +233,18 @@ class Peers:
 
     def first_under(self, folders: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `under` finds, and True if there may be more."""
+        found = self.all_under(folders, limit)
+        return self._live(found), len(found) >= limit
+
+    def all_under(self, folders: list[str], limit: int) -> list[Held]:
+        """Return the same locks, also of sessions that have gone: it costs much less."""
         if self.turn_files is not None:
             found = self.turn_files.under(folders)
         else:
             found = []
         found += self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
-        return self._live(found), len(found) >= limit
+        return [held for held in found if self._is_peers(held)]
 
     def patterns(self, folders: list[str]) -> list[Held]:
         """Return the Held locks on patterns that may cover something below any of these folders."""

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 # Kinds of events. RUNS_ON: a result that says that the command goes on. LOOKS: a call that only looks at such a
 # command. RAN: the end of a command, with the time of its beginning; others may have begun and ended in it.
 BEGINS, LOOKS_ON, OVER, RUNS_ON, RAN = "begins", "looks on", "over", "runs on", "ran"
+# Of Claude Code: the notice that a command in the background has ended, and a call that stops one, by its task. The
+# result at the launch of such a command is `OVER`, with the id of its task.
+NOTICED, STOPS = "noticed", "stops"
+STILL = 1 << 62  # the end (ns) of a command that runs in the background
 RUNNING = ("running with session ID", "running with cell ID")  # in the result of such a command, in its first words
 FIRST_WORDS = 400  # characters
 PATIENCE_NS = 400_000_000  # Claude Code writes a result up to 0.2 s after its time, Codex at once
@@ -33,15 +37,17 @@ class Form:
     """The format of one family of clients.
 
     marks     bytes of the lines with events
+    apart     bytes of a result that says that its command goes on in the background
     events    ``entry -> [(kind, call, more)]``. May raise ValueError, TypeError, AttributeError, KeyError
     path_of   ``(path of a log of the session, session id, agent) -> path`` of the log of the agent, or of the session
     """
 
     def __init__(
-        self, marks: tuple[bytes, ...], events: Callable[[dict[str, Any]], Iterable[Event]],
+        self, marks: tuple[bytes, ...], apart: bytes, events: Callable[[dict[str, Any]], Iterable[Event]],
         path_of: Callable[[str, str, str], str],
     ):  # fmt: skip
         self.marks = marks
+        self.apart = apart
         self.events = events
         self.path_of = path_of
 
@@ -62,6 +68,8 @@ def ends_in(form: Form, data: bytes) -> tuple[int, list[int]]:
             if kind == BEGINS:
                 begun_ns = at_ns
             continue
+        if kind in (NOTICED, STOPS):
+            continue
         if kind == RAN and begun_ns > more:
             continue  # another call has begun since: this one went on in the background
         if kind == RAN:
@@ -71,6 +79,25 @@ def ends_in(form: Form, data: bytes) -> tuple[int, list[int]]:
         if kind != RUNS_ON and not is_open:
             ends.append(at_ns)
     return first_ns, ends
+
+
+def apart_in(form: Form, data: bytes) -> list[tuple[int, int, int]]:
+    """Return ``[(begin, launch, end)]`` of the commands that went on in the background after their launch."""
+    begun: dict[str, int] = {}
+    launched: dict[str, int] = {}
+    ended: dict[str, int] = {}
+    tasks: dict[str, str] = {}
+    for at_ns, (kind, call, more) in _events(form, data):
+        if kind == BEGINS:
+            begun[call] = at_ns
+        elif kind == RUNS_ON or (kind == OVER and more):
+            launched.setdefault(call, at_ns)
+            tasks[str(more)] = call
+        elif kind in (RAN, NOTICED):
+            ended[call] = at_ns
+        elif kind == STOPS and call in tasks:
+            ended[tasks[call]] = at_ns
+    return [(begun[call], at_ns, ended.get(call, STILL)) for call, at_ns in launched.items() if call in begun]
 
 
 def _events(form: Form, data: bytes) -> Iterator[tuple[int, Event]]:
@@ -102,14 +129,20 @@ def _nanoseconds(text: str) -> int:
 
 def _of_blocks(entry: dict[str, Any]) -> Iterator[Event]:
     """Yield the events of one entry of a transcript with content blocks (Anthropic's API)."""
-    message = entry["message"]
+    if entry.get("type") == "queue-operation":
+        if entry["operation"] == "enqueue" and "<task-notification>" in entry["content"]:
+            yield NOTICED, entry["content"].partition("<tool-use-id>")[2].partition("<")[0], None
+        return
+    message, told = entry["message"], entry.get("toolUseResult")
     if not isinstance(message["content"], list):
         return
     for block in message["content"]:
         if block.get("type") == "tool_use":
             yield BEGINS, block["id"], message.get("id")
+            if block.get("name") in ("TaskStop", "KillShell"):
+                yield STOPS, block["input"].get("task_id") or block["input"].get("shell_id"), None
         elif block.get("type") == "tool_result":
-            yield OVER, block["tool_use_id"], None
+            yield OVER, block["tool_use_id"], told.get("backgroundTaskId") if isinstance(told, dict) else None
 
 
 def _of_rollout(entry: dict[str, Any]) -> Iterator[Event]:
@@ -147,8 +180,10 @@ def _path_of_rollout(path: str, session_id: str, agent: str) -> str:
 
 
 FORMS = {
-    "blocks": Form((b'"tool_use"', b'"tool_result"'), _of_blocks, _path_of_blocks),
-    "rollout": Form((b'"call_id"', b'"CommandExecution"'), _of_rollout, _path_of_rollout),
+    "blocks": Form(
+        (b'"tool_use"', b'"tool_result"', b"<tool-use-id>"), b'"backgroundTaskId"', _of_blocks, _path_of_blocks
+    ),
+    "rollout": Form((b'"call_id"', b'"CommandExecution"'), RUNNING[0].encode(), _of_rollout, _path_of_rollout),
 }
 
 
@@ -163,6 +198,7 @@ class Log:
         self._form = form
         self._path = path
         self._read: list[tuple[int, list[int]]] = []  # results of `_ends_in`, one for each tail that was read
+        self._apart: list[tuple[int, int, int]] | None = None  # the result of `apart_in`
 
     def end_of(self, at_ns: int, changed_ns: int = 0) -> int:
         """Return the first time after `at_ns` at which no call was open; 0 if it is not known.
@@ -176,6 +212,19 @@ class Log:
                 return found
             time.sleep(PAUSE)
             self._read.clear()
+
+    def end_apart(self, at_ns: int) -> int:
+        """Return the end in the background of the command that was let pass at `at_ns`; `STILL` if it goes on.
+
+        0 if it did not go on there.
+        """
+        if self._apart is None:
+            try:
+                data = tail(self._path, TAILS[-1])[0]
+            except (OSError, ValueError):
+                data = b""  # missing, or no file
+            self._apart = apart_in(self._form, data) if self._form.apart in data else []
+        return next((end for begun, launched, end in self._apart if begun <= at_ns <= launched), 0)
 
     def _known_end(self, at_ns: int) -> int:
         for number in range(len(TAILS)):
@@ -211,9 +260,18 @@ class Logs:
 
     def end_of(self, agent: str, at_ns: int, changed_ns: int = 0) -> int:
         """Return the end of the agent's call that was let pass at `at_ns`; 0 if it is not known. See ``Log.end_of``."""
+        log = self._of(agent)
+        return log.end_of(at_ns, changed_ns) if log is not None else 0
+
+    def end_apart(self, agent: str, at_ns: int) -> int:
+        """Return the end in the background of the agent's command that was let pass then. See ``Log.end_apart``."""
+        log = self._of(agent)
+        return log.end_apart(at_ns) if log is not None else 0
+
+    def _of(self, agent: str) -> Log | None:
         if self._form is None or not self._path:
-            return 0
+            return None
         if agent not in self._logs:
             path = self._form.path_of(self._path, self._session_id, agent)
             self._logs[agent] = Log(self._form, path)
-        return self._logs[agent].end_of(at_ns, changed_ns)
+        return self._logs[agent]

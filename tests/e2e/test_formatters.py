@@ -15,15 +15,16 @@ from .test_own_commit import asked
 
 pytestmark = pytest.mark.ways("install")
 
-BEFORE = "f( 1 )\ng( 2 )\nh( 3 )\n"
+SPACED = "f( 1 )\ng( 2 )\nh( 3 )\n"
+BEFORE = {"spaces": SPACED, "line ends": SPACED.replace("\n", "\r\n"), "a byte order mark": f"\ufeff{SPACED}"}
 FORMATTED = "f(1)\ng(22)\nh(3)\n"
 FORMATTER = """\
 import sys
 sys.stdin.read()
-with open("w.ts", encoding="utf-8") as file:
+with open("w.ts", "rb") as file:
     text = file.read()
-with open("w.ts", "w", encoding="utf-8") as file:
-    file.write(text.replace("( ", "(").replace(" )", ")"))
+with open("w.ts", "wb") as file:
+    file.write(text.removeprefix(b"\\xef\\xbb\\xbf").replace(b"( ", b"(").replace(b" )", b")").replace(b"\\r\\n", b"\\n"))
 """
 EDITS = {"claude-code": "Edit|Write", "codex": "apply_patch|Edit|Write"}
 
@@ -52,9 +53,10 @@ def formatter(client: Client) -> Iterator[None]:
             settings.unlink()
 
 
-def test_a_session_keeps_a_file_that_its_client_s_formatter_lays_out(client: Client) -> None:
+@pytest.mark.parametrize("what", BEFORE)
+def test_a_session_keeps_a_file_that_its_client_s_formatter_lays_out(what: str, client: Client) -> None:
     ground, file = client.ground, client.ground.checkout / "w.ts"
-    file.write_text(BEFORE)
+    file.write_bytes(BEFORE[what].encode())
     ground.commit(ground.checkout)
     for name, value in (("user.name", "t"), ("user.email", "t@t")):
         ground.git(ground.checkout, "config", name, value)

@@ -15,7 +15,7 @@ from .models import Player, Step, play
 from .more import prepared
 from .pi import Pi, alone
 
-NAMES = ("pi", "opencode", "kilo", "omp", "cline", "hermes", "kimi")
+NAMES = ("pi", "opencode", "kilo", "omp", "cline", "hermes", "kimi", "copilot", "qwen", "grok", "gemini")
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
 SAVED = "line two\na person's\n"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
-from .client import Client
+from .client import Call, Client
 from .ground import has_text, wait_for
 from .models import Player, Step, play
 from .played_peer import PlayedPeer
@@ -42,9 +43,13 @@ LOGS = {
 
 def results_on_disk(client: Client, count: int) -> bool:
     """Return True if the client's log of a session has so many results of calls."""
-    name, mark = LOGS[client.name]
-    logs = sorted((client.ground.home / name).rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
-    return bool(logs) and logs[-1].read_text().count(mark) >= count
+    return log_of(client).count(LOGS[client.name][1]) >= count
+
+
+def log_of(client: Client) -> str:
+    """Return the client's newest log."""
+    logs = sorted((client.ground.home / LOGS[client.name][0]).rglob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+    return logs[-1].read_text() if logs else ""
 
 
 def save(folder: Path) -> None:
@@ -85,12 +90,65 @@ def test_a_person_s_lines_of_a_pause_stay(client: Client, written: str, beside: 
             made += 1
             if not (has_text(folder / "d.txt", SAVED) and has_text(folder / "new.txt", "a person's\n")):
                 lost.append(name)
+        client.ground.git(folder, "checkout", "-q", "--", "b.txt", "d.txt")
+        for call in (*WRITES[written](client), *client.look("d.txt")):
+            yield Step(calls=(call,))
+            made += 1
+        assert wait_for(lambda: results_on_disk(client, made), 60), "a whole write"
+        save(folder)
+        yield Step(calls=(client.create("d.txt", "fresh\n"),))
+        if "a person's\n" not in (folder / "d.txt").read_text():
+            lost.append("a whole write")
 
     client.models.players["pause"] = Player(moves())
     client.ask(play("pause"))
     assert lost == [], client.results("pause")
     told = [said for said in client.results("pause") if "a person's work" in said]
     assert len(told) >= len(DESTROYERS), client.results("pause")
+
+
+def in_background(client: Client, command: str) -> Call:
+    """Return the call of a command that goes on after its launch."""
+    call = client.shell(command)
+    if client.name == "claude-code":
+        call["input"]["run_in_background"] = True
+    else:
+        call["arguments"]["yield_time_ms"] = 250
+    return call
+
+
+NOTICES = {"claude-code": "<task-notification>", "codex": '"CommandExecution"'}
+
+
+def test_a_command_in_the_background_may_write_until_its_end(client: Client) -> None:
+    """A person's save after that end is the person's alone."""
+    folder = client.ground.checkout
+    for name in FILES:
+        (folder / name).write_text(BEFORE)
+    client.ground.commit(folder)
+    go, command = folder / "go", "until [ -e go ]; do sleep 0.05; done; echo built >> d.txt"
+
+    def owners(name: str) -> list[list[bool]]:
+        """Return for each uncommitted line which of its possible authors are persons."""
+        argv = [str(client.ground.bin / "swarm-mcp"), "blame", name, "--json"]
+        lines = json.loads(client.ground.run(argv, cwd=folder).stdout)["lines"]
+        return [[author["is_person"] for author in line["authors"]] for line in lines if line["authors"]]
+
+    def moves() -> Generator[Step, list[str], None]:
+        yield Step(calls=(in_background(client, f"sh -c '{command}'"),))
+        yield Step(calls=(client.shell("ls"),))
+        assert wait_for(lambda: results_on_disk(client, 2), 60)
+        before = log_of(client).count(NOTICES[client.name])
+        go.touch()
+        assert wait_for(lambda: log_of(client).count(NOTICES[client.name]) > before, 60), "no end in the log"
+        assert owners("d.txt") == [[False, True]]
+        (folder / "e.txt").write_text(SAVED)
+        assert owners("e.txt") == [[True]]
+        yield Step(calls=(client.shell("git checkout e.txt"),))
+
+    client.models.players["background"] = Player(moves())
+    client.ask(play("background"))
+    assert has_text(folder / "e.txt", SAVED), client.results("background")
 
 
 REFUSING = {"claude-code": ("--permission-mode", "plan"), "codex": ("-c", 'sandbox_mode="read-only"')}

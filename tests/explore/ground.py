@@ -12,6 +12,7 @@ from typing import Any
 from support import turns
 
 from swarm_hook_core.process import start_time
+from swarm_hook_core.state import client_note, write_private
 from swarm_hook_core.traces import journal, journal_name
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = "first\nlast\n"
 FILES = ("notes.md", "other.md")
 LEASE = 86400
+CLIENTS = 8_000_000  # and the number of a process: the pid of its client (clock.c)
 
 
 class Ground:
@@ -61,8 +63,11 @@ class Ground:
             self.template[os.path.join(self.work, name)] = TEXT.encode()
         self.put_back()
 
-    def put_back(self, has_old_turn: bool = False) -> None:
-        """Remove all that a schedule has left, and write the first contents."""
+    def put_back(self, has_old_turn: bool = False, has_clients: bool = False) -> None:
+        """Remove all that a schedule has left, and write the first contents.
+
+        `has_clients`: the sessions' clients are noted, as at their start: so others see the ends of their calls.
+        """
         for ending in ("", "-wal"):
             if os.path.lexists(self._synced(ending)):
                 os.unlink(self._synced(ending))
@@ -76,6 +81,8 @@ class Ground:
         if has_old_turn:
             path = os.path.join(self.work, FILES[0])
             turns.write(("claude-code", session_id(9)), path)
+        for process in range(len(self.sessions) * has_clients):
+            write_private(client_note(journal_name("claude-code", session_id(process))), f"{CLIENTS + process} - ")
 
     def _synced(self, ending: str) -> str:
         return f"{self.root}.synced.swarm.db{ending}"

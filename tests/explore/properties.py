@@ -7,12 +7,16 @@ import os
 import sqlite3
 from typing import NamedTuple
 
-from explore.ground import Ground
+from explore.ground import Ground, files
 from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
+from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import leftovers
 
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 FULL_MS = 20000  # with a fault: the hook records it
+TICK_NS = 8_000_000  # two steps of the times of files
+# Words of a process that may write the file from then on, and of one that has ended that.
+BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 ACKNOWLEDGED = (("context", "id"), ("messages", "content"), ("tasks", "id"))
 # Each change is one transaction with its event.
 PAIRS = [
@@ -44,7 +48,7 @@ class Ended(NamedTuple):
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     by_words = [judge(ended) for judge in (crashes, exclusion, turns, claims_of_tasks, hook_times)]
-    by_files = [judge(ended, ground) for judge in (lost_updates, noted_once, acknowledged, left_behind)]
+    by_files = [judge(ended, ground) for judge in (lost_updates, persons_lines, nowhere, noted_once, acknowledged, left_behind)]
     return [one for found in (*by_words, *by_files) for one in found]
 
 
@@ -128,18 +132,74 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
         return []  # hooks fail open
     with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
         text = file.read()
-    told = any(words[0] == "told" for _process, words in ended.words)
+    told = any(words[0] in ("told", "restores") for _process, words in ended.words)
     if told and ended.level != "turn":
         return []
+    have_taken_back = {process for process, words in ended.words if words[0] in ("swept", "undoes")}
     counts: dict[int, int] = {}
     found = []
     for process, words in ended.words:
         if words[0] == "wrote" and words[1] == "Edit":
-            line = f"{process}.{counts.get(process, 0)}\n"
+            line = f"\n{process}.{counts.get(process, 0)}"
             counts[process] = counts.get(process, 0) + 1
+            if process in have_taken_back:
+                continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
     return found
+
+
+def persons_lines(ended: Ended, ground: Ground) -> list[str]:
+    """A line that a person saved while no call, undo or restore was open stays, and counts as the person's."""
+    if ended.did(FAIL) or ended.did(JUMP):
+        return []  # hooks fail open
+    alone = lines_saved_alone(ended)
+    if not alone:
+        return []
+    found = []
+    lines = {line.text.decode().strip(): line for line in Fold(os.path.join(ground.work, "notes.md")).lines()}
+    is_restored = any(words[0] == "restores" for _process, words in ended.words)
+    for name in alone:
+        if name not in lines:
+            found += [f"the person's line {name} was lost"] * (not is_restored)
+        elif not is_restored and not any(author.is_person for author in lines[name].authors):
+            found.append(f"the person's line {name} counts as another's")
+    return found
+
+
+def lines_saved_alone(ended: Ended) -> list[str]:
+    """Return the lines that a person saved while no other process was in the middle of anything.
+
+    Nor in the moment after an end: the times of files do not tell the two apart.
+    """
+    found, busy, is_alone, over_ns = [], set[int](), False, 0
+    for process, words in ended.words:
+        if words[0] in BEGINS:
+            busy.add(process)
+            is_alone = False
+        elif words[0] in ENDS or words[:2] == ["hook", "PostToolUse"]:
+            busy.discard(process)
+            if words[0] == "hook":
+                over_ns = int(words[3])
+        elif words[0] == "saves":
+            is_alone = not busy and int(words[2]) > over_ns + TICK_NS
+        elif words[0] == "saved" and is_alone:
+            found.append(words[1])
+    return found
+
+
+def nowhere(ended: Ended, ground: Ground) -> list[str]:
+    """Such a line is in the file, or in a content that is kept."""
+    alone = [] if ended.did(FAIL) or ended.did(JUMP) else lines_saved_alone(ended)
+    if not alone:
+        return []
+    kept = b"".join(content(path) for path in [os.path.join(ground.work, "notes.md"), *files(ground.state)])
+    return [f"the line {name} is nowhere" for name in alone if f"\n{name}\n".encode() not in kept]
+
+
+def content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def noted_once(ended: Ended, ground: Ground) -> list[str]:

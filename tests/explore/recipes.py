@@ -39,6 +39,15 @@ MEETINGS = (
     (("edits_after_a_cut", "edits"), "keep"),
     (("edits_unanswered", "overwrites"), "keep"),
     (("edits_after_a_cut", "edits_unanswered"), "turn"),
+    (("edits_formatted", "saves"), "keep"),
+    (("builds", "saves"), "keep"),
+    (("edits_and_sweeps", "saves"), "keep"),
+    (("edits_and_sweeps", "edits_formatted"), "keep"),
+    (("edits_and_undoes", "saves"), "keep"),
+    (("edits_and_undoes", "edits", "saves"), "keep"),
+    (("edits_and_restores", "saves"), "keep"),
+    (("edits_and_undoes", "edits_and_restores"), "keep"),
+    (("builds", "edits_and_sweeps", "saves"), "keep"),
 )
 # Accidents beside switches; each set comes in one of ten plans.
 WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL,), (PAUSE,), (JUMP,))

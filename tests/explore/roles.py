@@ -5,6 +5,7 @@ A process reports each step it begins and each acknowledgement it gets. `propert
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -12,13 +13,15 @@ import sys
 import time
 from typing import Any
 
-from explore.ground import Ground, session_id
+from explore.ground import TEXT, Ground, session_id
 from explore.world import World
 from swarm_hook_core import caller, lifecycle
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
+from swarm_mcp.changes.undoing import NotUndone, Undoing
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
+from swarm_mcp.locking.restore import Restoring
 from swarm_mcp.store import Store
 
 CLIENT_SECONDS = 0.006  # from the hook's answer to the write; file times have steps of 4 ms
@@ -59,7 +62,7 @@ class Process:
 
     def _tell_time(self, event: str, begun: int, paused: int) -> None:
         took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
-        self.say("hook", event, took // 1_000_000)
+        self.say("hook", event, took // 1_000_000, self.world.library.explore_now())
 
     def try_in_vain(self, tool: str, given: dict[str, Any], leaves: int) -> None:
         """Have a checker answer for a call; its relay stops waiting before it has left traces `leaves` + 1 times.
@@ -82,11 +85,13 @@ class Process:
         finally:
             caller.answer_for(0, 0, None)
 
-    def write(self, name: str, tool: str, text: str = "", leaves: int | None = None) -> bool:
+    def write(
+        self, name: str, tool: str, text: str = "", leaves: int | None = None, is_formatted: bool = False
+    ) -> bool:  # fmt: skip
         """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.
 
-        An edit adds the line `text` behind the first one. `leaves`: as for `try_in_vain`, which comes before. Return True
-        if the call was let pass.
+        An edit adds the line `text` behind the first one. `leaves`: as for `try_in_vain`, which comes before.
+        `is_formatted`: the client runs a formatter after it. Return True if the call was let pass.
         """
         path = self.path(name)
         given = {"file_path": path, "content": text}
@@ -119,12 +124,44 @@ class Process:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         self.say("wrote", tool, name)
+        if is_formatted:
+            self._format(path)
+        self.end_call(tool, given)
+        return True
+
+    def _format(self, path: str) -> None:
+        """Lay the own lines out anew."""
+        with open(path, encoding="utf-8") as file:
+            lines = file.readlines()
+        made = [f"{line[:-1]} \n" if line.startswith(f"{self.number}.") else line for line in lines]
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(made)
+
+    def end_call(self, tool: str, given: dict[str, Any]) -> None:
+        """Tell the hook of the end of a call."""
         mark = os.path.join(self.ground.state, "ended", str(os.getppid()))
         if os.path.isdir(os.path.dirname(mark)):  # as integrations/hook.sh
             with open(mark, "w", encoding="ascii"):
                 pass
         self.hook("PostToolUse", tool, given)
+
+    def run_command(self, command: str) -> bool:
+        """Ask for a shell command. Return True if it was let pass; then `end_call` follows."""
+        self.say("asks", "Bash", "notes.md")
+        answer = self.hook("PreToolUse", "Bash", {"command": command})
+        if answer.get("permissionDecision") == "deny":
+            self.say("denied", "Bash", "notes.md")
+            return False
+        self.say("runs", "Bash", "notes.md")
         return True
+
+    def append(self, line: str) -> None:
+        """Append a line to the file in one step, as a person's editor or a command may."""
+        handle = os.open(self.path("notes.md"), os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
 
     def end_turn(self) -> None:
         """Let the session's turn end, as the coordinator does."""
@@ -226,6 +263,67 @@ def tasks(me: Process) -> None:
                 me.say("claimed", found["task"]["id"])
 
 
+def edits_formatted(me: Process) -> None:
+    """Edit a file, and have the client's formatter lay it out, twice."""
+    for count in range(2):
+        me.write("notes.md", "Edit", f"{me.number}.{count}\n", is_formatted=True)
+
+
+def saves(me: Process) -> None:
+    """Save a file twice, as a person does: no hook sees it."""
+    for count in range(2):
+        time.sleep(CLIENT_SECONDS)
+        me.say("saves", f"{me.number}.{count}", me.world.library.explore_now())
+        me.append(f"{me.number}.{count}\n")
+        me.say("saved", f"{me.number}.{count}")
+
+
+def builds(me: Process) -> None:
+    """Run a command that cannot be read, and that changes a file."""
+    if me.run_command("./build"):
+        time.sleep(CLIENT_SECONDS)
+        me.append(f"{me.number}.0\n")
+        me.say("built", f"{me.number}.0")
+        time.sleep(CLIENT_SECONDS)
+        me.end_call("Bash", {"command": "./build"})
+
+
+def edits_and_sweeps(me: Process) -> None:
+    """Edit a file, and throw all its changes away."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
+    if me.run_command("git checkout -- notes.md"):
+        scratch = me.path("notes.md.new")
+        with open(scratch, "w", encoding="utf-8") as file:
+            file.write(TEXT)
+        os.replace(scratch, me.path("notes.md"))
+        me.say("swept")
+        me.end_call("Bash", {"command": "git checkout -- notes.md"})
+
+
+def edits_and_undoes(me: Process) -> None:
+    """Edit a file, take that back, and take the undo back."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
+    whose = ("claude-code", me.session_id)
+    with Store(me.ground.store) as store:
+        undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
+        me.say("undoes")
+        with contextlib.suppress(NotUndone):  # lines of others are in the way
+            record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
+            if record:
+                undoing.run(lambda: undoing.plan_back(record, [], False), whose, record.id, False)
+        me.say("redone")
+
+
+def edits_and_restores(me: Process) -> None:
+    """Edit a file, and bring back an earlier content of it."""
+    me.write("notes.md", "Edit", f"{me.number}.0\n")
+    with Store(me.ground.store) as store:
+        restoring = Restoring(store, store.instances.get(me.id), me.path("notes.md"))
+        me.say("restores")
+        restoring.restore(restoring.choose(""), False, False)
+        me.say("restored")
+
+
 def live(role: Any, me: Process) -> None:
     """Live one life, and say how it ended."""
     try:
@@ -249,5 +347,12 @@ ALL = (
     messages,
     reads_mail,
     tasks,
+    edits_formatted,
+    saves,
+    builds,
+    edits_and_sweeps,
+    edits_and_undoes,
+    edits_and_restores,
 )
+OF_OWNERS = frozenset(function.__name__ for function in ALL[-6:])  # roles that need git's answers
 ROLES = {function.__name__: function for function in ALL}

@@ -14,8 +14,10 @@ import random
 import signal
 import sys
 import types
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from explore import git as stand_in
 from explore import roles
 from explore.ground import Ground, runtime
 from explore.properties import Ended, violations
@@ -77,7 +79,7 @@ def assigned_globals(module: Any) -> set[str]:
 
 def import_all() -> None:
     """Import each module that a schedule may need: one that is imported later would take other steps at first."""
-    for name in ("swarm_hook_core", "swarm_mcp.store", "swarm_mcp.locking", "swarm_mcp.sessions", "swarm_mcp.domain"):
+    for name in ("swarm_hook_core", "swarm_mcp.store", "swarm_mcp.locking", "swarm_mcp.sessions", "swarm_mcp.domain", "swarm_mcp.changes"):
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, name + "."):
             if found.name not in PROGRAMS:
@@ -102,7 +104,7 @@ class Server:
         """Import all modules that schedules will import, by running each role once here."""
         import_all()
         client_release.client_version = lambda _config: "2.1.332"  # no program is asked
-        git.run = lambda *_given, **_more: spawn.Result(128, "", "fatal: not a git repository")  # as for an empty .git
+        git.run = stand_in.answers_in(self.ground.work)
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         for role in roles.ROLES.values():
@@ -122,7 +124,9 @@ class Server:
         world, shared = self.world, self.world.shared
         world.library.explore_reset(len(plan.roles), plan.seed)
         shared.offset = -HOUR_NS
-        self.ground.put_back(plan.has_old_turn)  # at a time that does not depend on the schedule before
+        git.run = self._git(plan.roles)
+        # at a time that does not depend on the schedule before
+        self.ground.put_back(plan.has_old_turn, has_clients=not roles.OF_OWNERS.isdisjoint(plan.roles))
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
         for place in range(6):
@@ -148,6 +152,12 @@ class Server:
         if event != ALL_DONE:
             self.close()
         return event
+
+    def _git(self, names: Iterable[str]) -> Callable[..., spawn.Result]:
+        """Return what answers for git beside these roles: only those about owners have a commit."""
+        if roles.OF_OWNERS.isdisjoint(names):
+            return stand_in.refuses
+        return stand_in.answers_in(self.ground.work)
 
     def judged(self, plan: Plan, is_fresh: bool = False) -> list[str]:
         """Run one schedule; return its violations. `is_fresh`: with new processes."""
@@ -182,6 +192,7 @@ class Server:
             while True:
                 me = roles.Process(self.world, self.ground, process, self.config)
                 names, level = json.loads(self.world.shared.job)
+                git.run = self._git(names)
                 os.environ.pop("SWARM_PROTECT", None)
                 if level != "keep":
                     os.environ["SWARM_PROTECT"] = level

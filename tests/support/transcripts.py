@@ -106,11 +106,11 @@ class Log:
             self._payload("response_item", type="function_call", name=name, arguments="{}", call_id=call)
         return call
 
-    def ends(self, call: str, text: str = "done", is_error: bool = False) -> None:
+    def ends(self, call: str, text: str = "done", is_error: bool = False, **more: Any) -> None:
         """Note the result of a call."""
         if self.runtime == "claude-code":
             content = [{"type": "tool_result", "tool_use_id": call, "content": text, "is_error": is_error}]
-            self._add({"type": "user", "message": {"content": content}})
+            self._add({"type": "user", "message": {"content": content}, **more})
         else:
             self._payload("response_item", type="function_call_output", call_id=call, output=text)
 
@@ -118,6 +118,32 @@ class Log:
         """Note the end of a command, as Codex does also in the background."""
         item = {"type": "CommandExecution", "id": call, "duration": {"secs": 0, "nanos": int(seconds * 1e9)}}
         self._payload("event_msg", type="item_completed", item=item)
+
+    def goes_on(self, call: str) -> None:
+        """Note the result of a command that goes on in the background."""
+        if self.runtime == "claude-code":
+            self.ends(call, "Command running in background with ID: b1", toolUseResult={"backgroundTaskId": "b1"})
+        else:
+            self.ends(call, "Wall time: 10 seconds\nProcess running with session ID 7\n")
+
+    def ends_apart(self, call: str) -> None:
+        """Note the end of such a command."""
+        if self.runtime == "claude-code":
+            notice = f"<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>{call}</tool-use-id>\n</task-notification>"
+            self._add({"type": "queue-operation", "operation": "enqueue", "content": notice})
+        else:
+            self.has_run(call, 0.1)
+
+    def stops(self, call: str) -> None:
+        """Note that the model stops such a command. Codex tells its end as any other."""
+        if self.runtime == "codex":
+            self.ends_apart(call)
+            return
+        self.calls += 1
+        stop = f"call_{self.calls}"
+        block = {"type": "tool_use", "id": stop, "name": "TaskStop", "input": {"task_id": "b1"}}
+        self._add({"type": "assistant", "message": {"id": f"msg_{self.calls}", "content": [block]}})
+        self.ends(stop)
 
     def _payload(self, kind: str, **payload: Any) -> None:
         self._add({"type": kind, "payload": payload})

@@ -24,7 +24,7 @@ FIGURES = [
     ("SPEC.md", "for the coordinator, in a check | 0.2 s", {CORE + "sessions.DEADLINE_SECONDS": 0.2}),
     ("SPEC.md", "10 ms of processor time, imports apart", {CORE + "budget.SECONDS": 0.01}),
     ("SPEC.md", "for git's answers | 0.5 s; about a person's work 2 s",
-     {CORE + "traces.committed.SECONDS": 0.5, CORE + "persons.losses.SECONDS": 2}),
+     {CORE + "traces.committed.SECONDS": 0.5, CORE + "stakes.files.SECONDS": 2}),
     ("SPEC.md", "at a session's start, a turn, its end | 5 s, 2 s, 0.9 s",
      {CORE + "lifecycle.START_SECONDS": 5, CORE + "lifecycle.TURN_SECONDS": 2, CORE + "lifecycle.END_SECONDS": 0.9}),
     ("SPEC.md", "of a command, for another writer of the store | 15 s", {OURS + "store.database.BUSY_SECONDS": 15}),

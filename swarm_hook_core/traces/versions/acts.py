@@ -8,8 +8,8 @@ from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import is_in
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions.inputs import Input
 from swarm_hook_core.traces.versions.notes import JournalNotes, PlaceNotes
+from swarm_hook_core.traces.versions.replay import Input
 from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
@@ -63,11 +63,13 @@ class Act:
              taken over another's lines
     next_ns  of a call that names the file: time of the same agent's next call, or of the turn's end; else 0
     is_made  True if its write was made, as far as that is known
+    is_long  True for a command that went on in the background, or whose end nothing tells: a change after `late_ns`
+             may be its own
     """
 
     __slots__ = (
         "author", "at_ns", "end_ns", "late_ns", "is_once", "is_over", "has_state", "is_ended", "input", "size",
-        "is_doubtful", "next_ns", "is_made",
+        "is_doubtful", "next_ns", "is_made", "is_long",
     )  # fmt: skip
 
     def __init__(
@@ -87,6 +89,7 @@ class Act:
         self.is_doubtful = False
         self.next_ns: float = 0
         self.is_made = True
+        self.is_long = False
 
     def may_write_at(self, at_ns: float) -> bool:
         """Return True if the call may have written at this time of change."""
@@ -182,7 +185,11 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int]) -> Act:
     late_ns = end_ns
     if not is_ended or (is_once and end_ns != look_ns):  # the next call tells only that this one is over by then
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
-    return Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)
+    act = Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)
+    if entry.tool in SHELL:
+        act.end_ns = max(end_ns, noted.end_apart_of(entry))
+        act.is_long = act.end_ns > late_ns and (act.end_ns > end_ns or not is_ended)
+    return act
 
 
 def authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:

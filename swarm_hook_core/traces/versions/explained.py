@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_hook_core.traces.versions.layout import Words, laid_out, words_of
+from swarm_hook_core.traces.versions.layout import Words, laid_out, letters_of, words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _without_unmade(
     for index, content in made:
         old, new = _counted(base), _counted(content)
         brought, removed = new - old, old - new
-        is_there = words.are_found(brought, removed) or any(wanted[line] > old[line] for line in brought)
+        is_there = words.are_found(brought, removed) or _is_shown(brought, old, wanted)
         if not is_there and all(wanted[line] >= old[line] for line in removed):
             unmade.append(index)
         base = content
@@ -171,9 +171,26 @@ def _is_evident(base: bytes | None, content: bytes | None, after: bytes | None, 
     """Return True if a line that the call has brought is there; of a call that only removes, if all that is gone."""
     old, new, wanted = _counted(base), _counted(content), _counted(after)
     brought, removed = new - old, old - new
-    if words.are_found(brought, removed) or any(wanted[line] > old[line] for line in brought):
+    if words.are_found(brought, removed) or _is_shown(brought, old, wanted):
         return True
     return not brought and all(wanted[line] < old[line] for line in removed)
+
+
+def _is_shown(brought: Lines, old: Lines, wanted: Lines) -> bool:
+    """Return True if one of these lines is there more often than before, perhaps in another layout."""
+    if any(wanted[line] > old[line] for line in brought):
+        return True
+    before, after = _lettered(old), _lettered(wanted)
+    return any(after[letters] > before[letters] for letters in _lettered(brought))
+
+
+def _lettered(lines: Lines) -> Lines:
+    """Return the lines by their letters and digits alone, without those that have none."""
+    found: Lines = Counter()
+    for line, count in lines.items():
+        found[letters_of(line)] += count
+    del found[b""]
+    return found
 
 
 def _is_needed(

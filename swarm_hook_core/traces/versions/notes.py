@@ -24,8 +24,8 @@ from swarm_hook_core.traces import (
 )
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
-from swarm_hook_core.traces.versions.inputs import Inputs
 from swarm_hook_core.traces.versions.names import is_of, split_name
+from swarm_hook_core.traces.versions.replay import Inputs
 from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
 
 TYPE_CHECKING = False
@@ -46,15 +46,6 @@ class Ends:
         self._calls: dict[bytes, list[int]] = {}  # agent -> times of calls
         self._turns: dict[bytes, list[int]] = {}  # agent -> ends of turns
         self._noted: set[int] = set()  # ends that the hook after a call has noted
-
-    @classmethod
-    def in_journal(cls, data: bytes) -> Ends:
-        """Return the ends in the entries `data`."""
-        ends = cls()
-        for words, _raw in _heads(data):
-            ends.add(words)
-        ends.sort()
-        return ends
 
     def add(self, words: list[bytes]) -> None:
         """Add an entry by the four words of its head, if it tells an end."""
@@ -121,12 +112,19 @@ class JournalNotes:
 
     def told_end_of(self, entry: Entry) -> int:
         """Return the end of a call by the client's log, 0 if unknown. After an interrupted call no hook runs."""
+        logs = self._told()
+        return logs.end_of(entry.agent, entry.at_ns) if logs is not None else 0
+
+    def end_apart_of(self, entry: Entry) -> int:
+        """Return the end of a command that went on in the background after its launch, 0 if it did not."""
+        logs = self._told()
+        return logs.end_apart(entry.agent, entry.at_ns) if logs is not None else 0
+
+    def _told(self) -> Logs | None:
         if self._logs is None and self._has_logs:
             self._logs = told_ends.logs_of(self.name, self.owner[1])
             self._has_logs = self._logs is not None
-        if self._logs is None:
-            return 0
-        return self._logs.end_of(entry.agent, entry.at_ns)
+        return self._logs
 
     def _sort(self) -> None:
         of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}

@@ -290,7 +290,12 @@ class History:
         acts = [act for act in self.acts if act.end_ns > since_ns and act.at_ns < after.at_ns and not act.is_over]
         commands = [act for act in self._commands if act.at_ns < after.at_ns]
         running = [act for act in (*acts, *commands) if act.may_write_at(after.changed_ns)]
-        ended = [act for act in running if act.is_ended and not act.is_once and self._is_known_before(act)]
+        ended = [
+            act
+            for act in running
+            if act.is_ended and not act.is_once and self._is_known_before(act)
+            and not (act.is_long and not act.has_certainly_written_at(after.changed_ns))
+        ]  # fmt: skip
         owners = {(act.author.session, act.author.agent) for act in (*acts, *running)}
         if not ended or len(owners) != 1:
             return None
@@ -314,7 +319,10 @@ class History:
         return [
             act
             for act in self._commands
-            if act.at_ns < before.at_ns and any(act.has_certainly_written_at(change) for change in changes)
+            if act.at_ns < before.at_ns
+            and any(
+                act.has_certainly_written_at(change) or (act.is_long and act.may_write_at(change)) for change in changes
+            )
         ]
 
     def _commands_beside(self, acts: list[Act], after: Moment) -> list[Act]:

@@ -171,9 +171,8 @@ def _all_of(place: str, path: str) -> list[Version]:
     for session in names_in(base):
         first = version_path(place, session, path)
         folder, name = os.path.split(first)
-        for one in names_in(folder):
-            if is_of(one, name):
-                found.append(found_at(os.path.join(folder, one)))
+        beginning = [one for one in names_in(folder) if one.startswith(name)]  # few of very many
+        found += [found_at(os.path.join(folder, one)) for one in beginning if is_of(one, name)]
     return sorted(filter(None, found), key=lambda version: version.at_ns)
 
 
@@ -255,13 +254,15 @@ def ended_at(place: str) -> dict[str, int]:
 def store_ended(path: str) -> bool:
     """Put away the journal at `path`, of a session that has ended, beside its versions.
 
-    Return False if it tells nothing of any author: the session has neither versions nor unparsed commands.
+    Return False if it tells nothing of any author: the session has neither versions nor commands that may have written
+    any file.
     """
     place, name = os.path.split(path)
     folder = os.path.join(kept_dir(place), name)
     if not os.path.isdir(folder):
         try:
-            if b" ran " not in journal.read(path):
+            data = journal.read(path)
+            if b" ran " not in data and b" runs " not in data:
                 return False
             make_private(folder)
         except OSError:

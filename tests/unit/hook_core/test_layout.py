@@ -168,6 +168,18 @@ def test_a_peer_s_line_stays_the_peer_s_in_another_layout(world: World) -> None:
     assert git(world.repo, "show", f"HEAD:{NAME}") == "f(1)\ng(22)\nh( 3 )\n"
 
 
+def test_a_line_in_another_layout_stays_the_session_s_beside_a_removal(world: World) -> None:
+    """The removed line has words of the new one: by their number alone the edit might never have been made."""
+    file = world.repo / NAME
+    file.write_text("f( 1 )\nh( 1 )\n")
+    world.commit()
+    me = Player("claude-code", world.repo)
+    me.runs("ls")
+    edits(me, file, "h( 1 )\n", "h( 1 )\ng( 1 )\n")
+    saved(file, "h(1)\ng(1)\n")  # by a formatter, and a person
+    assert owners(file, me)[1].startswith("g(1)=0"), owners(file, me)
+
+
 @pytest.mark.parametrize("when", ["after the next call", "after the turn", "in a file that no call named"])
 def test_a_person_who_lays_out_a_file_is_named(when: str, world: World, limits: Limits) -> None:
     limits(seen, APART_NS=0)

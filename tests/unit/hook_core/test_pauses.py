@@ -19,6 +19,7 @@ from swarm_hook_core.traces import journal_name, meetings, place_of, transcript_
 from swarm_hook_core.traces.journal import read
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.transcript_ends import Logs
+from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -174,6 +175,38 @@ def test_a_patch_counts_for_all_its_files(work: Path) -> None:
         (work / name).write_text(TEXT.replace("beta", "MINE"))
     some_time_passes()
     assert me.runs("git checkout .") == ""
+
+
+def possible_owners(file: Path) -> list[set[str]]:
+    """Return the clients, or ``""`` for a person, of each uncommitted line."""
+    return [{author.runtime for author in line.authors} for line in lines_of(str(file)) if line.authors]
+
+
+@pytest.mark.parametrize("end", ["its notice", "a stop", "none"])
+def test_a_command_in_the_background_may_write_until_its_own_end(end: str, me: Session, work: Path) -> None:
+    call = me.log.begins()
+    assert me.ask("Bash", {"command": "./serve"}).silent
+    notes_an_end()  # at its launch
+    some_time_passes()
+    me.log.goes_on(call)
+    some_time_passes()
+    other = me.log.begins()
+    assert me.runs("ls") == ""
+    notes_an_end()
+    me.log.ends(other)
+    some_time_passes()
+    (work / "notes.md").write_text(TEXT + "in the background\n")
+    some_time_passes()
+    if end == "its notice":
+        me.log.ends_apart(call)
+    elif end == "a stop":
+        me.log.stops(call)
+    some_time_passes()
+    (work / "other.md").write_text(TEXT + "afterwards\n")
+    some_time_passes()
+    assert possible_owners(work / "notes.md") == [{me.runtime, ""}]
+    assert possible_owners(work / "other.md") == [{me.runtime, ""} if end == "none" else {""}]
+    assert me.runs("git checkout other.md").startswith("denied: ")
 
 
 class Slow:

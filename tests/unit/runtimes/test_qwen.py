@@ -16,7 +16,7 @@ from swarm_mcp.runtimes.qwen import HOOKS, MANIFEST
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.store import Store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 # -- its payloads --

@@ -19,7 +19,7 @@ from swarm_mcp.view.top import tables
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 REPOSITORY = "example.org/app"
 HOSTILE = "<b>laptop</b>\x1b[2J"
 

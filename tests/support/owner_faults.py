@@ -1,0 +1,130 @@
+"""Defects of owners that are planted into the product, in this process alone. Each has to be found."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+from swarm_hook_core import no_links
+from swarm_hook_core.persons import owners
+from swarm_hook_core.traces.versions import acts, lines, notes, steps, stored
+from swarm_mcp.changes import writing
+from swarm_mcp.changes.commit import parts
+from swarm_mcp.locking import restore
+
+GRACE_NS = 2 * 10**9
+
+
+def _grace() -> list[Any]:
+    """A change within two seconds after the end of a call counts as the call's."""
+    act_of = acts._act
+
+    def later(*given: Any) -> acts.Act:
+        act = act_of(*given)
+        if act.is_ended:
+            act.end_ns, act.late_ns = act.end_ns + GRACE_NS, act.late_ns + GRACE_NS
+        return act
+
+    return [mock.patch.object(acts, "_act", later)]
+
+
+def _unseen_end() -> list[Any]:
+    """The command line does not see an end that only the client's mark tells."""
+    return [mock.patch.object(stored, "with_mark", lambda _name, data: data)]
+
+
+def _follows_links() -> list[Any]:
+    """An undo opens a file's folder by its path, through a link in the place of a folder."""
+
+    class Following(no_links.FolderOf):
+        def __enter__(self) -> tuple[str, int | None]:
+            self._handle = os.open(os.path.dirname(self._path), os.O_RDONLY)
+            return os.path.basename(self._path), self._handle
+
+    return [mock.patch.object(writing, "FolderOf", Following)]
+
+
+def _ownerless_removal() -> list[Any]:
+    """A removed line has no owner."""
+    return [mock.patch.object(lines.Fold, "_remover_of", lambda _fold, _index: ())]
+
+
+def _doubtful_is_own() -> list[Any]:
+    """A commit takes what may be the author's."""
+    make = parts.Group.__init__
+
+    def begins(group: parts.Group, pieces: Any, is_own: Any) -> None:
+        make(group, pieces, is_own)
+        group.is_own = any(map(is_own, group.authors))
+
+    return [mock.patch.object(parts.Group, "__init__", begins)]
+
+
+def _takes_removals() -> list[Any]:
+    """A commit takes a removal, whoever made it."""
+    make = parts.Group.__init__
+
+    def begins(group: parts.Group, pieces: Any, is_own: Any) -> None:
+        make(group, pieces, is_own)
+        group.is_own = group.is_own or not any(piece.added for piece in pieces)
+        group.is_others = group.is_others and not group.is_own
+
+    return [mock.patch.object(parts.Group, "__init__", begins)]
+
+
+def _pause_is_call() -> list[Any]:
+    """A call goes on until its agent's next one: the pause of the model belongs to it."""
+    events_in = owners._events_in
+
+    def without_ends(*given: Any) -> Iterator[tuple[str, Any]]:
+        return ((who, one) for who, one in events_in(*given) if one.kind not in (owners.ENDED, owners.TURN))
+
+    return [
+        mock.patch.object(owners, "_events_in", without_ends),
+        mock.patch.object(owners, "marked_ns", lambda *_given: 0),
+        mock.patch.object(owners.Authors, "_end_of", lambda *_given: 0),
+    ]
+
+
+def _layout_is_a_persons() -> list[Any]:
+    """A formatter's changes count as a person's."""
+    return [mock.patch.object(steps, "laid_out", lambda old, new: list(old))] + [
+        mock.patch.object(steps, "brings_words", lambda old, new: True),
+        mock.patch("swarm_hook_core.traces.versions.explained.laid_out", lambda old, new, own: list(old)),
+        mock.patch("swarm_hook_core.traces.versions.explained._is_laid_out", lambda *_given: False),
+    ]
+
+
+def _restore_keeps_nothing() -> list[Any]:
+    """A restore replaces others' later lines, and keeps them nowhere."""
+    return [mock.patch.object(restore.Restoring, "_keep_present", lambda _restoring, _force: "")]
+
+
+def _withdrawn_owns() -> list[Any]:
+    """A write that was withdrawn still counts."""
+    return [mock.patch.object(notes.journal, "joined", lambda newer, older: older + newer)]
+
+
+FAULTS: dict[str, Callable[[], list[Any]]] = {
+    "grace": _grace,
+    "unseen_end": _unseen_end,
+    "ownerless_removal": _ownerless_removal,
+    "doubtful_is_own": _doubtful_is_own,
+    "takes_removals": _takes_removals,
+    "pause_is_call": _pause_is_call,
+    "layout_is_a_persons": _layout_is_a_persons,
+    "restore_keeps_nothing": _restore_keeps_nothing,
+}
+BY_OTHER_TESTS: dict[str, Callable[[], list[Any]]] = {"follows_links": _follows_links, "withdrawn_owns": _withdrawn_owns}
+
+
+@contextlib.contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Plant a fault for a while."""
+    with contextlib.ExitStack() as stack:
+        for patch in {**FAULTS, **BY_OTHER_TESTS}[name]():
+            stack.enter_context(patch)
+        yield

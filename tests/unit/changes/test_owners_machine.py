@@ -1,0 +1,15 @@
+"""Sessions and a person in two files, with calls that last: whose each line is, and that it is lost to no other.
+
+SWARM_EXAMPLES: number of runs. ``tests/bench/owners.py`` counts what is doubtful in many of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.authors import settings_of
+from support.owners_machine import Owners
+
+pytestmark = pytest.mark.slow
+
+TestOwners = Owners.TestCase
+TestOwners.settings = settings_of(12, 24)
