@@ -342,13 +342,13 @@ class Owners(RuleBasedStateMachine):
         if self._begins_call(who, "Bash", {"command": command}, "sweeps", name if words[:3] != "git" else ""):
             return
         before, heads = self._all(), {one: self._head(one) for one in FILES}
-        is_there = {one: (self.work / one).exists() for one in FILES}
+        is_there = {one: bool(self._lines(one)) for one in FILES}
         subprocess.run(["bash", "-c", command], cwd=self.work, capture_output=True, check=False)
         after, recorded = self._all(), self._recorded()
         for one in FILES:
             for number in set(before[one]) - set(after[one]):
                 owners = self.owners.pop(number, frozenset({who}))
-                assert not self._must_stay(owners, who), f"{command}: w{number} of {set(owners)} is gone"
+                assert not self._must_stay(owners, who, command), f"{command}: w{number} of {set(owners)} is gone"
                 assert number in recorded or owners == {who}, f"{command}: w{number} is nowhere"
                 if number in heads[one]:
                     self.removers[one, number] = frozenset({who})
@@ -359,13 +359,17 @@ class Owners(RuleBasedStateMachine):
                     self.origin[number] = "appends"
                     continue
                 removers = self.removers.pop((one, number))
-                is_kept = is_there[one]  # that a whole file is gone is no content that could be lost
-                assert not (is_kept and self._must_stay(removers, who)), f"{command}: the removal of w{number} is gone"
+                is_kept = is_there[one]  # else there is no content to lose
+                is_lost = is_kept and self._must_stay(removers, who, command)
+                assert not is_lost, f"{command}: the removal of w{number} is gone"
         self._ends_call(who)
 
-    def _must_stay(self, owners: frozenset[int], who: int) -> bool:
-        """Return True for what a person has certainly written, or another session that is at work."""
-        return who not in owners and (owners == {PERSON} or owners <= set(self.players))
+    def _must_stay(self, owners: frozenset[int], who: int, command: str) -> bool:
+        """Return True for what a person has certainly written, or another session that is at work.
+
+        A session that has edited the file since has seen the other's lines: it may remove the whole file.
+        """
+        return who not in owners and (owners == {PERSON} or (command[:3] == "git" and owners <= set(self.players)))
 
     # ------------------------------------------------------------------------------------------ a person
 
@@ -449,7 +453,8 @@ class Owners(RuleBasedStateMachine):
         after, undone = self._all(), self._bytes()
         for name in FILES:
             lost, back = set(before[name]) - set(after[name]), set(after[name]) - set(before[name])
-            assert [one for one in before[name] if one not in lost] == [one for one in after[name] if one not in back]
+            stay = [one for one in before[name] if one not in lost]
+            assert stay == [one for one in after[name] if one not in back], (before[name], after[name])
             for number in lost:
                 owners = self.owners.get(number, frozenset())
                 assert who in owners, f"the undo of {who} has taken w{number} of {set(owners)}"
