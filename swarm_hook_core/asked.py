@@ -1,6 +1,6 @@
 """The check of a write that is only asked about: `swarm-mcp why` and the page ask for the answer of a hook.
 
-The rules are those of the hooks (``check.rules``), with nothing left behind: no traces, claims, records or counts. No
+The rules are those of the hooks (``check.rules``), with nothing left behind: no traces, records or counts. No
 file is kept, no session registered, and no write of another session is waited for. Only the coordinator loads this.
 """
 
@@ -13,7 +13,7 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.traces.asked_trail import asked_trail
+from swarm_hook_core.traces.quiet_trails import asked_trail
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False

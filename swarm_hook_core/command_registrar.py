@@ -9,7 +9,7 @@ from swarm_hook_core.coordinator import command, find_on_path
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.spawn import Result, run
-from swarm_hook_core.state import has_claims
+from swarm_hook_core.state import has_turn_files
 
 
 class CommandRegistrar:
@@ -53,7 +53,7 @@ class CommandRegistrar:
         plain += _flags(session, "scope", "file_root") + (["--lease-seconds", str(lease)] if lease else [])
         full = [*plain, *_flags(session, "runtime", "session_id", "state", "source", "pane")]
         full += ["--client", f"{pid}:{started}"] if pid else []
-        if session["turn_over"] and has_claims():  # else it has no such end; an earlier release does not know the word
+        if session["turn_over"] and has_turn_files():  # an earlier release does not know the word
             full += ["--turn-over", str(session["turn_over"])]
         full += ["--patience", str(patience), *(["--tell"] if tell else [])]
         done = run(full, seconds, leave_running)

@@ -61,10 +61,11 @@ class ToolCall(SessionEvent):
     is_cut       True if the client has cut the input short: the given part is true, and there is more
     mode         the client's word for its handling of permissions (``default``, ``bypassPermissions``); may be empty
     takes_input  True if the client can be given another input for the call, by its hook or by a plugin of ours
+    is_edit_watched  True once locked files around the call are noted (``watching.edits``)
     """
 
     __slots__ = ("tool", "client_tool", "input", "id", "goes_on", "is_cut", "response", "mode",
-                 "takes_input")  # fmt: skip
+                 "takes_input", "is_edit_watched")  # fmt: skip
 
     def __init__(
         self, tool: str, input: object, session_id: str = "", cwd: str = "", name: str = "PreToolUse",
@@ -81,6 +82,7 @@ class ToolCall(SessionEvent):
         self.response = response
         self.mode = mode
         self.takes_input = takes_input
+        self.is_edit_watched = False
 
     @property
     def folder(self) -> str:

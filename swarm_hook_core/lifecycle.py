@@ -13,7 +13,7 @@ from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import client_process
 from swarm_hook_core.registration import NotRegistered, described, note_client
-from swarm_hook_core.state import has_claims, local_store
+from swarm_hook_core.state import has_turn_files, local_store
 from swarm_hook_core.traces import traces_dir
 from swarm_hook_core.untrusted_text import NOTE, cut_text, named
 
@@ -51,7 +51,7 @@ def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", stat
 def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> str:
     """Renew the session at a turn's boundary and return words for the model, nearly always empty.
 
-    It works when the turn begins, and is idle when it ends; the automatic locks of the turn before end. A client that
+    It works when the turn begins, and is idle when it ends. A client that
     does not report an interrupted turn notifies of being idle.
     """
     if not event.session_id or (event.name == "Notification" and event.source != IDLE):
@@ -66,8 +66,6 @@ def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> st
     except NotRegistered as error:
         _record(config, "turn", str(error))
         return ""
-    finally:
-        _end_claims(config, event, "turn", "", session["turn_over"])
 
 
 def _note_client(config: "RuntimeConfig", event: "SessionEvent", session: "dict[str, Any]") -> None:
@@ -90,14 +88,22 @@ def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver
         registrar.end(event.session_id, client_process(config.client_marks), END_SECONDS, END_PATIENCE)
     except NotRegistered as error:
         _record(config, "session_end", str(error))
-    _end_claims(config, event, "session_end", None)
     scratch.clear(config, event.session_id)
     prompts.forget(config.runtime_name, event.session_id)
 
-    if os.path.isdir(traces_dir()) and not _is_known(config, event, driver):
+    if not os.path.isdir(traces_dir()):
+        return
+    if not _is_known(config, event, driver):
         from swarm_hook_core.traces.pruning import forget
 
         forget(config.runtime_name, event.session_id)
+    elif has_turn_files():
+        from swarm_hook_core.traces import turn_files
+
+        try:
+            turn_files.end(config.runtime_name, event.session_id)
+        except OSError as error:  # they are free in ten minutes
+            _record(config, "session_end", f"the end of its turn was not noted: {error}")
 
 
 def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
@@ -114,13 +120,11 @@ def end_subagent(
         return
     store = StoreReader(file, driver)
     session = store.session(config.runtime_name, event.session_id)
-    if session and (store.holds_as(session.instance_id, event.agent) or _has_claims(config, event)):
+    if session and (store.holds_as(session.instance_id, event.agent) or _has_turn_files(config, event)):
         from swarm_hook_core.errands import send
 
         words = ["--agent", event.agent]
-        if send(["agent-ended"], config.runtime_name, event.session_id, words, coordinator):
-            return
-    _end_claims(config, event, "subagent", event.agent)
+        send(["agent-ended"], config.runtime_name, event.session_id, words, coordinator)
 
 
 def join_in_passing(
@@ -147,28 +151,14 @@ def join_in_passing(
         return ""
 
 
-def _has_claims(config: "RuntimeConfig", event: "SessionEvent") -> bool:
-    """Return True if the agent of an event has claimed a file for its turn."""
-    if not has_claims():
+def _has_turn_files(config: "RuntimeConfig", event: "SessionEvent") -> bool:
+    """Return True if the agent of an event has a file for its turn."""
+    if not has_turn_files():
         return False
-    from swarm_hook_core.traces import claims
+    from swarm_hook_core.traces import plain_word, turn_files
 
-    whose = config.runtime_name, event.session_id, event.agent
-    return any(claims.is_ended(one, *whose) for one in claims.standing())
-
-
-def _end_claims(
-    config: "RuntimeConfig", event: "SessionEvent", hook: str, agent: "str | None", over_ns: "int | None" = None
-) -> None:
-    """Remove the claims of this session for its turn, if the coordinator has not done so: ``claims.end``."""
-    if not has_claims():
-        return
-    from swarm_hook_core.traces import claims
-
-    try:
-        claims.end(config.runtime_name, event.session_id, agent, over_ns)
-    except OSError as error:  # they are void in ten minutes
-        _record(config, hook, f"claims not removed: {error}")
+    whose = config.runtime_name, event.session_id, plain_word(event.agent)
+    return any((one.runtime, one.session_id, one.agent) == whose for one in turn_files.lasting(time.time_ns()))
 
 
 def _news(row: "dict[str, Any]") -> str:

@@ -22,8 +22,19 @@ def _is(system: str) -> bool:
 def host_id() -> str:
     """``machine/boot/namespaces`` of this process; parts that cannot be read are empty.
 
-    Pids mean something in their pid namespace only, start times in their time namespace.
+    Pids mean something in their pid namespace only, start times in their time namespace. Looked up once a process.
     """
+    own = os.getpid()
+    if own not in _hosts:
+        _hosts.clear()  # of the process that this one was forked from
+        _hosts[own] = _host_id()
+    return _hosts[own]
+
+
+_hosts: "dict[int, str]" = {}  # pid of this process -> its `host_id`
+
+
+def _host_id() -> str:
     if _is("linux"):
         machine = _read("/etc/machine-id") or os.uname().nodename
         boot = _read("/proc/sys/kernel/random/boot_id")

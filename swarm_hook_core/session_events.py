@@ -171,8 +171,10 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
         _agent_begins(core, event)
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
-        _calls_are_over(core, event)
-        lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
+        try:
+            lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
+        finally:
+            _calls_are_over(core, event)
         _drop_unheard(core, event)
 
 

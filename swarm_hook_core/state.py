@@ -12,6 +12,7 @@ from swarm_hook_core import caller
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
 LONGEST_MARK = 1024  # bytes
+TURN_SECONDS = 600  # after the last write of a turn that goes on, a file is free (``traces.turn_files``)
 SHELL_BETWEEN = ("copilot", "cursor", "grok", "qwen")  # clients with one more shell between them and a hook
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
@@ -139,14 +140,17 @@ def is_awaited() -> bool:
     return os.path.isdir(awaited_dir())
 
 
-def claims_dir() -> str:
-    """Return the folder of files by which writes claim files for a turn (``traces.claims``)."""
-    return os.path.join(state_dir(), "claims")
+def turn_mark() -> str:
+    """Return the file whose time is the last time at which a write took a file for its turn (``traces.turn_files``)."""
+    return os.path.join(state_dir(), "turn-files")
 
 
-def has_claims() -> bool:
-    """Return True if there has ever been a claim here. Costs one look at the disk."""
-    return os.path.isdir(claims_dir())
+def has_turn_files() -> bool:
+    """Return True if a session may have a file for its turn. Costs one look at the disk."""
+    try:
+        return abs(time.time() - os.stat(turn_mark()).st_mtime) <= TURN_SECONDS
+    except OSError:
+        return False  # no session here was ever at level `turn`
 
 
 def has_plans(session_id: str = "") -> bool:

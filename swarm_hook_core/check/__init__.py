@@ -5,7 +5,7 @@
                   ├─ trail            uncommitted changes: the own ones, and the way to those of other sessions
                   ├─ session, glance  the session that calls, and the first look at the store
                   ├─ reader           the store's locks
-                  └─ peers, claimed   locks and claims of other sessions
+                  └─ peers, turn_files   locks of other sessions, and the files that they have for their turns
 
 Each fact is found when a rule first asks for it, and kept: a call that meets no other session loads neither the shell
 reader nor anything about locks.
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
     from swarm_hook_core.lookup import Held, LockReader, Peers, Session
     from swarm_hook_core.shell.model import Effects
-    from swarm_hook_core.traces.claimed import Claimed
     from swarm_hook_core.traces.merged_writes import Merge
+    from swarm_hook_core.traces.turn_files import TurnFiles
 
 MOST_PATCHED = 2000  # files of a patch inside a shell command
 OTHERS_CHANGES = "what others have changed"
@@ -147,7 +147,7 @@ class Check:
         self._session: Session | None = None
         self._glance: StoreGlance | LockReader | None = None
         self._reader: LockReader | None = None
-        self.claimed: Claimed | None = None
+        self.turn_files: TurnFiles | None = None
         self.shared_trees: list[tuple[Any, ...]] = []
         self.now = 0.0
         self._trail: Trail | None = None
@@ -177,8 +177,8 @@ class Check:
     def is_beside_others(self) -> bool:
         """True if a call that does not name its files has to be read although there may be no lock.
 
-        So it is at level `turn`, and beside changes or claims of other sessions. A fault there is no reason to pass
-        over locks.
+        So it is at level `turn`, and beside changes of other sessions and files that they have for their turns. A fault
+        there is no reason to pass over locks.
         """
         if self._is_beside_others is None:
             self._is_beside_others = False
@@ -222,11 +222,11 @@ class Check:
 
     @property
     def peers(self) -> "Peers":
-        """The locks of other sessions. Asked for once the session is found and its claims are made."""
+        """The locks of other sessions. Asked for once the session is found and the call has taken its files."""
         if self._peers is None:
             from swarm_hook_core.lookup import Peers
 
-            self._peers = Peers(self.reader, self.session.instance_id, self.now, self.call.agent, self.claimed)
+            self._peers = Peers(self.reader, self.session.instance_id, self.now, self.call.agent, self.turn_files)
         return self._peers
 
     def find_session(self) -> None:
@@ -273,9 +273,9 @@ class Check:
         return reader
 
     def meets_locks(self) -> bool:
-        """Return True if any other session has a lock or a claim at all."""
-        has_claims = self.claimed is not None and self.claimed.any()
-        return has_claims or self.glance.others_hold(self.session.instance_id)
+        """Return True if any other session has a lock at all, or a file for its turn."""
+        has_files = self.turn_files is not None and self.turn_files.any()
+        return has_files or self.glance.others_hold(self.session.instance_id)
 
     def session_and_glance(self) -> "tuple[Session | None, StoreGlance | LockReader | None]":
         """Return the session and the look at the store for `find_session`."""

@@ -1,7 +1,7 @@
 """The consequences of a verdict, in order: `AFTERWARDS`.
 
 Each is a function from a Check and its Verdict. They put merged texts into the call's input, count a denial, drop the
-plan and the claims of a denied call, begin watches, and add words for the model. The order matters:
+plan and the taken files of a denied call, begin watches, and add words for the model. The order matters:
 
 - Merges are told before `count`, which weighs all notices.
 - `count` may replace a denial's reason by a shorter one, so it comes before words are added to that.
@@ -44,10 +44,10 @@ def drop_plan(check: "Check", verdict: Verdict) -> None:
     verdict.plan, verdict.entry = None, ""
 
 
-def drop_claims(check: "Check", verdict: Verdict) -> None:
-    """Take back the claims of a call that is denied."""
-    if verdict.denial is not None and check.claimed is not None:
-        check.claimed.take_back()
+def give_back(check: "Check", verdict: Verdict) -> None:
+    """Take back that a denied call has taken files for its turn."""
+    if verdict.denial is not None and check.turn_files is not None:
+        check.turn_files.take_back()
 
 
 def merge(check: "Check", verdict: Verdict) -> None:
@@ -119,4 +119,4 @@ def _news_of_locks(check: "Check") -> str:
         return ""
 
 
-AFTERWARDS = (merge, count, drop_plan, drop_claims, watch_command, watch_edit, tell_news, shorten)
+AFTERWARDS = (merge, count, drop_plan, give_back, watch_command, watch_edit, tell_news, shorten)

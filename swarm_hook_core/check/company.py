@@ -9,7 +9,7 @@ import time
 
 from swarm_hook_core.check import Check
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
-from swarm_hook_core.state import has_claims, local_store
+from swarm_hook_core.state import has_turn_files, local_store
 from swarm_hook_core.traces.redirections import redirected
 
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
@@ -53,12 +53,11 @@ def has_company(check: "Check") -> bool:
         return True
     if trail is not None and _shares_head(check):
         return True
-    if not has_claims():
+    if not has_turn_files():
         return False
-    from swarm_hook_core.traces.claims import all_of_others
+    from swarm_hook_core.traces.turn_files import of_others
 
-    call = check.call
-    return bool(all_of_others(check.config.runtime_name, call.session_id, call.agent, time.time_ns()))
+    return bool(of_others(check.config.runtime_name, check.call, time.time_ns()))
 
 
 def _shares_head(check: "Check") -> bool:

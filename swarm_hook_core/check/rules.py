@@ -6,8 +6,8 @@ to None if it has nothing to say. ``afterwards`` follow once the verdict stands.
 - `harmless` comes first: nothing is looked up for a call that cannot write.
 - Protections come next: they hold for a session that is alone, without a store, and while swarm is switched off.
 - `alone` finds the session and the store. Rules before it know neither; those after it are asked only with both.
-- Claims come before locks. Of two sessions that write a file at the same moment, the second one then meets the claim of
-  the first.
+- `turn_files` comes before locks. Of two sessions that write a file at the same moment, the second one then meets the
+  first.
 - How fresh shared locks are is read before the locks. If they were fresh then, the locks found are all there are.
 - The kernel comes after the locks: their verdict has the plan. Without the kernel they are asked once more.
 - Uncommitted work comes last: it is the most expensive question, and a denied call leaves no trace.
@@ -21,7 +21,7 @@ from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.state import absolute_setting, has_claims, has_settings, is_watching, shares_locks
+from swarm_hook_core.state import absolute_setting, has_settings, has_turn_files, is_watching, shares_locks
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -137,7 +137,7 @@ def silent(check: Check) -> None:
 
 
 def alone(check: Check) -> "Verdict | None":
-    """Let a shell call pass unread if no other session has a lock, a claim or a change in its reach.
+    """Let a shell call pass unread if no other session has a lock, a file for its turn or a change in its reach.
 
     Its text is noted, for a session that comes later.
     """
@@ -165,18 +165,18 @@ def own_marks(check: Check) -> None:
     records.mark_own(check.session.instance_id, files, key, time.time_ns(), check.call.agent)
 
 
-def claims(check: Check) -> None:
-    """Claim the files of the call for this turn, at level `turn`; find the claims of other sessions."""
+def turn_files(check: Check) -> None:
+    """Take the files of the call for its turn, at level `turn`; find those that other sessions have for theirs."""
     trail = check.trail
     if trail is None or not trail.is_by_turn or check.is_question:
-        trail = None  # the call claims nothing itself
-    if trail is None and not has_claims():
+        trail = None  # the call takes nothing itself
+    if trail is None and not has_turn_files():
         return
-    from swarm_hook_core.traces.claimed import Claimed
+    from swarm_hook_core.traces.turn_files import TurnFiles
 
-    check.claimed = Claimed(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
+    check.turn_files = TurnFiles(check.config.runtime_name, check.call, check.reader, int(check.now * 1e9))
     if trail is not None:
-        check.claimed.claim_files([target[1] for target in trail.targets_of(check.effects_if_read)])
+        check.turn_files.take(trail, [target[1] for target in trail.targets_of(check.effects_if_read)])
 
 
 def shared_trees(check: Check) -> None:
@@ -186,7 +186,7 @@ def shared_trees(check: Check) -> None:
 
 
 def locks(check: Check) -> "Verdict | None":
-    """Protect locked and claimed files from writes of other sessions, and of other agents of the session."""
+    """Protect files that other sessions, or other agents of the session, have locked or have for their turns."""
     has_names = bool(check.writes.named) and check.writes.has_names  # raises ValueError for an unreadable input
     if not check.meets_locks():  # mostly; then no question is asked about any of the files
         return None
@@ -244,22 +244,22 @@ def fence(check: Check) -> "Verdict | None":
     return rule.judge(check)
 
 
-def persons_work(check: Check) -> "Verdict | None":
-    """Protect a person's uncommitted work from a call that would lose it, also if the session is alone."""
+def at_stake(check: Check) -> "Verdict | None":
+    """Protect others' uncommitted work from git commands, and a person's from any call; also of a lone session."""
     writes, effects = check.writes, check.effects_if_read
     if writes.has_names:
         if not any(how != EDIT and os.path.lexists(os.path.join(*place)) for *place, how in check.writes.changes):
             return None
     elif effects is None or not (effects.git or effects.trees or any(one.how != EDIT for one in effects.writes)):
         return None
-    from swarm_hook_core.persons.verdict import judge as of_person
+    from swarm_hook_core.stakes.verdict import judge as of_others
 
     trail = check.trail
     if trail is None and not check.is_question:
         trail = check.unnoted_trail()
     if trail is None:
         return None
-    return of_person(check.session, trail, effects, check.reader, check.now)
+    return of_others(check.session, trail, effects, check.reader, check.now)
 
 
 def uncommitted_work(check: Check) -> "Verdict | None":
@@ -278,6 +278,10 @@ def uncommitted_work(check: Check) -> "Verdict | None":
     neighbours = _neighbours(check, effects)
     if not neighbours and trail.note_alone(effects) and _is_left_alone(check, trail):
         return None
+    if effects is not None and effects.git and trail.sweeps is None:  # it had no company just before
+        found = at_stake(check)
+        if found is not None and found.denial is not None:
+            return found
     from swarm_hook_core.traces import unmet
 
     if not neighbours and unmet.is_settled(trail, effects):
@@ -298,14 +302,14 @@ RULES = (
     Rule(silent),
     Rule(alone),
     Rule(own_marks, part="watch"),
-    Rule(claims, part="traces", unknown=OTHERS_CHANGES),
+    Rule(turn_files, part="traces", unknown=OTHERS_CHANGES),
     Rule(shared_trees),
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
     Rule(tenants, part="traces"),
     Rule(fence, part="traces"),
-    Rule(persons_work, part="persons", unknown=PERSONS_CHANGES),
+    Rule(at_stake, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),
 )
 

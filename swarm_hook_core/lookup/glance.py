@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core import caller
-from swarm_hook_core.lookup import AUTO, Session
+from swarm_hook_core.lookup import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class StoreGlance:
         """Return a session's own leases, as ``clock.left`` takes them, and True if there is news for it."""
         sql = (
             "SELECT ttl, renewed, booted, wall_until FROM context WHERE type = 'lock' AND ttl IS NOT NULL"
-            f" AND mode IS NOT '{AUTO}' AND instance_id = ?"  # no sign of life renews those
+            " AND instance_id = ?"
         )
         leases = self._rows_if_known(sql, (instance_id,)) or []
         sql = "SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1"

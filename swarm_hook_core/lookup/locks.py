@@ -10,7 +10,7 @@ from swarm_hook_core.process import client_process, host_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.claimed import Claimed
+    from swarm_hook_core.traces.turn_files import TurnFiles
 
 
 class Held:
@@ -193,15 +193,15 @@ class Peers:
     """The locks of other live sessions than `own_id`, as `reader` (a ``LockReader``) finds them.
 
     A session without an id of its own could not be registered; locks of its client's MCP server are then not held
-    against it. Locks of another of its agents than `own_agent` count as a peer's. `claimed` (``traces.claimed``) has
-    the claims of others for their turns, or is None.
+    against it. Locks of another of its agents than `own_agent` count as a peer's. `turn_files`: files that others
+    have for their turns, or None.
     """
 
     def __init__(
-        self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", claimed: "Claimed | None" = None
+        self, reader: "LockReader", own_id: str, now: float, own_agent: str = "", turn_files: "TurnFiles | None" = None
     ):
         self.reader = reader
-        self.claimed = claimed
+        self.turn_files = turn_files
         self.own_id = own_id
         self.own_agent = own_agent
         self.now = now
@@ -209,16 +209,15 @@ class Peers:
 
     def any(self) -> bool:
         """Return True if any other session has a lock at all; those of sessions that have gone still count."""
-        return bool(self.claimed is not None and self.claimed.any()) or self.reader.others_hold(self.own_id)
+        return bool(self.turn_files is not None and self.turn_files.any()) or self.reader.others_hold(self.own_id)
 
     def on(self, keys: list[str], over: "Iterable[str]" = ()) -> list[Held]:
         """Return the Held locks under any of `keys` or `over`, and on patterns that cover a path with one of `keys`.
 
         `over` are the folders over those paths: a pattern that fits a folder does not hold the files in it.
         """
-        # Claims first: one that becomes a lock goes when the lock is there.
-        if self.claimed is not None:
-            found = self.claimed.on(keys)
+        if self.turn_files is not None:
+            found = self.turn_files.on(keys)
         else:
             found = []
         found += self.reader.locks_on([*keys, *over]) + self.reader.patterns_over(keys)
@@ -234,13 +233,18 @@ class Peers:
 
     def first_under(self, folders: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `under` finds, and True if there may be more."""
-        if self.claimed is not None:
-            found = self.claimed.under(folders)
+        found = self.all_under(folders, limit)
+        return self._live(found), len(found) >= limit
+
+    def all_under(self, folders: list[str], limit: int) -> list[Held]:
+        """Return the same locks, also of sessions that have gone: it costs much less."""
+        if self.turn_files is not None:
+            found = self.turn_files.under(folders)
         else:
             found = []
         found += self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
         found += self.reader.worktree_locks_under(folders, self.own_id, limit)
-        return self._live(found), len(found) >= limit
+        return [held for held in found if self._is_peers(held)]
 
     def patterns(self, folders: list[str]) -> list[Held]:
         """Return the Held locks on patterns that may cover something below any of these folders."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from swarm_hook_core.collisions import all_keys, first_collision
 from swarm_hook_core.hooks import Verdict
@@ -200,7 +200,7 @@ class _Meeting:
         top = command_line.tree_of(call)
         if not top:
             return None, [], False
-        found, more = self._near_git(call, top, limit)
+        found, more = self._near_git(call, top, limit, seconds)
         if not found:
             return None, [], more
         # Git knows files by their resolved names: the key, where it has not lost its letter case.
@@ -227,18 +227,25 @@ class _Meeting:
         near = found if touch.unsure else [lock for _file, lock in certain]
         return None, [(lock, f"`{call.by}`") for lock in near], more and not touch.unsure and touch.changes_repository
 
-    def _near_git(self, call: GitCall, top: str, limit: int) -> tuple[list[Held], bool]:
+    def _near_git(self, call: GitCall, top: str, limit: int, seconds: float) -> tuple[list[Held], bool]:
         """Return at most `limit` locks in the work tree `top` or over it, and True if there may be more.
 
         The first are looked up once for all commands; of many more only those that this command can mean.
         """
-        from swarm_hook_core.shell.programs.git import named_places
+        from swarm_hook_core.shell.programs.git import named_places, touched_files
 
         roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
         if (roots, limit) not in self._nearby:
-            keys = dict.fromkeys(key for root in roots for key in all_keys(self.session, root, "/"))
-            self._nearby[roots, limit] = self.peers.first_around(list(keys), limit)
-        return self._nearby[roots, limit]
+            self._nearby[roots, limit] = self.peers.first_around(self._keys(roots), limit)
+        found, more = self._nearby[roots, limit]
+        if more and limit == FIRST_LOCKS:
+            paths = touched_files.paths_of(call, seconds)
+            if paths is not None:
+                return self.peers.over(self._keys([*paths, os.path.join(top, ".git")])), False
+        return found, more
+
+    def _keys(self, paths: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(key for path in paths for key in all_keys(self.session, path, "/")))
 
 
 class _OutOfTime(Exception):

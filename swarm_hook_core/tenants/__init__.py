@@ -23,15 +23,15 @@ from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.liveness import departed
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held
-from swarm_hook_core.persons.verdict import judge as of_person
 from swarm_hook_core.process import ancestors, host_id
 from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.stakes.verdict import judge as of_others
 from swarm_hook_core.tenants import fates, losses
 from swarm_hook_core.tenants.eviction import Eviction
 from swarm_hook_core.tenants.wording import of_call
 from swarm_hook_core.traces import NOTICE, journal
-from swarm_hook_core.traces.asked_trail import asked_trail
 from swarm_hook_core.traces.head import LATELY_SECONDS
+from swarm_hook_core.traces.quiet_trails import asked_trail
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.traces.verdict import judge as of_sessions
 
@@ -149,10 +149,11 @@ def _other_denials(check: Check, effects: Effects) -> list[str]:
             verdicts.append(fence.judge(check))
         trail = asked_trail(check.config, check.call)
         if trail is not None:
-            verdicts.append(of_person(check.session, trail, effects, check.reader, check.now))
+            verdicts.append(of_others(check.session, trail, effects, check.reader, check.now))
             trail = asked_trail(check.config, check.call)
             assert trail is not None
             verdicts.append(Verdict(*of_sessions(check.session, trail, effects, check.reader, check.now)))
     except Exception as error:  # they are asked again as the call comes again
         check.core.record_fault("traces", error)
-    return [one.denial.reason for one in verdicts if one is not None and one.denial is not None]
+    reasons = [one.denial.reason for one in verdicts if one is not None and one.denial is not None]
+    return list(dict.fromkeys(reasons))

@@ -20,32 +20,30 @@ path of every write, also of a session that is alone. The others are loaded when
 same place:
 
     trail       the files that one call names, and its entries until they are appended
+    quiet_trails    the same for readers that leave no entries
     keeping     the contents that one call keeps
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
     unmet       the first look: calls that meet nothing
-    named_files the files that a journal names, as that look asks
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
       siblings    the main thread and the agents of one session, as peers of each other
       unread      shell commands that ran unparsed
-      machines    unpushed writes by sessions on other machines
       seen        the session's own knowledge of a file
       transcript  files that the client has shown to its model, by the client's transcript
       redirections    files that a shell command redirects into
       looks       files that a shell command shows, whole or as a diff
       endings     ends of calls and turns: after them no write is pending
       told_ends, transcript_ends    ends of calls as the client tells them: by a hook, and by its log
-      new_text    the text that a call will write, if it keeps the other's lines
-      seen_text   the text of a file that the session last saw
-      merged_writes, merging    whole writes that go ahead merged with others' changes
-      changed_lines, equal_lines    the lines that others have changed, kept and quoted
+      texts       the text of a file that the session last saw, and the one that a call will write
+      merged_writes    whole writes that go ahead merged with others' changes
+      changed_lines, equal_lines    the lines that others have changed: kept, merged and quoted
       committed   questions to git about files
       asides      commits during which hooks put changes aside
       clearing    removed folders, and git commands that discard changes
-    verdict     the decision, by level; words in wording and sweep_wording
-    sweeps      git commands that would discard or take along others' changes
-    claims      locks that a write takes automatically for one turn
+    verdict     the decision, by level; words in wording
+    file_changes the lines of files, with their owners, for words and advice
+    turn_files  files that sessions have for their turns, at level ``turn``
     news        others' changes, told at the start of a session and of each turn
     pruning     removal of old journals
     versions    the contents of files before writes, and the authors of lines
@@ -89,7 +87,7 @@ DEEP = 30  # parent folders of a file; the top of a deeper one is searched from 
 FEW = 3  # files of one call; up to here no cache of resolved folders is loaded
 AGENTS = ".agents"  # behind a journal's name: the file of the session's agents in that place (``siblings``)
 OWN_NS = 2 * 10**9  # the longest time from the check of a call to its write, if neither input nor end is known
-INPUTS = "%inputs"  # beside versions: the inputs of the session's write tools (``versions.inputs``)
+INPUTS = "%inputs"  # beside versions: the inputs of the session's write tools (``versions.replay``)
 LONGEST_INPUT, LIMIT_INPUTS = 256 * 1024, 1024 * 1024  # characters of one; bytes of the file before it is begun anew
 LONGEST_NAME = 160  # bytes of the name of a version
 # Marks in the names of versions; a path has no such text. MERGED: a text that was written merged with others' changes.
@@ -238,9 +236,9 @@ def names_in(folder: str) -> list[str]:
 
 def others_in(place: str, own_name: str) -> list[str]:
     """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
-    own, agents = (own_name, own_name + ".1"), own_name + AGENTS
+    own, agents, start = (own_name, own_name + ".1"), own_name + AGENTS, os.path.join(place, "")
     found = [name for name in names_in(place) if name not in own and (name == agents or not name.endswith(AGENTS))]
-    return list({os.path.join(place, name.removesuffix(".1")) for name in found})
+    return list({start + name.removesuffix(".1") for name in found})
 
 
 def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:

@@ -1,26 +1,30 @@
-"""The lines that others have changed in a file: if a new text keeps them, and how a denial shows them.
+"""The lines that others have changed in a file: if a new text keeps them, its merge with them, how a denial shows them.
 
 Three texts are compared: the *base* that the session knows, the *present* one with the others' changes, and the *new*
 one that the session is about to write. A new text drops a change if a line that others have added is not in it at its
 place, or if a line that they have removed is back there.
+
+Changes are merged by lines. Two changes that overlap or touch are a conflict, as in git, unless they are the same, or
+one has all lines of the other: of two additions at one place, the session itself may have made the shorter one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from swarm_hook_core.traces.equal_lines import equal_parts
+from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.untrusted_text import cut_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     Hunk = tuple[int, int, int, int]  # first and end line in the old text, first and end line in the new one
+    Change = tuple[int, int, list[str]]  # first and end line in the base, the lines in their place
 
 MOST_LINES = 40  # lines of a diff in a denial
 MOST_TEXT = 4000  # characters of it
 LONGEST_LINE = 200  # characters of one line of it
 CONTEXT = 2  # unchanged lines around a change
-MOST_COMPARED = 3000  # differing lines of a text; in longer ones, lines are counted
+MOST_COMPARED = 3000  # differing lines of a text; of longer ones, lines are counted, and nothing is merged
 MARK = "| "  # begins each quoted line, so that it cannot be taken for words of swarm
 
 
@@ -112,12 +116,69 @@ def _diff(group: list[Hunk], old: list[str], now: list[str]) -> list[str]:
     return lines + [f" {line}" for line in old[at:end_old]]
 
 
+# ------------------------------------------------------------------------------------------------ merging
+
+
+def merge(base: str, present: str, new: str) -> str | None:
+    """Return `new` with the changes from `base` to `present` in it, or None for a conflict.
+
+    None also for a binary text, and for one with too many differing lines.
+    """
+    if "\0" in base or "\0" in present or "\0" in new:
+        return None
+    old = split_lines(base)
+    theirs, own = _changes(old, split_lines(present)), _changes(old, split_lines(new))
+    if theirs is None or own is None:
+        return None
+    merged = _united(theirs, own)
+    if merged is None:
+        return None
+    found, at = [], 0
+    for first, end, lines in merged:
+        found += [*old[at:first], *lines]
+        at = end
+    return "".join([*found, *old[at:]])
+
+
+def _changes(old: list[str], new: list[str]) -> list[Change] | None:
+    """Return the changes from `old` to `new`, or None for too many lines."""
+    hunks = _hunks(old, new, MOST_COMPARED)
+    if hunks is None:
+        return None
+    return [(first_old, end_old, new[first:end]) for first_old, end_old, first, end in hunks]
+
+
+def _united(theirs: list[Change], own: list[Change]) -> list[Change] | None:
+    """Return the changes of both sides in order, equal ones once; None if two are in conflict."""
+    found: list[Change] = []
+    for change in sorted([*theirs, *own], key=lambda one: one[:2]):
+        if found and change == found[-1]:
+            continue
+        if not found or change[0] > found[-1][1]:
+            found.append(change)
+            continue
+        longer = _with_both(found[-1], change)
+        if longer is None:
+            return None
+        found[-1] = longer
+    return found
+
+
+def _with_both(one: Change, other: Change) -> Change | None:
+    """Return the one of two changes of the same lines that begins or ends with all lines of the other, or None."""
+    shorter, longer = sorted((one, other), key=lambda change: len(change[2]))
+    lines, size = shorter[2], len(shorter[2])
+    if one[:2] == other[:2] and lines and lines in (longer[2][:size], longer[2][-size:]):
+        return longer
+    return None
+
+
 # ------------------------------------------------------------------------------------------------ comparing
 
 
-def _hunks(old: list[str], new: list[str]) -> list[Hunk] | None:
-    """Return the changes from `old` to `new`, or None for too many lines."""
-    blocks = equal_parts(old, new, most=MOST_COMPARED)
+def _hunks(old: list[str], new: list[str], exact_up_to: int = 0) -> list[Hunk] | None:
+    """Return the changes from `old` to `new`, or None for too many lines. `exact_up_to`: as of `equal_parts`."""
+    blocks = equal_parts(old, new, exact_up_to, MOST_COMPARED)
     if blocks is None:
         return None
     hunks, at_old, at = [], 0, 0

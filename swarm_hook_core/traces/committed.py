@@ -12,7 +12,7 @@ from swarm_hook_core.traces.others import Trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.shared_files import Patience
+    from swarm_hook_core.traces.file_changes import Patience
     from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 0.5  # for each question
@@ -78,21 +78,18 @@ class Committed:
         """
         if not trace.journal or trace.held.kin:
             return False  # on another machine, or an agent of the same session
-        from swarm_hook_core.traces.shared_files import Patience, may_hold_lines_of
+        from swarm_hook_core.traces.file_changes import Patience, is_by
 
-        self._patience = self._patience or Patience(self._trail)
-        found = may_hold_lines_of(trace.path, trace.journal, self._patience)
-        if found is not None:
-            return found
+        self._patience = self._patience or Patience(self._trail.changes)
+        lines = self._patience.lines_of(trace.path)
+        if lines is not None:  # those that may be a person's are protected as the person's
+            return any(is_by(line, trace.journal) for line in lines if not any(one.is_person for one in line.authors))
         return _changed_at(trace.path) < committed_at  # its content is older than the commit, and not in it
 
     def _last_commits_of(self, traces: list[Trace]) -> dict[str, int]:
         """Return ``{path: Unix seconds}`` of the last commit of each file since the oldest trace."""
-        tops: dict[str, list[Trace]] = {}
-        for trace in traces:
-            tops.setdefault(_top_of(trace.path), []).append(trace)
         found: dict[str, int] = {}
-        for top, some in tops.items():
+        for top, some in _by_top(traces).items():
             if not top:
                 continue
             inside = {os.path.relpath(trace.path, top): trace.path for trace in some}
@@ -112,10 +109,7 @@ class Committed:
         """
         open_ = {id(trace) for trace in self.without_committed_since(self.left_of(traces))}
         found: list[Trace] = []
-        tops: dict[str, list[Trace]] = {}
-        for trace in traces:
-            tops.setdefault(_top_of(trace.path), []).append(trace)
-        for top, some in tops.items():
+        for top, some in _by_top(traces).items():
             if not top:
                 continue
             repository, oldest = Repository(top, SECONDS), min(trace.at_ns for trace in some) // 10**9
@@ -171,6 +165,18 @@ def _changed_at(path: str) -> float:
         return os.lstat(path).st_ctime
     except OSError:
         return float("inf")  # removed
+
+
+def _by_top(traces: list[Trace]) -> dict[str, list[Trace]]:
+    """Return ``{work tree: its traces}``; a folder is looked up once."""
+    tops: dict[str, str] = {}
+    found: dict[str, list[Trace]] = {}
+    for trace in traces:
+        folder = os.path.dirname(trace.path)
+        if folder not in tops:
+            tops[folder] = _top_of(trace.path)
+        found.setdefault(tops[folder], []).append(trace)
+    return found
 
 
 def _top_of(path: str) -> str:

@@ -94,7 +94,7 @@ def _calls_since_end(data: bytes, agent: str) -> list[bytes]:
             continue
         if words[1] == b"over" and words[3] == b"-":
             break
-        if words[1] in (b"wrote", b"ran", b"runs", b"will"):
+        if words[1] in (b"wrote", b"ran", b"runs", b"will", b"takes"):
             found.append(raw)
     return found
 

@@ -1,16 +1,22 @@
 """The uncommitted changes of the files of one call, with the owners of each line: looked up once for each file.
 
-Refusals of all rules, their advice, and the rule about a person's work answer from these.
+Refusals of all rules and their advice answer from these. The answer to a call waits for them, and a client lets a call
+go ahead that is not answered within 5 seconds (Claude Code, Codex). So words name only what is found in `Patience`.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from swarm_hook_core.git_objects import committed_contents
+from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
+
+MOST = 20  # files of a message with their lines looked up
+SECONDS = 0.5  # for the lines of all files that a message names; the first file has them in any case
 
 
 class FileChanges:
@@ -53,3 +59,46 @@ class FileChanges:
             return Fold(path, committed, notes=self.notes).changes()
         except (NoLines, OSError):
             return None  # binary, large, a link, gone, or unreadable
+
+
+class Patience:
+    """The time for the lines that the words of one call need. It begins with the first file."""
+
+    def __init__(self, changes: FileChanges):
+        self.changes = changes
+        self._end = 0.0
+
+    def left(self) -> float:
+        """Return the seconds that are left, 0 without any."""
+        now = time.monotonic()
+        self._end = self._end or now + SECONDS
+        return max(0.0, self._end - now)
+
+    def prepare(self, paths: Iterable[str]) -> None:
+        """Ask git once about these files, before their lines are needed."""
+        paths = list(paths)[: 2 * MOST]
+        seconds = self.left()
+        if len(paths) > 1 and seconds:
+            self.changes.prepare(paths, seconds)
+
+    def lines_of(self, path: str) -> list[Line] | None:
+        """Return the changed lines of the file; None for a file without lines, and without time."""
+        seconds = self.left()
+        return self.changes.lines_of(path, seconds) if seconds else None
+
+    def has_part(self, path: str, name: str, is_sure: bool = False) -> bool | None:
+        """Return True if the session with the journal `name` may have written an uncommitted line of the file.
+
+        `is_sure`: only if no one else may have written that line. None if nothing tells: a file without such
+        lines, or no time left.
+        """
+        lines = self.lines_of(path)
+        if not lines:
+            return None
+        return any(is_by(line, name, is_sure) for line in lines)
+
+
+def is_by(line: Line, name: str, is_sure: bool = False) -> bool:
+    """Return True if the session with the journal `name` may have written the line; `is_sure`: it alone."""
+    names = [journal_name(*author.session) for author in line.authors]
+    return names == [name] if is_sure else name in names

@@ -18,8 +18,11 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
     is       the file after the session's own write, which is over: see ``seen``
     over     all earlier calls of this agent are over; `key` is a folder
     will     a write that is being checked beside others; `text`: the file's state. ``wrote`` follows, or
-    wont     it was denied. With `text` ``wrote``: the write or command noted at the same time is withdrawn, `read`
-             skips it
+    wont     it was denied. With `text` ``wrote``: the write, command or ``takes`` noted at the same time is withdrawn,
+             `read` skips it
+    takes    a write at level `turn`, before it is checked: the file is the session's until its turn ends, unless
+             ``wont`` withdraws the entry; `text`: the file's path if that is not its key. See ``turn_files``
+    gives    the file is the session's no longer
     clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
              See ``clearing``
     spares   it was denied
@@ -62,7 +65,12 @@ LARGEST = 16 << 20  # bytes read of one file, its newest; sessions' own journals
 TAIL = 64 * 1024  # bytes at the end of a journal that `newest_below` searches
 WITHDRAWN = b"\0wrote\n"  # the end of an entry ``wont`` that withdraws a write or command
 _ABOUT_WRITES = (b"will", b"wrote", b"wont")
-_BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ")  # what may be withdrawn
+MOST_KEPT, MOST_PATHS = 32, 1000  # results of `newest_lines` that a checker remembers; paths in one of them
+_BEGUN = (b" wrote ", b" ran ", b" runs ", b" commits ", b" takes ")  # what may be withdrawn
+
+is_kept = False  # a checker sets it: it remembers what it has read in journals, which mostly grow
+# (first line, kinds) -> size and hash of the data that were read, and the result of `newest_lines`
+_newest: dict[tuple[bytes, tuple[str, ...]], tuple[int, int, dict[bytes, bytes]]] = {}
 
 
 class Entry:
@@ -236,8 +244,27 @@ def _entry_around(data: bytes, place: int) -> Entry | None:
 
 
 def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:
-    """Return ``{key: line}`` with the newest entry of `kinds` for each path in `data`, both as raw bytes."""
-    found, starts = {}, tuple(f"{kind} ".encode() for kind in kinds)
+    """Return ``{key: line}`` with the newest entry of `kinds` for each path in `data`, both as raw bytes.
+
+    A checker remembers the result, and reads on in a journal that has grown.
+    """
+    if not is_kept:
+        return _newest_lines(data, kinds, {})
+    name = (data[: data.find(b"\n", 1)], tuple(kinds))  # the first line names session and place
+    size, digest, known = _newest.pop(name, (0, 0, {}))
+    whole = data.rfind(b"\n") + 1  # the last line may be torn
+    if whole < size or hash(data[:size]) != digest:
+        size, known = 0, {}
+    found = _newest_lines(data[size:whole], kinds, dict(known))
+    if len(found) <= MOST_PATHS:
+        _newest[name] = (whole, hash(data[:whole]), found)
+    if len(_newest) > MOST_KEPT:
+        del _newest[next(iter(_newest))]
+    return _newest_lines(data[whole:], kinds, dict(found))
+
+
+def _newest_lines(data: bytes, kinds: Collection[str], found: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    starts = tuple(f"{kind} ".encode() for kind in kinds)
     for raw in data.split(b"\n"):
         head, _, rest = raw.partition(b"\0")
         if rest and head.partition(b" ")[2].startswith(starts):

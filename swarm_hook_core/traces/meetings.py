@@ -81,17 +81,25 @@ class Meetings:
         """Return the newest Trace of another living session on that file, seen or unseen; git is not asked."""
         return self._newest_on(path, resolved, only_unseen=False)
 
-    def changes_by_others(self, paths: Iterable[str]) -> list[Trace]:
-        """Return the newest Trace of others' uncommitted changes in each of these files, links resolved."""
-        found = []
+    def changes_by_others(self, paths: Iterable[str], are_changed: bool = False) -> list[Trace]:
+        """Return the newest Trace of others' uncommitted changes in each of these files, links resolved.
+
+        `are_changed`: git has said that the files have uncommitted changes.
+        """
+        found: list[Trace] = []
         for path in paths:
-            if self.newest_write(path, path) is not None:
-                keys, writes = self._writes_on[path]
-                found += _newest_of_each(path, keys, writes)
+            keys, writes = self._writes_of(path, path, is_real=True)
+            found += _newest_of_each(path, keys, writes) if writes else ()
+        left = self._git.without_committed_since(found) if are_changed and found else self._uncommitted_since(found)
         newest: dict[str, Trace] = {}
-        for trace in sorted(self._uncommitted_since(found), key=lambda trace: -trace.at_ns):
+        for trace in sorted(left, key=lambda trace: -trace.at_ns):
             newest.setdefault(trace.path, trace)
         return list(newest.values())
+
+    def went_on_with(self, trace: Trace) -> bool:
+        """Return True if this session has written the file of `trace` since: it knows the change."""
+        last = journal.newest(self.journals.own(os.path.dirname(trace.path)), trace.path, ("wrote",))
+        return last is not None and last.at_ns > trace.at_ns
 
     def is_theirs(self, trace: Trace) -> bool:
         """Return True if the uncommitted change in the file of `trace` is its writer's, and not this session's own."""
@@ -121,19 +129,25 @@ class Meetings:
             asides.note_end(own, self.trail, self._now)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
-        folder = os.path.dirname(resolved)
+        keys, writes = self._writes_of(path, resolved)
+        own = None
+        if writes and only_unseen:
+            own = self.journals.own(os.path.dirname(resolved))
+        return _newest_of(resolved, keys, writes, own, or_pending=only_unseen, once=once)
+
+    def _writes_of(self, path: str, resolved: str, is_real: bool = False) -> tuple[list[str], Writes]:
+        """Return ``(keys of the file, others' newest writes of it)``. `is_real`: the path has no links to follow."""
         if path not in self._writes_on:
-            if os.path.islink(resolved):
+            folder = os.path.dirname(resolved)
+            if is_real:
+                keys = keys_of(resolved)
+            elif os.path.islink(resolved):
                 keys = [resolved]
             else:
                 keys = keys_for(path, "/", self._real)
             others = self.journals.of_others(self.trail.place_of(folder))
             self._writes_on[path] = keys, [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
-        keys, writes = self._writes_on[path]
-        own = None
-        if writes and only_unseen:
-            own = self.journals.own(folder)
-        return _newest_of(resolved, keys, writes, own, or_pending=only_unseen, once=once)
+        return self._writes_on[path]
 
     # ------------------------------------------------------------------------------- calls that run just now
 

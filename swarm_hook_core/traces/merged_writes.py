@@ -23,7 +23,7 @@ from swarm_hook_core.denial import Loss, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.state import open_in_private, write_all
-from swarm_hook_core.traces import MERGED, changed_lines, merging, new_text, seen_text, version_path
+from swarm_hook_core.traces import MERGED, changed_lines, texts, version_path
 from swarm_hook_core.traces.changed_lines import runs_between
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.untrusted_text import named
@@ -86,13 +86,13 @@ def merge_of(
     trail: Trail, effects: Effects | None, path: str, resolved: str, meetings: Meetings
 ) -> Merge | None:  # fmt: skip
     """Return the Merge of the call's text, or None for a conflict, or if one of the three texts is not known."""
-    new, present = new_text.of_call(trail.config, trail.call, effects, path), seen_text.present(resolved)
+    new, present = texts.of_call(trail.config, trail.call, effects, path), texts.present(resolved)
     if new is None or present is None:
         return None
-    base = seen_text.known(meetings, resolved)
+    base = texts.known(meetings, resolved)
     if base.text == present or not (base.is_seen or base.text):
         return None  # nothing to merge, or no text in common
-    merged = merging.merge(base.text, present, new)
+    merged = changed_lines.merge(base.text, present, new)
     if merged is None or not _is_utf8(merged):
         return None
     return Merge(path, present, new, merged, None)
@@ -132,7 +132,7 @@ def input_with(config: RuntimeConfig, call: ToolCall, merges: Iterable[Merge]) -
     """Return the call's input with the merged texts in it, or None if it has no place for one."""
     given = call.input
     for merge in merges:
-        given = new_text.replaced(config, call, given, merge.path, merge.text)
+        given = texts.replaced(config, call, given, merge.path, merge.text)
         if given is None:
             return None
     return given

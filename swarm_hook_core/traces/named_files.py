@@ -1,7 +1,7 @@
 """The files that a journal names: an index of its entries.
 
-A checker keeps the indexes from call to call (`is_kept`). A journal mostly grows: its index is read on from the last
-whole entry, if that is still in its place and the older part is unchanged. Else the index is made anew.
+A checker keeps the indexes from call to call (`journal.is_kept`). A journal mostly grows: its index is read on from
+the last whole entry, if that is still in its place and the older part is unchanged. Else the index is made anew.
 A hook that is a process of its own searches the entries themselves.
 """
 
@@ -17,7 +17,6 @@ from swarm_hook_core.traces import journal, state_of
 OF_MANY = (b" ran ", b" clears ", b" aside ", b" far ")
 MOST_KEPT = 1000  # indexes
 
-is_kept = False  # a checker sets it
 _indexes: dict[str, _Index] = {}  # path of a journal -> its index
 
 
@@ -28,7 +27,7 @@ def may_concern(path: str, names: Collection[bytes]) -> bool:
 
     Raises NotOrdinary, and OSError.
     """
-    if not is_kept:
+    if not journal.is_kept:
         data = journal.read(path)
         return any(mark in data for mark in (*OF_MANY, *names))
     states = (state_of(path), state_of(path + ".1"))

@@ -13,7 +13,7 @@ from swarm_hook_core.lookup.locks import Held
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import AGENTS, NO_FILE, escaped, journal, others_in, seen, state_of
+from swarm_hook_core.traces import AGENTS, NO_FILE, escaped, journal, named_files, others_in, seen, state_of
 from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
@@ -341,7 +341,7 @@ class Journals:
                     journal.as_seen_in(top, data), self._reading, self._reader, self._now, os.path.basename(path)
                 )
                 for path in others_in(place, self._trail.own_name)
-                if not path.endswith(AGENTS) and (data := self._entries_of(path))
+                if not path.endswith(AGENTS) and self._may_concern(path) and (data := self._entries_of(path))
             ]
             siblings = self._siblings_in(place)
             if siblings is not None:
@@ -378,6 +378,17 @@ class Journals:
         if self._siblings_in(place) is not None:
             return True
         return any(_age(path, self._now) < seconds for path in others_in(place, self._trail.own_name))
+
+    def _may_concern(self, path: str) -> bool:
+        """Return False if the journal at `path` has no word of the files that the call is about.
+
+        Only a checker knows that without reading the whole journal.
+        """
+        names = self._trail.names
+        try:
+            return not names or not journal.is_kept or named_files.may_concern(path, names)
+        except NotOrdinary:
+            return True  # reading it tells
 
     def _entries_of(self, path: str) -> bytes:
         """Return the journal at `path`, b"" for a folder, link or pipe there: one bad file must not hide the others.

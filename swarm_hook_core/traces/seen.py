@@ -162,7 +162,7 @@ def has_open_command(own: bytes, agent: str) -> bool:
     name, last_ns = (agent or "-").encode(), time.time_ns() - APART_NS
     for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
         words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) == 4 and words[2] == name and words[0].isdigit():
+        if len(words) == 4 and words[2] == name and words[0].isdigit() and words[1] != b"takes":
             return words[1] in (b"ran", b"runs") and int(words[0]) <= last_ns
     return False
 

@@ -38,6 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Notice
     from swarm_hook_core.shell.model import Effects
+    from swarm_hook_core.stakes.sweeps import Sweeps
     from swarm_hook_core.traces.file_changes import FileChanges
     from swarm_hook_core.traces.merged_writes import Merge
     from swarm_hook_core.traces.others import Trace
@@ -60,6 +61,8 @@ class Trail:
     - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
     - unmerged: the same for a write that could be merged, where the client or a setting does not let it
     - noted_ns: time of the intended writes, once they are noted (``unmet``)
+    - names: escaped names of the call's files, if changes of others in other files do not matter to it
+    - sweeps: the judged git commands of the call (``stakes``)
     - is_asked: True for a dry run (``asked``): nothing is written
     """
 
@@ -68,7 +71,7 @@ class Trail:
     __slots__ = (
         "config", "call", "level", "own_name", "owners", "noted",
         "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "_changes", "merges",
-        "unmerged", "noted_ns", "_written", "_begun",
+        "unmerged", "noted_ns", "names", "sweeps", "_written", "_begun",
         "_made_ns",
     )  # fmt: skip
 
@@ -82,6 +85,8 @@ class Trail:
         self.merges: dict[str, Merge] = {}
         self.unmerged: dict[str, Merge] = {}
         self.noted_ns = 0
+        self.names: frozenset[bytes] = frozenset()
+        self.sweeps: Sweeps | None = None
         self._places: dict[str, str] = {}  # folder -> place
         self._lines: dict[str, list[bytes]] = {}  # place -> lines to append
         self._left: list[str] = []  # places with lines of this call
@@ -97,7 +102,7 @@ class Trail:
 
     @property
     def is_by_turn(self) -> bool:
-        """Return True if the call's writes take claims for its turn."""
+        """Return True if the call takes its files for its turn."""
         return self.level == TURN
 
     @property
@@ -182,10 +187,8 @@ class Trail:
                 return False
         self.wrote(filter(None, paths))
         self.note_unnamed(effects, effects is not None and bool(effects.reads))
-        if effects is not None and effects.git:
-            from swarm_hook_core.traces import stash_entries
-
-            stash_entries.note(effects.git, self)
+        if self.sweeps is not None:
+            self.sweeps.note()
         if effects is not None and (effects.trees or effects.git):
             from swarm_hook_core.traces import clearing
 
@@ -365,7 +368,7 @@ class Trail:
                 data = journal.read(os.path.join(place, self.own_name))
                 lines = journal.after_a_try(data, lines, tried_ns, self._made_ns)
             if lines:
-                self._append(place, lines)
+                self.append(place, lines)
         self._left += self._lines
         self._lines = {}
 
@@ -429,7 +432,9 @@ class Trail:
         name = os.path.basename(self.place_of(self.call.folder))
         return os.path.exists(os.path.join(state_dir(), "heads", name, "moved"))
 
-    def _append(self, place: str, lines: list[bytes]) -> None:
+    def append(self, place: str, lines: list[bytes]) -> None:
+        """Append entries to the session's journal in `place` at once. Raises OSError."""
+
         def first() -> bytes:
             make_private(os.path.dirname(ended_mark()))
             return first_line(self.config.runtime_name, self.call.session_id, self.top_of(place))

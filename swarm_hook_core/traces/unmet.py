@@ -43,6 +43,7 @@ def is_settled(trail: Trail, effects: Effects | None) -> bool:
     trail.noted_ns = time.time_ns()
     note_intended(trail, paths, trail.noted_ns)
     trail.leave_or_record()
+    trail.names = frozenset(each for path in paths for each in _names_of(path))
     if any(_are_named(trail, path) for path in paths):
         return False
     trail.wrote(paths, is_beside_others=True)
@@ -92,10 +93,14 @@ def _are_plain(trail: Trail, targets: list[tuple[str, str, str, str]]) -> bool:
 
 def _are_named(trail: Trail, path: str) -> bool:
     """Return True if another journal in the file's place names it, or has an entry about many files."""
-    place = trail.place_of(os.path.dirname(path))
-    name = os.path.basename(path)
-    names = (escaped(name), escaped(name.casefold()))
+    place, names = trail.place_of(os.path.dirname(path)), _names_of(path)
     try:
         return any(named_files.may_concern(other, names) for other in others_in(place, trail.own_name))
     except NotOrdinary:
         return True  # verdict records it
+
+
+def _names_of(path: str) -> tuple[bytes, bytes]:
+    """Return the names under which a journal may have the file at `path`."""
+    name = os.path.basename(path)
+    return escaped(name), escaped(name.casefold())

@@ -18,22 +18,20 @@ from swarm_hook_core.traces import (
     changed_lines,
     endings,
     head,
+    journal,
     keeping,
     looks,
-    machines,
     merged_writes,
-    new_text,
     seen,
-    seen_text,
-    sweeps,
+    texts,
     unmet,
     wording,
 )
+from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.head import news
 from swarm_hook_core.traces.head.shared import Shared
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.shared_files import Patience, also_in
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -45,6 +43,7 @@ if TYPE_CHECKING:
 
 _DEEDS = {REPLACE: "overwrite", REMOVE: "remove"}
 MOST_ELSEWHERE = 50  # files of one call that are looked up among writes on other machines
+AGAIN_SECONDS = 600  # after this time a session is told again of the same session's writes on another machine
 
 
 def judge(
@@ -172,7 +171,7 @@ class _Judgement:
         if how != REPLACE:
             return False
 
-        return new_text.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
+        return texts.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
 
     def _may_merge(self, how: str) -> bool:
         """Return True if a stale text of the call may be merged: then it waits for another write, as an edit does."""
@@ -197,13 +196,22 @@ class _Judgement:
 
     def _git_commands(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
-        denial, words = None, ""
-        if self.effects is not None and self.effects.git:
-            denial, words = sweeps.judge(self.session, self.call, self.effects, self.meetings, self.trail, self.now)
+        denial = self._swept_since()
         if denial is not None:
             return denial, ""
-        denial, more = self._head()
-        return denial, "\n".join(filter(None, (words, more)))
+        return self._head()
+
+    def _swept_since(self) -> Denial | None:
+        """Return the Denial of the git commands, if another session has noted something since they were judged."""
+        sweeps = self.trail.sweeps
+        if sweeps is not None and not sweeps.is_current():
+            denial = sweeps.again(self.meetings).denial
+            if denial is not None:
+                return denial
+            sweeps = self.trail.sweeps
+        if sweeps is not None:
+            sweeps.note()
+        return None
 
     def _head(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved."""
@@ -311,7 +319,7 @@ class _Judgement:
         times = self.meetings.times_denied(trace.path, self.call.id) + 1
         traces = [one for one, _how, _by in lost]
         changes = self._changes(traces)
-        also = also_in(traces, self.meetings, Patience(self.trail), self.identity)
+        also = wording.also_in(traces, self.meetings, Patience(self.trail.changes), self.identity)
         words = wording.would_lose(
             self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes, also
         )
@@ -332,10 +340,10 @@ class _Judgement:
         found: list[Changes] = []
         room = changed_lines.MOST_LINES
         for trace in lost[: wording.NAMED]:
-            present = seen_text.present(trace.path)
+            present = texts.present(trace.path)
             if trace.is_pending or present is None:
                 continue
-            known = seen_text.known(self.meetings, trace.path)
+            known = texts.known(self.meetings, trace.path)
             lines, is_whole = changed_lines.shown(known.text, present, room)
             room -= len(lines)
             found.append((trace.path, lines, is_whole, known.is_seen))
@@ -391,16 +399,27 @@ class _Judgement:
         return wording.are_cleared(clearings, self.identity)
 
     def _written_elsewhere(self, written: list[str]) -> str:
-        """Return the notice about unpushed writes of the same files on other machines."""
+        """Return the notice about unpushed writes of the same files on other machines; its session is told once."""
         far = [trace for resolved in written[:MOST_ELSEWHERE] for trace in self.meetings.on_other_machines(resolved)]
         if not far:
             return ""
 
-        words = machines.words(far, self.session, self.meetings, self.trail, self.now)
-        if words:
+        untold = [trace for trace in far if self._is_unheard(trace)]
+        for trace in untold:
+            self.trail.note("heard", trace.path, trace.held.instance_id)
+        words = ""
+        if untold:
+            words = wording.were_written_elsewhere(untold, self.identity, self.now)
             loss = Loss("elsewhere", far[0].held, "edit", at=far[0].at_ns / 1e9)
             self.trail.noted.append(Notice(far[0].path, loss, words))
         return words
+
+    def _is_unheard(self, trace: Trace) -> bool:
+        """Return True if this session was not told lately of the same other session's writes to the file."""
+        own = self.meetings.journals.own(os.path.dirname(trace.path))
+        heard = journal.newest_first(own, trace.path, ("heard",))
+        last = next((entry for entry in heard if entry.text == trace.held.instance_id), None)
+        return last is None or (trace.at_ns > last.at_ns and self.now - last.at_ns / 1e9 > AGAIN_SECONDS)
 
 
 def _is_folder(path: str) -> bool:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.lookup.locks import Held
+from swarm_hook_core.traces import journal
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.untrusted_text import command, cut, named, quoted
 from swarm_hook_core.wording import duration, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.traces.file_changes import Patience
+    from swarm_hook_core.traces.meetings import Meetings
+
     # path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
     Changes = tuple[str, list[str], bool, bool]
 
 NAMED = 5  # files named in one line
+NAMED_WITH_OWNERS = 3  # files of a message with all their owners
 
 
 def changed_by(trace: Trace, identity: str, now: float) -> str:
@@ -36,6 +43,28 @@ def purpose(trace: Trace, identity: str) -> str:
 def and_more(count: int) -> str:
     """Return " and 3 more", or "" if there are no more."""
     return f" and {count} more" if count > 0 else ""
+
+
+def also_in(traces: Sequence[Trace], meetings: Meetings, patience: Patience, identity: str) -> str:
+    """Return the sentence about further owners of uncommitted lines in the files of `traces`; mostly empty.
+
+    A Trace names the last writer of its file, and `blame` all of them: so a message does.
+    """
+    parts, traces = [], traces[:NAMED_WITH_OWNERS]
+    patience.prepare(trace.path for trace in traces)
+    for trace in traces:
+        lines = patience.lines_of(trace.path) or ()
+        certain = [line.author for line in lines if line.author is not None]
+        sessions = {author.session for author in certain}
+        owners = []
+        for theirs in meetings.journals.of_others(meetings.trail.place_of(os.path.dirname(trace.path))):
+            if theirs.name != trace.journal and not theirs.kin and journal.owner_of(theirs.data) in sessions:
+                owners += [holder(Held(trace.path, *writer), identity)[0] for writer in [theirs.writer] if writer]
+        if any(author.is_person for author in certain):
+            owners.append("a person")
+        if owners:
+            parts.append(f"{named(trace.path)} has lines of {' and of '.join(owners)}, too.")
+    return " ".join(parts)
 
 
 def _writing(trace: Trace, identity: str) -> str:

@@ -47,6 +47,7 @@ def begin(
         held = _near(call, session, peers)
         if held:
             _note(config, call, paths, held, store())
+            call.is_edit_watched = True
         elif os.path.isdir(edited_dir()):
             _close()
         return breaches
@@ -57,6 +58,8 @@ def begin(
 
 def settle(config: RuntimeConfig, event: SessionEvent) -> list[Breach]:
     """Return the breaches since the session's last edit. The record goes, unless this is a PreToolUse soon after."""
+    if isinstance(event, ToolCall) and event.is_edit_watched:
+        return []  # the record is of this very moment
     # A compacted session goes on.
     return _settled(config, event.session_id, "Stop" if event.source == "compact" else event.name)
 
@@ -79,10 +82,13 @@ def _settled(config: RuntimeConfig, session_id: str, hook: str) -> list[Breach]:
 
 
 def _near(call: ToolCall, session: Session, peers: Peers) -> list[Held]:
-    """Return locks of others in the same checkout, without those on patterns and those of holders without hooks."""
+    """Return locks of others in the same checkout, without those on patterns and those of holders without hooks.
+
+    A report leaves out the locks of sessions that have gone: to ask for each session would cost more than all else.
+    """
     from swarm_hook_core.collisions import all_keys
 
-    found, _more = peers.first_under(all_keys(session, git_root(call.folder), "/"), MOST_LOCKS)
+    found = peers.all_under(all_keys(session, git_root(call.folder), "/"), MOST_LOCKS)
     return [held for held in found[:MOST_LOCKS] if not held.pattern and _is_marked(held)]
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from swarm_hook_core import environment, faults, untrusted_text
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.liveness import departed
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.paths import key_of, keys_for
+from swarm_hook_core.process import host_id
 from swarm_hook_core.state import local_store
 
 TYPE_CHECKING = False
@@ -47,7 +50,7 @@ def tell(
 def _standing(
     config: RuntimeConfig, session_id: str, breaches: list[Breach], driver: Any
 ) -> tuple[Session | None, list[Breach]]:
-    """Return ``(this session or None, breaches whose lock still exists)``; all without an answer of the store."""
+    """Return ``(this session or None, breaches of locks that stand, of living sessions)``; all without the store."""
     try:
         file = local_store()
         if not file:
@@ -58,7 +61,9 @@ def _standing(
             return None, breaches
         named = {key for breach in breaches for key in keys_for(breach.lock, "/")}
         standing = store.locks_on(list(named)) + store.patterns_over([breach.key for breach in breaches])
-        held = {(one.file, one.instance_id) for one in standing}
+        now, here = time.time(), host_id()
+        alive = [one for one in standing if one.evidence is None or not departed(one.evidence, now, here)]
+        held = {(one.file, one.instance_id) for one in alive}
         return session, [breach for breach in breaches if (breach.lock, breach.holder) in held]
     except Exception as error:
         faults.record(config.runtime_name, "watch", error)

@@ -71,6 +71,19 @@ def parse(text: str) -> Snapshot:
     return Snapshot(mode, size, mtime_ns, ctime_ns, inode, digest)
 
 
+def is_as_noted(path: str, text: str) -> bool:
+    """Return True if the file at `path` has not been changed in any way since `text`, the ``str`` of its Snapshot.
+
+    A missing or unreachable file has mode 0.
+    """
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return text.startswith("0 ")  # missing, or a path that cannot exist
+    state = f"{found.st_mode} {found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino} "
+    return text.startswith(state)
+
+
 def glance(path: str, folder: int | None = None) -> Snapshot:
     """Return the state without digest. A missing or unreachable file gives mode 0."""
     try:

@@ -21,13 +21,14 @@ from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import is_watching, state_dir
 from swarm_hook_core.watching import records, watched_files
 from swarm_hook_core.watching.records import Record
-from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, difference, full, glance, parse
+from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, difference, full, glance, is_as_noted, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
 
 FILES_AT_ONCE = 400
+MOST_REMEMBERED = 1000  # files
 KEEPING_SECONDS = 0.04  # for all copies of one call; further files are watched without a copy
 BACKGROUND_SECONDS = 3600  # longest watch of a background command
 UNTOLD_SECONDS = 600  # longest watch of a command without a reported end, after the end of its turn
@@ -168,7 +169,7 @@ def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[s
     """Return the facts of the locks `held` and of at most `most` of their files; keep the contents in `kept`."""
     keeper = _Keeper(kept)
     locks = []
-    for one, place, key, paths, complete in watched_files.files_of(held, most):
+    for one, place, key, paths, complete in watched_files.files_of(held, most, keeper.knows):
         entries = []
         for path in paths:
             path_key = watched_files.key_of_file(place, key, path)
@@ -190,38 +191,63 @@ def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[s
 
 
 class _Keeper:
-    """Looks at files and keeps their contents within the time limit of one call; the first file in any case."""
+    """Looks at files and keeps their contents within the time limit of one call; the first file in any case.
+
+    A checker remembers the copies of files that did not change since.
+    """
+
+    # path -> result of `look_at`: of a missing file, or with a copy that is surely of that content
+    _remembered: dict[str, list[str]] = {}
 
     def __init__(self, kept: Any):
         self.kept = kept
         self.end: float | None = None
+        self._known: set[str] = set()  # paths whose `_remembered` results still hold
+
+    def knows(self, path: str) -> bool:
+        """Return True if a file is as it is remembered, or missing still."""
+        last = self._remembered.get(path)
+        if last is not None and is_as_noted(path, last[0]) and (not last[1] or os.path.lexists(last[1])):
+            self._known.add(path)
+        return path in self._known
 
     def look_at(self, path: str) -> list[str]:
         """Return ``[str(snapshot), path of the kept copy or "", reason for no copy or ""]``."""
+        if path in self._known:
+            return list(self._remembered[path])
         seen = glance(path)
         why = ""
         if seen.is_link:
             seen = full(path)
         if not seen.exists:
-            return [str(seen), "", "there was no such file"]
+            return self._remember(path, [str(seen), "", "there was no such file"])
         if not seen.is_plain:
             return [str(seen), "", "it was no plain file"]
         try:
             copy = self.kept.copy_of(path, seen)
-            if copy is None:
-                if seen.size > HASHED_BYTES:
-                    why = f"it was larger than {HASHED_BYTES // 1024} KiB"
-                elif self.end is not None and time.monotonic() > self.end:
-                    why = "there was no time to keep it"
-                else:
-                    self.end = self.end or time.monotonic() + KEEPING_SECONDS
-                    seen, copy = self.kept.keep(path)
+            if copy is not None:
+                seen.digest = copy.digest
+                return self._remember(path, [str(seen), copy.path, ""])
+            if seen.size > HASHED_BYTES:
+                why = f"it was larger than {HASHED_BYTES // 1024} KiB"
+            elif self.end is not None and time.monotonic() > self.end:
+                why = "there was no time to keep it"
+            else:
+                self.end = self.end or time.monotonic() + KEEPING_SECONDS
+                seen, copy = self.kept.keep(path)
         except OSError as error:
             why = f"it could not be kept: {error}"
         if why or copy is None:
             return [str(seen), "", why]
         seen.digest = copy.digest
         return [str(seen), copy.path, ""]
+
+    def _remember(self, path: str, found: list[str]) -> list[str]:
+        if len(self._remembered) >= MOST_REMEMBERED:
+            self._remembered.clear()
+            self._known.clear()
+        self._remembered[path] = found
+        return list(found)
 
 
 def _command_of(tool_input: object) -> str:
@@ -264,6 +290,8 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
     """Return the changes since these facts were noted; bring the facts up to date."""
     breaches = []
     for lock in facts["locks"]:
+        if _is_untouched_file(lock):
+            continue
         known = {entry[0] for entry in lock["entries"]}
         place, new = watched_files.new_files(lock, known)
         for path in new:
@@ -271,6 +299,8 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
             lock["entries"].append([path, key, str(Snapshot()), "", "there was no such file"])
         for entry in list(lock["entries"]):
             path, key, before, kept, why = entry
+            if is_as_noted(path, before):
+                continue
             kind, present = difference(parse(before), path)
             if not kind:
                 continue
@@ -296,6 +326,12 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
                 )
             )  # fmt: skip
     return breaches
+
+
+def _is_untouched_file(lock: dict[str, Any]) -> bool:
+    """Return True if a lock is on one file, which nothing has changed since it was noted. Mostly it is so."""
+    entries = lock["entries"]
+    return len(entries) == 1 and entries[0][0] == lock["file"] and is_as_noted(lock["file"], entries[0][2])
 
 
 def _is_over(record: Record, hook: str, now: float) -> bool:

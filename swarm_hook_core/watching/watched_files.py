@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from swarm_hook_core.paths import NO_CASE, key_of
@@ -21,10 +21,13 @@ FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
 PATTERN_SECONDS = 0.05  # for all patterns of one call
 
 
-def files_of(locks: Sequence[Held], room: int) -> Iterator[tuple[Held, str, str, list[str], bool]]:
+def files_of(
+    locks: Sequence[Held], room: int, is_file: Callable[[str], bool] = lambda path: False
+) -> Iterator[tuple[Held, str, str, list[str], bool]]:
     """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
 
-    At most `room` files in all. `place`: the folder of the files, or the file itself.
+    At most `room` files in all. `place`: the folder of the files, or the file itself. ``is_file(path)`` is True if that
+    is known to be a plain file.
     """
     patterns = [lock for lock in locks if lock.pattern]
     covered = {}
@@ -37,7 +40,10 @@ def files_of(locks: Sequence[Held], room: int) -> Iterator[tuple[Held, str, str,
             files, complete = files[:most] if complete else [], complete and len(files) <= most
         else:
             place, key = lock.file, lock.names[-1] if len(lock.names) > 1 and lock.names[-1] else key_of(lock.file)
-            files, complete = _files_at(place, room)
+            if is_file(place):
+                files, complete = [place][:room], room > 0
+            else:
+                files, complete = _files_at(place, room)
         room -= len(files)
         yield lock, place, key, files, complete
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.traces import level, others_in, place_of
+from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.onlooking import OnlookersTrail
-from swarm_hook_core.traces.shared_files import Patience, takes_part
+from swarm_hook_core.traces.quiet_trails import OnlookersTrail
 from swarm_mcp.answers.file_marks import Marks, file_marks
 from swarm_mcp.answers.people import People
 from swarm_mcp.store import Store
@@ -56,10 +56,10 @@ def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[E
     try:
         with closing(store.as_hooks_read_it()) as reader:
             meetings = Meetings(trail, reader, time.time(), Budget(SECONDS))
-            patience = Patience(trail)
+            patience = Patience(trail.changes)
             fresh = meetings.fresh_of_each_below(scope)
             trail.changes.prepare(dict.fromkeys(one.path for one in fresh), patience.left())
-            traces = [one for one in fresh if takes_part(one, patience)]
+            traces = [one for one in fresh if patience.has_part(one.path, one.journal) is not False]
             traces += meetings.on_other_machines_below(scope)
     except (OSError, ValueError):  # unreadable journals count as empty
         return []

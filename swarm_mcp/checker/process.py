@@ -23,7 +23,7 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
 from swarm_hook_core.lookup import glance, waiting
 from swarm_hook_core.state import open_in_private
-from swarm_hook_core.traces import named_files
+from swarm_hook_core.traces import journal
 from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS, checkers_dir
 from swarm_mcp.checker.surroundings import Surroundings
 from swarm_mcp.hooks.process import run_in_store
@@ -150,7 +150,7 @@ class Checker:
         load_all()
         self._driver: Any = driver.load()
         coordinator.use(coordinator_command())
-        named_files.is_kept = True
+        journal.is_kept = True
         self._files = _mark()
         self._count = self._spent_ns = 0
         record = os.path.join(checkers_dir(), f"{name}.answered")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
 MODES = (EXCLUSIVE, SHARED)  # modes that a request may have
-AUTO = "auto"  # taken by a write, for the rest of its turn: as exclusive as any
+AUTO = "auto"  # no row: a session has the file for its turn (``turn_locks``)
 MUTEX_PREFIX = "/__swarm/"  # of names that are no files
 # Columns of `Lock` about its session: its name and the evidence that it is there.
 OF_THE_HOLDER = ("owner_label", "owner_id", "heartbeat", "last_seen")

@@ -13,8 +13,7 @@ from swarm_hook_core.labels import token
 from swarm_hook_core.state import store_path
 from swarm_hook_core.traces import OFF, TURN, level
 from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.onlooking import OnlookersTrail
-from swarm_hook_core.traces.sweeps import went_on_with
+from swarm_hook_core.traces.quiet_trails import OnlookersTrail
 from swarm_mcp.guard.check import BUSY_SECONDS, committer
 from swarm_mcp.guard.repository import Repository
 from swarm_mcp.store import Store
@@ -58,7 +57,7 @@ def changed_by_others(folder: str, who: str = "") -> Changes:
         meetings = Meetings(trail, store.as_hooks_read_it(), time.time(), Budget(SECONDS))
         staged = {os.path.join(repository.top, file) for file in repository.staged()}
         traces = [trace for trace in meetings.fresh_below(repository.top) if trace.path in staged]
-        traces = [trace for trace in traces if not went_on_with(meetings, trace)]
+        traces = [trace for trace in traces if not meetings.went_on_with(trace)]
     if me is not me_is_nobody:
         viewer = token(me.label or "", "identity")
     else:

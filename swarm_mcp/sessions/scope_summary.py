@@ -24,10 +24,6 @@ def scope_summary(db: Database, row: Session) -> dict[str, Any]:
     counted only where they hold a lock, and then not named.
     """
     mine = token(row.label or "", "identity")
-    if db.has_claims():  # those are locks by now
-        from swarm_mcp.store import claimed
-
-        claimed.adopt(db)
     met = [p for p in session_table.beside(db, row) if same_circle(mine, token(p.label or "", "identity"))]
     count, locks = session_table.held_beside(db, row, SUMMARY_LIMIT, mine)
     texts = []

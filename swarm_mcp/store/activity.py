@@ -8,6 +8,9 @@ locked file is never hidden.
 
 from __future__ import annotations
 
+import os
+
+from swarm_hook_core.state import turn_mark
 from swarm_mcp.domain.activity import Moment, News
 from swarm_mcp.domain.lock import MUTEX_PREFIX
 from swarm_mcp.domain.message import Event
@@ -169,12 +172,17 @@ def acquaintance(tx: Transaction, label: str | None) -> Acquaintance:
 def of_locks(tx: Transaction, before: int | None, limit: int) -> list[Event]:
     """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
     condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
-    return tx.rows(
+    rows = tx.rows(
         "SELECT id, type, actor, subject, payload, created_at FROM events"
         f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {limit}",
         values,
         Event,
     )
+    if not os.path.lexists(turn_mark()):
+        return rows  # no session here was ever at level `turn`
+    from swarm_mcp.store import turn_locks
+
+    return turn_locks.with_turns(tx, rows, before, rows[-1].created_at if len(rows) == limit else 0)
 
 
 def timeline(

@@ -15,7 +15,7 @@ from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain.lock import Breach, Lock
 from swarm_mcp.domain.session import REMOTE, Session
-from swarm_mcp.store import claimed, lock_finder, messages, session_table
+from swarm_mcp.store import lock_finder, messages, session_table
 from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
@@ -44,7 +44,6 @@ def report(db: Database, writer: Session | None, tool: str, command: str, change
     told: dict[str, list[dict[str, Any]]] = {}
     added = []
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         for change in changes:
             row = {**change, "path_key": keys[change["file"]], "tool": tool, "command": command}
             holder = session_table.live(tx, change["holder_id"])

@@ -13,7 +13,6 @@ from swarm_hook_core.lookup.glance import as_text, connect_read_only, is_busy
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import (
     DEFAULT_STORE,
-    claims_dir,
     clones_dir,
     make_private,
     open_private,
@@ -64,7 +63,6 @@ class Transaction:
     after_commit: list[Callable[[], object]]  # called once the present transaction is committed
     tells: bool  # packages are told of each commit that has changed rows (``contributions``)
     changed: set[str]  # tables whose rows the present transaction has changed; an empty name is an unknown table
-    adopts: bool  # claims of hooks become locks before locks are looked at
     granted: dict[tuple[str, str, int], str]  # session, file and fence -> lock: this process's latest grants
     taker: tuple[str, list[str]] = ("", [])  # a session that is taking the place of a dead holder, and the file's keys
     swept_at = 0  # when dead waiters were last removed, in Unix seconds
@@ -147,10 +145,6 @@ class Transaction:
             (scope, kind, actor, subject, text, self.now()),
         )
 
-    def has_claims(self) -> bool:
-        """Return True if there has ever been a claim of a hook here. Costs one look at the disk."""
-        raise NotImplementedError
-
     def events_so_far(self) -> int:
         """Return how many events this store has ever had; it never goes down."""
         row = self.row("SELECT seq FROM sqlite_sequence WHERE name = 'events'")
@@ -184,13 +178,11 @@ class Database(Transaction):
         path: str | None = None,
         read_only: bool = False,
         busy_seconds: float = BUSY_SECONDS,
-        adopts: bool = True,
         tells: bool = True,
     ):
         self.path = path or store_path()
         self.folder = os.path.dirname(self.path)
         self.read_only = read_only
-        self.adopts = adopts
         self.tells = tells
         self.busy_seconds = busy_seconds
         self.turn_ends = 0.0  # until then it may write without asking for waiting processes, by ``time.monotonic``
@@ -202,7 +194,7 @@ class Database(Transaction):
         self.here = host_id()
         self.granted = {}
         # The environment is asked once: a lock and unlock would ask it seven times.
-        self._claims, self._clones = claims_dir(), clones_dir()
+        self._clones = clones_dir()
         self._opened: tuple[int, int] | None = None
         self._prepared: set[str] = set()
         self._is_missing = False  # there is no file, and the connection is to a stand-in for it
@@ -214,10 +206,6 @@ class Database(Transaction):
         `before_waiting` is called if another process has the store, and may raise to make waiting needless.
         """
         return Turn(self, before_waiting)
-
-    def has_claims(self) -> bool:
-        """Return True if there has ever been a claim of a hook here. Costs one look at the disk."""
-        return os.access(self._claims, os.F_OK)
 
     def shares_locks(self) -> bool:
         """Return True if a clone on this machine shares its locks with other machines. Costs one look at the disk."""

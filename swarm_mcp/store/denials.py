@@ -158,6 +158,15 @@ def settle(tx: Transaction, limit: int = 100) -> None:
     _settle(tx, [(denial, denial.holder_id) for denial in _silently_freed(tx, limit)], "freed")
 
 
+def settle_of(tx: Transaction, holder_id: str, reason: str) -> None:
+    """Inside a transaction: do so for files that were denied for this session, and that it has no longer.
+
+    `reason` as in `tell`.
+    """
+    theirs = tx.rows(f"SELECT * FROM swarm_denials d WHERE d.holder_id = ? AND {_FREE}", (holder_id,), Denial)
+    _settle(tx, [(denial, holder_id) for denial in theirs], reason)
+
+
 def settle_some(tx: Transaction, after: str, limit: int) -> str:
     """Inside a transaction: do so for the next `limit` refusals behind `after`, however many there are.
 
@@ -228,7 +237,8 @@ def _waiting_for(tx: Transaction, denial: Denial) -> list[Waiter]:
 
 def _waits_for(tx: Transaction, denial: Denial, holder_id: str) -> None:
     tx.change(
-        "UPDATE swarm_denials SET holder_id = ?, times = NULL WHERE instance_id = ? AND path_key = ?",
+        "UPDATE swarm_denials SET holder_id = ?1, times = NULL"
+        " WHERE instance_id = ?2 AND path_key = ?3 AND holder_id <> ?1",
         (holder_id, denial.instance_id, denial.path_key),
     )
 

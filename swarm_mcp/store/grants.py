@@ -132,7 +132,8 @@ def _grant(
     """
     own = None
     for row in met:
-        if row.instance_id == instance.id and (row.agent or "") == wanted.agent and lock_finder.is_same(row, reach):
+        is_own = row.instance_id == instance.id and (row.agent or "") == wanted.agent and row.mode != AUTO
+        if is_own and lock_finder.is_same(row, reach):
             own = row
             break
     mode = None if wanted.mode == EXCLUSIVE else wanted.mode
@@ -156,7 +157,7 @@ def _grant(
         lock.update(renewed=clock.now(), booted=clock.boot(tx.here), wall_until=time.time() + wanted.ttl)
     if own:
         # Held all along, it is the same grant, unless it is now one of another kind.
-        same = own.mode == mode or (own.mode, mode) == (AUTO, None)
+        same = own.mode == mode
         lock["fence"] = own.fence if own.fence and same else lock_rows.next_fence(tx)
         lock["team_fence"] = own.team_fence if same else None  # another kind is confirmed anew
         names = ", ".join(f"{name} = ?" for name in lock)

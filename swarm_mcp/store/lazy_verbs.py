@@ -7,12 +7,9 @@ argument.
 - `verb(f)`: calls ``f(database, ...)``. The function reads, or opens transactions itself, or is one of those that
   callers put into a transaction of their own.
 - `in_write(f)`: calls ``f(tx, ...)`` inside one transaction.
-- `adopting=True`: claims that hooks have left become locks before.
 """
 
 from __future__ import annotations
-
-from swarm_hook_core.state import has_claims
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     class verb(Generic[P, R]):
         """A verb of a part: the function without its first argument."""
 
-        def __init__(self, function: Callable[Concatenate[Database, P], R], adopting: bool = False): ...
+        def __init__(self, function: Callable[Concatenate[Database, P], R]): ...
 
         @overload
         def __get__(self, part: None, owner: object) -> verb[P, R]: ...
@@ -60,28 +57,15 @@ else:
         """A verb of a part: loads the module when it is first asked for, and binds the function to the database."""
 
         _loaded = None
-        _adopting = False
 
-        def __init__(self, function, adopting=False):
+        def __init__(self, function):
             self._module_and_name = function
-            if adopting:
-                self._adopting = True
 
         def __get__(self, part, owner=None):
             function = self._function()
             if part is None:
                 return function
-            if not self._adopting:
-                return function.__get__(part._database)
-
-            def adopting_first(*values, **named):
-                if has_claims():
-                    from swarm_mcp.store import claimed
-
-                    claimed.adopt(part._database)
-                return function(part._database, *values, **named)
-
-            return adopting_first
+            return function.__get__(part._database)
 
         def _function(self):
             module, name = self._module_and_name

@@ -16,7 +16,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain.lock import AUTO, Lapse, Lock
+from swarm_mcp.domain.lock import Lapse, Lock
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store import lock_rows, session_table
 from swarm_mcp.store.lock_request import meet, reach_in
@@ -31,12 +31,11 @@ RENEWED_EVERY = 3  # signs of life in the time of a lease, from clients that giv
 LAPSES_KEPT_SECONDS = 86400
 
 _LEASED = "type = 'lock' AND ttl IS NOT NULL"
-_RENEWABLE = f"{_LEASED} AND mode IS NOT '{AUTO}'"  # by signs of life: an automatic lock is, by further writes
 
 
 def is_any_renewable(tx: Transaction, instance_id: str) -> bool:
     """Return True if this session has a lease that its signs of life renew."""
-    return tx.has(f"context WHERE {_RENEWABLE} AND instance_id = ?", instance_id)
+    return tx.has(f"context WHERE {_LEASED} AND instance_id = ?", instance_id)
 
 
 def lapsed_of(tx: Transaction, instance_id: str) -> list[Lock]:
@@ -49,7 +48,7 @@ def renew(tx: Transaction, instance_id: str) -> None:
     """Let the leases of this session begin anew: it has shown life, and those that were over have ended."""
     tx.change(
         f"UPDATE context SET renewed = ?, booted = ?, wall_until = ? + ttl, warned = NULL"
-        f" WHERE {_RENEWABLE} AND instance_id = ?",
+        f" WHERE {_LEASED} AND instance_id = ?",
         (clock.now(), clock.boot(tx.here), time.time(), instance_id),
     )
 
@@ -78,8 +77,6 @@ def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
     from swarm_mcp.store import notices
 
     for lock in locks:
-        if lock.mode == AUTO:
-            continue  # no session has asked for it, or counts on it
         left = lock_rows.left(tx, lock) or 0.0
         lapsed_at = int(time.time() + left)
         holder = session_table.get(tx, lock.instance_id)
@@ -141,7 +138,7 @@ def forget_old_lapses(tx: Transaction, after: str, limit: int) -> str:
 def until_due(tx: Transaction, instance_id: str) -> float | None:
     """Return the seconds until a third of this session's first lease is over; None without leases."""
     rows = tx.rows(
-        f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_RENEWABLE} AND instance_id = ?",
+        f"SELECT ttl, renewed, booted, wall_until FROM context WHERE {_LEASED} AND instance_id = ?",
         (instance_id,),
         Lock,
     )

@@ -6,7 +6,7 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.process_holders import has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.untrusted_text import named
-from swarm_mcp.domain.lock import AUTO, Lock
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import DETACHED, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import lock_rows, reactions, session_table
@@ -134,7 +134,7 @@ def settle_leases(tx: Transaction) -> None:
 def _warn(tx: Transaction, row: Lock) -> None:
     tx.change("UPDATE context SET warned = 1 WHERE id = ?", (row.id,))
     holder, left = session_table.get(tx, row.instance_id), lock_rows.left(tx, row) or 0.0
-    if holder and row.mode != AUTO:
+    if holder:
         text = (
             f"[auto] Your lock on {named(plain(row.file))} lapses in {left:.0f} s. Anything this session does"
             " renews it; if you need it no longer, release it: others may be waiting."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE, above, key_of
+from swarm_hook_core.state import has_turn_files
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import Session, anywhere
 from swarm_mcp.errors import Refused
@@ -36,6 +37,7 @@ def covering(tx: Transaction, reach: Reach) -> list[Lock]:
         if there and meet(exact, there):
             found[row.id] = row
     found.update((row.id, row) for row in worktree_locks.covering_elsewhere(tx, reach))
+    found.update((row.id, row) for row in _of_turns(tx, exact))
     return sorted(found.values(), key=lambda row: (row.created_at, row.id))
 
 
@@ -48,6 +50,7 @@ def meeting(tx: Transaction, reach: Reach, asking: Asking | None = None) -> list
     from swarm_mcp.store import worktree_locks
 
     here, elsewhere = lock_rows.in_place(tx, reach, asking), worktree_locks.meeting_elsewhere(tx, reach)
+    elsewhere = [*elsewhere, *_of_turns(tx, reach)]
     if not elsewhere:
         return here
     found = {row.id: row for row in (*here, *elsewhere)}
@@ -59,7 +62,26 @@ def same(tx: Transaction, reach: Reach) -> list[Lock]:
     if reach.pattern:
         rows = lock_rows.select(tx, "AND c.path_key = ?", (reach.key,))
         return [row for row in rows if (row.pattern, row.base) == (reach.pattern, reach.base)]
-    return [row for row in lock_rows.named(tx, reach.keys) if not row.pattern]
+    found = [row for row in lock_rows.named(tx, reach.keys) if not row.pattern]
+    return [*found, *(row for row in _of_turns(tx, reach) if is_same(row, reach))]
+
+
+def of_turns(tx: Transaction, scope: str | None = None, holder: str = "") -> list[Lock]:
+    """Return ``turn_locks.standing``; mostly there are none."""
+    if not has_turn_files():
+        return []
+    from swarm_mcp.store import turn_locks
+
+    return turn_locks.standing(tx, scope, holder)
+
+
+def _of_turns(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return the files that sessions have for their turns and that meet `reach`."""
+    if not has_turn_files() or reach.key is None:
+        return []
+    from swarm_mcp.store import turn_locks
+
+    return turn_locks.meeting(tx, reach)
 
 
 def is_same(row: Lock, reach: Reach) -> bool:

@@ -34,6 +34,7 @@ def by_name(tx: Transaction, names: Iterable[str]) -> list[Lock]:
     found = [row for at in range(0, len(asked), NAMES) for row in lock_rows.named(tx, asked[at : at + NAMES])]
     found += lock_rows.select(tx, "AND c.path_key >= ? AND c.path_key < ?", (GLOB, range_end(GLOB)))
     found += lock_rows.select(tx, "AND c.repository IS NOT NULL", ())
+    found += [row for row in lock_finder.of_turns(tx) if not {row.file, row.path_key}.isdisjoint(asked)]
     unique = {row.id: row for row in found}.values()
     return lock_rows.live(tx, sorted(unique, key=lambda row: (row.created_at, row.fence or 0)))
 
@@ -56,7 +57,9 @@ def exactly(tx: Transaction, reach: Reach) -> list[Lock]:
 def is_held(tx: Transaction, lock_id: str, instance_id: str) -> bool:
     """Return True if the grant with this id is there and still this session's, lapsed or not."""
     sql = "SELECT 1 FROM context WHERE id = ? AND instance_id = ?"
-    return tx.row(sql, (lock_id, instance_id)) is not None
+    if tx.row(sql, (lock_id, instance_id)) is not None:
+        return True
+    return any(row.id == lock_id for row in lock_finder.of_turns(tx, holder=instance_id))
 
 
 def fences_held(tx: Transaction, instance_id: str, fences: list[int]) -> set[int]:
@@ -100,6 +103,10 @@ def walk_of(tx: Transaction, instance_id: str, after: str = "") -> Iterator[tupl
         return tx.rows(sql, (instance_id, *place), Lock)
 
     yield from cursors.rows_after(after, (int,), "AND rowid > ?", read, lambda row: [row["place"]])
+    place = cursors.place_of(after, (int,)) or [0]
+    for row in lock_finder.of_turns(tx, holder=instance_id):
+        if row["place"] > place[0]:
+            yield cursors.cursor(row["place"]), row
 
 
 def count_of(tx: Transaction, instance_id: str) -> int:
@@ -107,7 +114,8 @@ def count_of(tx: Transaction, instance_id: str) -> int:
     # From indexes alone: all of them, without the few that are on no file.
     held = tx.count("context WHERE type = 'lock' AND instance_id = ?", instance_id)
     mutexes = "context WHERE type = 'lock' AND file >= ? AND file < ? AND +instance_id = ?"
-    return held - tx.count(mutexes, MUTEX_PREFIX, range_end(MUTEX_PREFIX), instance_id)
+    held -= tx.count(mutexes, MUTEX_PREFIX, range_end(MUTEX_PREFIX), instance_id)
+    return held + len(lock_finder.of_turns(tx, holder=instance_id))
 
 
 def foremost(

@@ -11,7 +11,7 @@ from swarm_hook_core.lookup import BATCH
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_mcp.domain.lock import Lock, is_mutex
-from swarm_mcp.store import lock_rows
+from swarm_mcp.store import lock_finder, lock_rows
 from swarm_mcp.store.database import range_end
 from swarm_mcp.store.lock_rows import ON_FILES
 
@@ -36,7 +36,8 @@ _SHOWN = (
 
 def each(tx: Transaction, scope: str | None, after: int = 0) -> Iterator[Lock]:
     """Yield all from behind place `after` on, each with its ``place``; 0: from the beginning."""
-    return _walk(tx, *_in_scope(scope), LockHolders(tx), after)
+    yield from _walk(tx, *_in_scope(scope), LockHolders(tx), after)
+    yield from (row for row in lock_finder.of_turns(tx, scope) if row["place"] > after)
 
 
 def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
@@ -44,7 +45,7 @@ def counts(tx: Transaction, scope: str | None) -> dict[str, int]:
     holders = LockHolders(tx)
     held = _by_holder(tx, scope, holders)
     live = _live_of(tx, held, scope, holders)
-    return {"live": live, "void": sum(held.values()) - live}
+    return {"live": live + len(lock_finder.of_turns(tx, scope)), "void": sum(held.values()) - live}
 
 
 def foremost(tx: Transaction, scope: str, limit: int, own_id: str, waited_for: Iterable[str]) -> tuple[int, list[Lock]]:
@@ -65,13 +66,17 @@ def foremost(tx: Transaction, scope: str, limit: int, own_id: str, waited_for: I
         asked.append((f"{within} AND id IN ({_marks(some)})", [*values, *some]))
     if len(there) < len(held) and len(there) <= BATCH:  # passing over the others' one by one takes long
         within, values = f"{within} AND instance_id IN ({_marks(there)})", [*values, *there]
-    found: dict[int, Lock] = {}
+    of_turns = lock_finder.of_turns(tx, scope)[::-1]
+    first = [row for row in of_turns if row.instance_id == own_id or row.id in some]
+    found: dict[int, Lock] = {row["place"]: row for row in first[:limit]}
     for condition, given in (*asked, (within, values)):
+        if condition == within:
+            found.update((row["place"], row) for row in of_turns[: limit - len(found)])
         for row in _walk(tx, condition, given, holders, newest_first=True) if len(found) < limit else ():
             found.setdefault(row["place"], row)
             if len(found) == limit:
                 break
-    return _live_of(tx, held, scope, holders), list(found.values())
+    return _live_of(tx, held, scope, holders) + len(of_turns), list(found.values())
 
 
 def recent_of(tx: Transaction, sessions: list[str], limit: int, first: Iterable[str]) -> list[Lock]:
@@ -83,7 +88,8 @@ def recent_of(tx: Transaction, sessions: list[str], limit: int, first: Iterable[
         of_one = "SELECT rowid FROM context WHERE type = 'lock' AND instance_id = ? ORDER BY rowid DESC LIMIT ?"
         newest += tx.column(of_one, (one, limit))
     places += sorted(set(newest).difference(places), reverse=True)
-    holders, found = LockHolders(tx), dict[int, Lock]()
+    of_turns = [row for row in lock_finder.of_turns(tx)[::-1] if row.id in some or row.instance_id in sessions]
+    holders, found = LockHolders(tx), {row["place"]: row for row in of_turns}
     for at in range(0, len(places), BATCH):
         asked = places[at : at + BATCH]
         rows = {row["place"]: row for row in _live(tx, asked, "", holders) if not is_mutex(row["file"])}
@@ -104,6 +110,9 @@ def counts_of(tx: Transaction, sessions: list[str], most: int) -> dict[str, int]
         found[one] = tx.count(f"({some})", one)
         if 0 < found[one] < min(most, FEW_OF_ONE):
             found[one] = tx.count(f"context WHERE {ON_FILES} AND instance_id = ?", one)
+    for row in lock_finder.of_turns(tx):
+        if row.instance_id in found:
+            found[row.instance_id] += 1
     return found
 
 

@@ -11,7 +11,7 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
 from swarm_mcp.domain.record import Record
 from swarm_mcp.errors import Deadlock
-from swarm_mcp.store import claimed, lock_finder, lock_queue, session_table
+from swarm_mcp.store import lock_finder, lock_queue, session_table
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_queue import Holder
 from swarm_mcp.store.lock_request import LockRequest
@@ -73,7 +73,6 @@ def join(db: Database, instance: Session, wanted: LockRequest, seconds: float | 
     from swarm_mcp.store import session_life  # a list of locks only counts waiters
 
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
         lock_queue.sweep(tx)
         circle = _circle(tx, Holder(instance.id, wanted.agent), wanted)

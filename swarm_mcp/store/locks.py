@@ -11,11 +11,12 @@ import time
 from swarm_hook_core import clock
 from swarm_hook_core.labels import token
 from swarm_hook_core.lookup import plain
+from swarm_hook_core.state import has_turn_files
 from swarm_mcp.domain.lock import AUTO, Lock, Waiter, is_mutex, keeps_out
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.folders import file_of
-from swarm_mcp.store import claimed, grants, lock_finder, lock_rows, reactions, session_life
+from swarm_mcp.store import grants, lock_finder, lock_rows, reactions, session_life
 from swarm_mcp.store.lock_candidates import Asking
 from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import (
@@ -78,8 +79,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
     with db.writing(before_waiting=lambda: _refuse_known(db, instance, wanted)) as tx:
         if keys:
             lock_rows.give_keys(tx, keys)
-        adopted = claimed.adopt_in(tx)
-        if look is None or keys or adopted or version != tx.version():
+        if look is None or keys or has_turn_files() or version != tx.version():
             look = _look(tx, instance, wanted)
         around, found = look
         if session_life.renew(tx, instance.id, around, bool(around.leased)) and any(found):
@@ -105,7 +105,7 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
         else:
             is_known = _note_refusal(tx, instance, wanted, refusal)
     if refusal is None:
-        if is_claimed_meanwhile(db, _new_among(granted, met)):
+        if has_yielded(db, _new_among(granted, met)):
             return _acquire(db, instance, wanted, keys)
         return granted
     if is_known:
@@ -115,13 +115,21 @@ def _acquire(db: Database, instance: Session, wanted: LockRequest, keys: list[An
     raise _refusal(db, instance, refusal)
 
 
-def is_claimed_meanwhile(db: Database, granted: list[Lock]) -> bool:
-    """Return True if these new locks, now committed, were taken back for a hook's claim."""
-    if not granted or not db.adopts or not db.has_claims():
-        return False
-    from swarm_mcp.store import automatic_locks
+def has_yielded(db: Database, granted: list[Lock]) -> bool:
+    """Outside a transaction: take back these new locks, now committed, if a write has taken a file of theirs meanwhile.
 
-    return automatic_locks.has_yielded(db, granted)
+    Return True if they were taken back.
+    """
+    if not granted or not has_turn_files():
+        return False
+    from swarm_mcp.store import turn_locks
+
+    if not turn_locks.are_taken(db, granted):
+        return False
+    with db.writing() as tx:
+        held = lock_rows.select(tx, "AND c.instance_id = ?", (granted[0].instance_id,))
+        reactions.end_locks(tx, [row for row in held if row.id in {lock.id for lock in granted}])
+    return True
 
 
 def _new_among(granted: list[Lock], met: list[list[Lock]]) -> list[Lock]:
@@ -167,10 +175,9 @@ def release(db: Database, instance: Session, file: str, agent: str = "", fence: 
     reach = reach_of(instance, file, is_new=False)
     refusal = None
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         released = lock_endings.release(tx, instance, reach, agent, fence)
-        if released and tx.has_claims():
-            _forget_claim(tx, instance, reach)
+        if fence is None or released:
+            released += end_for_turn(tx, instance, reach, agent, is_told=not released)
         if not released and fence is not None:
             refusal = unfit(
                 reach,
@@ -192,42 +199,46 @@ def _release_granted(db: Database, instance: Session, file: str, agent: str, loc
     from swarm_mcp.store.lock_endings import release_granted
 
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         released = release_granted(tx, instance, lock_id, agent)
-        if released and tx.has_claims():
-            _forget_claim(tx, instance, reach_of(instance, file, is_new=False))
+        if released:
+            end_for_turn(tx, instance, reach_of(instance, file, is_new=False), agent)
     return released
 
 
-def _forget_claim(tx: Transaction, instance: Session, reach: Reach) -> None:
-    from swarm_mcp.store import automatic_locks
+def end_for_turn(tx: Transaction, instance: Session, reach: Reach, agent: str = "", is_told: bool = False) -> int:
+    """Let a session have the file for its turn no longer. Return 1 if it had it, and others shall be told of that."""
+    if not has_turn_files():
+        return 0
+    from swarm_mcp.store import turn_locks
 
-    automatic_locks.forget(tx, instance, reach)
+    ended = turn_locks.release(tx, instance.id, reach, agent)
+    if not is_told or not ended:
+        return 0
+    reactions.locks_ended(tx, ended, "")
+    return 1
 
 
 def release_all(db: Database, instance: Session, agent: str = "") -> list[str]:
     """Give up all locks on files that this session, or with `agent` that subagent of it, holds; the files."""
-    from swarm_mcp.store import automatic_locks, lock_endings
+    from swarm_mcp.store import lock_endings
 
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         rows = lock_rows.select(tx, "AND c.instance_id = ? AND coalesce(c.agent, '') = ?", (instance.id, agent))
         mine = [row for row in lock_endings.reaped(tx, rows) if not is_mutex(row.file)]
+        mine += [row for row in lock_finder.of_turns(tx, holder=instance.id) if (row.agent or "") == agent]
         reactions.end_locks(tx, mine)
-        if tx.has_claims():
-            for reach in filter(None, map(reach_in, mine)):
-                automatic_locks.forget(tx, instance, reach)
+        for reach in filter(None, map(reach_in, mine)):
+            end_for_turn(tx, instance, reach, agent)
     return [plain(row.file) for row in mine]
 
 
 def release_of_agent(db: Database, instance: Session, agent: str) -> list[str]:
     """Release all locks of one of this session's agents, because it has ended; return the files."""
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         theirs = lock_rows.select(tx, "AND c.instance_id = ? AND c.agent = ?", (instance.id, agent))
+        theirs += [row for row in lock_finder.of_turns(tx, holder=instance.id) if row.agent == agent]
         reactions.end_locks(tx, theirs, "agent_ended", agent=agent)
-        if tx.has_claims():
-            reactions.end_automatic(tx, instance, agent)
+        reactions.turn_ended(tx, instance, agent=agent)
     return [plain(row.file) for row in theirs]
 
 
@@ -235,7 +246,7 @@ def _look(tx: Transaction, instance: Session, wanted: LockRequest) -> tuple[Surr
     """Return the surroundings of a request, and for each reach the locks that it meets."""
     asking = Asking(instance.id, wanted.agent, wanted.mode)
     around = grants.surroundings(tx, wanted.reaches, asking)
-    if around.logical or any(reach.names for reach in wanted.reaches):
+    if around.logical or any(reach.names for reach in wanted.reaches) or has_turn_files():
         return around, [lock_finder.meeting(tx, reach, asking) for reach in wanted.reaches]
     return around, [lock_rows.in_place(tx, reach, asking) if around.met else [] for reach in wanted.reaches]
 
@@ -308,9 +319,8 @@ def renew_lock(
     reach, ttl = reach_of(instance, file), checked_ttl(ttl)
     refusal: Refused | None = None
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
-        mine = lock_finder.own(tx, instance, reach, agent)
+        mine = [row for row in lock_finder.own(tx, instance, reach, agent) if row.mode != AUTO]
         refusal = unfit(reach, mine, fence)
         if refusal is None and ttl is not None:
             tx.change(

@@ -7,7 +7,7 @@ tables of a part hold anything for it, and loads the module of that part only th
 from __future__ import annotations
 
 from swarm_hook_core.lookup import AUTO
-from swarm_hook_core.state import has_claims
+from swarm_hook_core.state import has_turn_files
 from swarm_mcp.domain.session import DETACHED
 from swarm_mcp.store import session_table
 
@@ -39,10 +39,26 @@ def session_alive(tx: Transaction, instance_id: str) -> None:
         leases.renew(tx, instance_id)
 
 
-def turn_ended(tx: Transaction, session: Session, over_ns: int) -> None:
-    """A turn of this session was over at that moment (ns): end its automatic locks."""
-    if has_claims() or tx.has(f"{_LEASED} AND mode = 'auto'", session.id):
-        end_automatic(tx, session, "", over_ns)
+def turn_ended(
+    tx: Transaction, session: Session, over_ns: int = 0, agent: str | None = "", reason: str = "turn_ended"
+) -> None:
+    """A turn of a session's `agent` (None: of all) was over at that moment (ns; 0: now): its files are free.
+
+    The hook has noted that in the journals, if it could. Sessions that were denied these files are told.
+    """
+    if has_turn_files():
+        from swarm_hook_core.traces import turn_files
+
+        names = "SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?"
+        for row in tx.rows(names, (session.id,)):
+            try:
+                turn_files.end(row.runtime, row.session_id, agent, over_ns)
+            except OSError:
+                continue  # they are free in ten minutes
+    if tx.has("swarm_denials WHERE holder_id = ?", session.id):
+        from swarm_mcp.store import denials
+
+        denials.settle_of(tx, session.id, reason)
 
 
 def session_settled(tx: Transaction, session: Session, before: Session | None) -> None:
@@ -81,6 +97,7 @@ def session_gone(tx: Transaction, session: Session, reason: str) -> None:
         from swarm_mcp.store import lock_rows
 
         end_locks(tx, lock_rows.of(tx, gone), reason)
+    turn_ended(tx, session, agent=None, reason=reason)
     if tx.has("tasks"):
         from swarm_mcp.store import task_life
 
@@ -122,29 +139,6 @@ def locks_granted(tx: Transaction, session: Session, locks: list[Lock]) -> None:
         leases.note_grant(tx, session, locks)
 
 
-def end_automatic(tx: Transaction, instance: Session, agent: str, over_ns: int | None = None) -> None:
-    """End the automatic locks and claims of a session, or of one of its agents, since a turn is over.
-
-    `over_ns` is the moment. A file that was written since then belongs to the next turn; None ends all.
-    """
-    from swarm_hook_core.traces import claims
-    from swarm_mcp.store import lock_rows
-
-    names = "SELECT runtime, session_id FROM swarm_sessions WHERE instance_id = ?"
-    for row in tx.rows(names, (instance.id,)):
-        try:
-            claims.end(row.runtime, row.session_id, agent, over_ns)
-        except OSError:
-            continue  # its lease is over soon
-    held = lock_rows.select(
-        tx,
-        "AND c.ttl IS NOT NULL AND c.mode = ? AND c.instance_id = ? AND coalesce(c.agent, '') = ?",
-        (AUTO, instance.id, agent),
-    )
-    ended = [row for row in held if over_ns is None or _written(row) <= over_ns / 10**9]
-    end_locks(tx, ended, "turn_ended")
-
-
 def end_locks(tx: Transaction, /, locks: list[Lock], reason: str = "", **payload: object) -> None:
     """Delete `locks` (of ``lock_rows.of``), each with its event, and let others know.
 
@@ -154,7 +148,12 @@ def end_locks(tx: Transaction, /, locks: list[Lock], reason: str = "", **payload
     if locks:
         from swarm_mcp.store import lock_rows
 
-        lock_rows.delete(tx, locks, reason, **payload)
+        of_turns = [lock for lock in locks if lock.mode == AUTO]
+        lock_rows.delete(tx, [lock for lock in locks if lock not in of_turns], reason, **payload)
+        if of_turns:
+            from swarm_mcp.store import turn_locks
+
+            turn_locks.give_up(tx, of_turns)
         locks_ended(tx, locks, reason)
 
 
@@ -214,8 +213,3 @@ def is_cleanup_due(tx: Transaction) -> bool:
     """Return True if the last pass of ``cleanup`` was long enough ago."""
     row = tx.row("SELECT done_at FROM swarm_upkeep WHERE what = 'pass'")
     return row is None or not 0 <= tx.now() - row.done_at < CLEANUP_PAUSE_SECONDS
-
-
-def _written(row: Lock) -> float:
-    """Return when the holder of an automatic lock last wrote the file, as the store knows (Unix seconds)."""
-    return float(row.wall_until or 0) - float(row.ttl or 0)

@@ -7,6 +7,7 @@ from swarm_hook_core.liveness import RECLAIM_SECONDS, clients_in, departed
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import gone
+from swarm_hook_core.state import has_turn_files
 from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import REMOTE, STALE_SECONDS, Session
 
@@ -170,6 +171,13 @@ def held_beside(
         " LEFT JOIN instances i ON i.id = c.instance_id ORDER BY c.created_at",
         values,
     )
+    if has_turn_files():
+        from swarm_mcp.store import turn_locks
+
+        of_turns = [row for row in turn_locks.standing(tx, instance.scope) if row.instance_id != instance.id]
+        counted += len(of_turns)
+        names = ("file", "content", "instance_id", "owner_label")
+        few += [Record({name: row[name] for name in names}) for row in of_turns[: max(0, limit - len(few))]]
     found = [{**row, "file": plain(row.file)} for row in few]
     for row in found:
         if not same_circle(viewer_identity, token(row["owner_label"] or "", "identity")):

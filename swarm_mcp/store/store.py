@@ -96,7 +96,7 @@ class Sessions(Part, metaclass=later):
     of_session_id = verb(session_table.of_session_id)
     of_client = verb(session_table.of_client)
     is_session = verb(session_table.is_session)
-    held_beside = verb(session_table.held_beside, adopting=True)
+    held_beside = verb(session_table.held_beside)
     gone = verb(session_table.all_gone)
     show_life = in_write(session_life.show_life)
     forget = in_write(session_life.forget)
@@ -107,31 +107,31 @@ class Locks(Part, metaclass=later):
 
     acquire = verb(locks.acquire)
     acquire_all = verb(locks.acquire_all)
-    in_the_way = verb(locks.in_the_way, adopting=True)
+    in_the_way = verb(locks.in_the_way)
     release = verb(locks.release)
     release_all = verb(locks.release_all)
     release_of_agent = verb(locks.release_of_agent)
-    on = verb(lock_finder.on, adopting=True)
-    of = verb(lock_rows.of, adopting=True)
-    by_name = verb(lock_listing.by_name, adopting=True)
-    meeting = verb(lock_listing.meeting, adopting=True)
-    covering = verb(lock_listing.covering, adopting=True)
-    exactly = verb(lock_listing.exactly, adopting=True)
+    on = verb(lock_finder.on)
+    of = verb(lock_rows.of)
+    by_name = verb(lock_listing.by_name)
+    meeting = verb(lock_listing.meeting)
+    covering = verb(lock_listing.covering)
+    exactly = verb(lock_listing.exactly)
     seen_in = verb(worktree_locks.seen_in)
     spread = verb(worktree_locks.spread)
     left = verb(lock_rows.left)
     is_held = verb(lock_listing.is_held)
-    fences_held = verb(lock_listing.fences_held, adopting=True)
+    fences_held = verb(lock_listing.fences_held)
     path_of = verb(lock_listing.path_of)
-    held = verb(lock_listing.held, adopting=True)
-    walk = verb(lock_listing.walk, adopting=True)
-    walk_of = verb(lock_listing.walk_of, adopting=True)
-    count_of = verb(lock_listing.count_of, adopting=True)
-    counts = verb(lock_pages.counts, adopting=True)
-    foremost = verb(lock_listing.foremost, adopting=True)
-    recent_of = verb(lock_listing.recent_of, adopting=True)
-    counts_of = verb(lock_pages.counts_of, adopting=True)
-    active_on = verb(lock_listing.active_on, adopting=True)
+    held = verb(lock_listing.held)
+    walk = verb(lock_listing.walk)
+    walk_of = verb(lock_listing.walk_of)
+    count_of = verb(lock_listing.count_of)
+    counts = verb(lock_pages.counts)
+    foremost = verb(lock_listing.foremost)
+    recent_of = verb(lock_listing.recent_of)
+    counts_of = verb(lock_pages.counts_of)
+    active_on = verb(lock_listing.active_on)
     describe = verb(lock_listing.describe)
     listed = verb(lock_listing.listed)
 
@@ -143,7 +143,7 @@ class LockQueue(Part, metaclass=later):
     waiting_for = verb(lock_queue.waiting_for)
     has = verb(lock_queue.has)
     is_there = verb(lock_queue.is_there)
-    lengths = verb(lock_waiting.lengths, adopting=True)
+    lengths = verb(lock_waiting.lengths)
     ahead_of = verb(lock_queue.ahead_of)
     is_silent = verb(lock_queue.is_silent)
     obstacles = verb(lock_waiting.obstacles)
@@ -175,7 +175,7 @@ class Transfers(Part, metaclass=later):
 class Denials(Part, metaclass=later):
     """Sessions that were kept from a file, to be told when it is free."""
 
-    report = verb(refusals.report, adopting=True)
+    report = verb(refusals.report)
     note = verb(refusals.note)
     files = verb(denials.files)
 
@@ -344,7 +344,7 @@ class Activity(Part, metaclass=later):
     since = verb(activity.since)
     feed = verb(activity.feed)
     acquaintance = verb(activity.acquaintance)
-    of_locks = verb(activity.of_locks, adopting=True)
+    of_locks = verb(activity.of_locks)
     timeline = verb(activity.timeline)
     of_sessions = verb(activity.of_sessions)
     sweep = verb(activity.sweep)
@@ -403,15 +403,13 @@ class Store:
         path: str | None = None,
         read_only: bool = False,
         busy_seconds: float = BUSY_SECONDS,
-        adopts: bool = True,
         tells: bool = True,
     ):
         """Open the store at `path` (None: the user's own).
 
-        Unless it `adopts`, claims that hooks have left for their writes do not become locks when locks are looked at.
         Unless it `tells`, the packages that react to changes are not told of its commits (``contributions``).
         """
-        self.database = Database(path, read_only, busy_seconds, adopts, tells)
+        self.database = Database(path, read_only, busy_seconds, tells)
 
     if not TYPE_CHECKING:
 

@@ -13,7 +13,6 @@ from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, keeps_out, number_elsew
 from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.store import (
-    claimed,
     denials,
     grants,
     lock_endings,
@@ -55,7 +54,6 @@ def transfer(
         raise Refused("that is this session itself")
     refusal: Refused | None = None
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
         taker = _partner(tx, instance, to_id)
         mine = lock_finder.own_among(lock_endings.reaped(tx, lock_finder.same(tx, reach)), instance, agent)
@@ -68,7 +66,11 @@ def transfer(
                 " machine: release it, and let that session lock it"
             )
         if refusal is None:
-            return _give(tx, instance, mine[0], reach, taker, note)
+            given = mine[0]
+            if given.mode == AUTO:
+                (given,) = grants.grant(tx, instance, LockRequest((reach,), agent=given.agent or ""))
+            locks.end_for_turn(tx, instance, reach)
+            return _give(tx, instance, given, reach, taker, note)
     raise refusal
 
 
@@ -80,9 +82,9 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
     said = "" if taker.runtime == REMOTE else note  # there it keeps its note
     tx.change(
         "UPDATE context SET instance_id = ?, agent = NULL, task_id = NULL, fence = ?, content = ?, created_at = ?,"
-        " mode = nullif(mode, ?), renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
+        " renewed = ?, booted = ?, wall_until = ?, warned = NULL WHERE id = ?",
         (
-            taker.id, fence, said or ("" if lock.mode == AUTO else lock.content), tx.now(), AUTO,
+            taker.id, fence, said or lock.content, tx.now(),
             clock.now() if leased else None,
             clock.boot(tx.here) if leased else None, time.time() + lock.ttl if lock.ttl is not None else None,
             lock.id,
@@ -139,7 +141,6 @@ def ask_for(db: Database, instance: Session, file: str, reason: str = "") -> lis
     wanted = request(instance, [file], note=reason)
     reach = wanted.reaches[0]
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
         theirs = [
             r
@@ -196,7 +197,6 @@ def steal(
     """
     wanted = request(instance, [file], note=reason, ttl=ttl, tool="steal_lock")
     reach = wanted.reaches[0]
-    claimed.adopt(db)
     before = [row for row in lock_finder.meeting(db, reach) if row.instance_id != instance.id]
     if not force:
         void = [row for row in before if lock_rows.is_void(db, row)]
@@ -208,8 +208,8 @@ def steal(
     taken: list[Lock] = []
     while True:
         lock = _take_by_force(db, instance, wanted, reason, taken)
-        # A hook that was checking a write meanwhile may have let it pass: then its claim is a lock, and taken as well.
-        if not locks.is_claimed_meanwhile(db, [lock]):
+        # A hook that was checking a write meanwhile may have let it pass: then that turn's file is taken as well.
+        if not locks.has_yielded(db, [lock]):
             return {"lock": lock, "taken": [row.replace(file=plain(row.file)) for row in taken]}
 
 
@@ -217,7 +217,6 @@ def _take_by_force(db: Database, instance: Session, wanted: LockRequest, reason:
     """Take the lock in one transaction, and add to `taken` the rows that have to go."""
     reach = wanted.reaches[0]
     with db.writing() as tx:
-        claimed.adopt_in(tx)
         session_life.require(tx, instance.id)
         gone = [
             row

@@ -13,7 +13,7 @@ from swarm_hook_core import repository, wildmatch
 from swarm_hook_core.lookup.worktree_locks import below, is_in, takes_part
 from swarm_hook_core.paths import NO_CASE, above
 from swarm_hook_core.repository import Tree
-from swarm_mcp.domain.lock import AUTO, Lock
+from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere
 from swarm_mcp.store import lock_rows
 from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of, with_names
@@ -49,6 +49,12 @@ def meeting_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
     return list(found.values())
 
 
+def reaches_elsewhere(tx: Transaction, reach: Reach) -> list[Reach]:
+    """Return a path that is to hold in every work tree, as it is in the others."""
+    tree = tree_of(reach)
+    return _elsewhere(tx, reach, tree) if tree is not None else []
+
+
 def covering_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
     """Return locks of other work trees that hold the path of `reach` here, live or not."""
     if reach.key is None or not exist(tx):
@@ -82,7 +88,7 @@ def spread(db: Database, folder: str) -> int:
     tops = repository.trees_beside(tree)
     names = {}
     mine = "AND c.repository IS NULL AND c.pattern IS NULL AND c.machine IS NULL AND c.path_key IS NOT NULL"
-    for row in lock_rows.select(db, f"{mine} AND c.mode IS NOT ?", (AUTO,)):
+    for row in lock_rows.select(db, mine, ()):
         if any(repository.place_of(row.path_key or "", top) is not None for top in tops):
             here = reach_in(row)
             if here:

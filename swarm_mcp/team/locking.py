@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain.lock import AUTO, is_mutex
+from swarm_mcp.domain.lock import is_mutex
 from swarm_mcp.errors import NotConfirmed
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
@@ -112,7 +112,7 @@ def confirm_task(store: Store, task: Task, prior_status: str) -> bool:
 
 def _may_concern(row: Lock, tops: Iterable[str]) -> bool:
     """Return True if a lock may lie in one of these work trees."""
-    if row.mode == AUTO or is_mutex(row.file) or row.path_key is None:
+    if is_mutex(row.file) or row.path_key is None:
         return False
     key = row.path_key.removeprefix(GLOB)
     is_folded = key.startswith(NO_CASE)

@@ -15,7 +15,7 @@ from swarm_hook_core.labels import bounded
 from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, Lock, Waiter
+from swarm_mcp.domain.lock import EXCLUSIVE, Lock, Waiter
 from swarm_mcp.domain.record import Record, new_id
 from swarm_mcp.domain.session import REMOTE, Session
 from swarm_mcp.store import (
@@ -123,9 +123,7 @@ def own_locks(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
         some = "SELECT rowid FROM context WHERE type = 'lock' AND path_key"
         inside = " UNION ALL ".join([f"{some} = ? UNION ALL {some} >= ? AND path_key < ?"] * len(forms))
         values = [text for form in forms for text in (form, form.rstrip("/") + "/", form.rstrip("/") + "0")]
-        rows = lock_rows.select(
-            tx, f"AND c.rowid IN ({inside}) AND c.machine IS NULL AND c.mode IS NOT '{AUTO}'", tuple(values)
-        )
+        rows = lock_rows.select(tx, f"AND c.rowid IN ({inside}) AND c.machine IS NULL", tuple(values))
         found.update((row.id, row) for row in rows)
     return list(found.values())
 

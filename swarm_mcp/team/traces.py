@@ -20,7 +20,7 @@ from swarm_hook_core.lookup import storable
 from swarm_hook_core.state import make_private, state_dir, write_private
 from swarm_hook_core.traces import KEEP, entry, first_line, journal_name, keys_of, others_in, place_of
 from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.onlooking import OnlookersTrail
+from swarm_hook_core.traces.quiet_trails import OnlookersTrail
 from swarm_mcp.domain.session import REMOTE
 from swarm_mcp.team.outbox import canonical, path_at, place_in
 from swarm_mcp.team.parts import TeamDocuments

@@ -2,42 +2,44 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from explore.recipes import Focus
 from explore.world import KILL
 from swarm_hook_core.check import rules
-from swarm_hook_core.traces import claims, meetings
-from swarm_mcp.store import database
+from swarm_hook_core.traces import meetings, turn_files
+from swarm_mcp.store import database, lock_finder, locks
 
 
-def claim_replaced() -> None:
-    """A claim is put in its place by a rename, over another one that has come meanwhile."""
-    claims.os = Replacing()  # type: ignore[assignment]
+def look_before_note() -> None:
+    """A call looks at the turns of others before it notes that it takes a file."""
+    take = turn_files.TurnFiles.take
+
+    def take_after_a_look(self: Any, *given: Any) -> None:
+        found = self._found()
+        self._found = lambda: found
+        take(self, *given)
+
+    turn_files.TurnFiles.take = take_after_a_look  # type: ignore[method-assign]
 
 
-class Replacing:
-    """The module ``os``, with a `link` that replaces."""
-
-    link = staticmethod(os.rename)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(os, name)
+def turns_overlooked() -> None:
+    """A lock is given without a look at the files that others have for their turns."""
+    lock_finder.has_turn_files = locks.has_turn_files = lambda: False
 
 
-def claims_overlooked() -> None:
-    """A lock is given without a look at the claims of writers."""
-    database.Database.has_claims = lambda self: False  # type: ignore[method-assign]
+def no_look_after_commit() -> None:
+    """A lock that is committed is not compared with a write that has begun meanwhile."""
+    locks.has_yielded = lambda *_given: False  # type: ignore[assignment]
 
 
-def check_before_claim() -> None:
-    """Locks and claims of others are looked for before the own claim is made."""
+def check_before_note() -> None:
+    """Locks of others are looked for before a call notes that it takes its files."""
     order = list(rules.RULES)
-    claiming = next(rule for rule in order if rule.function is rules.claims)
-    order.remove(claiming)
-    order.append(claiming)
+    taking = next(rule for rule in order if rule.function is rules.turn_files)
+    order.remove(taking)
+    order.append(taking)
     rules.RULES = tuple(order)
 
 
@@ -55,19 +57,6 @@ def no_second_look() -> None:
 def long_wait() -> None:
     """A write waits for another session's as long as that takes."""
     meetings.WAIT_SECONDS = 60.0
-
-
-def leftover() -> None:
-    """The temporary file of a claim stays if another session was first."""
-    link = os.link
-
-    class Leaving(Replacing):
-        @staticmethod
-        def link(source: str, target: str) -> None:
-            link(source, target)
-            os.link(source, source.replace(".tmp", ".2.tmp"))
-
-    claims.os = Leaving()  # type: ignore[assignment]
 
 
 def no_transaction() -> None:
@@ -129,10 +118,10 @@ def read_before_lock() -> None:
 LOCKS, EDITS_AT_TURN, EDITS_AT_KEEP, MAIL, LOCK_AT_TURN = 0, 1, 2, 3, 10  # of recipes.MEETINGS
 # Each with the plans that can show it. They are a part of all plans.
 FAULTS: dict[str, tuple[Callable[[], None], Focus]] = {
-    "claim_replaced": (claim_replaced, Focus(EDITS_AT_TURN)),
-    "claims_overlooked": (claims_overlooked, Focus(LOCK_AT_TURN)),
-    "check_before_claim": (check_before_claim, Focus(EDITS_AT_TURN)),
-    "leftover": (leftover, Focus(EDITS_AT_TURN)),
+    "look_before_note": (look_before_note, Focus(EDITS_AT_TURN)),
+    "turns_overlooked": (turns_overlooked, Focus(LOCK_AT_TURN)),
+    "check_before_note": (check_before_note, Focus(LOCK_AT_TURN)),
+    "no_look_after_commit": (no_look_after_commit, Focus(LOCK_AT_TURN)),
     "no_second_look": (no_second_look, Focus(EDITS_AT_KEEP)),
     "long_wait": (long_wait, Focus(EDITS_AT_KEEP, (KILL,))),
     "no_transaction": (no_transaction, Focus(MAIL, (KILL,))),

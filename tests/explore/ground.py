@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import runpy
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from support import turns
+
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import client_note, write_private
-from swarm_hook_core.traces import claims, journal, journal_name
+from swarm_hook_core.traces import journal, journal_name
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
@@ -62,7 +63,7 @@ class Ground:
             self.template[os.path.join(self.work, name)] = TEXT.encode()
         self.put_back()
 
-    def put_back(self, has_old_claim: bool = False, has_clients: bool = False) -> None:
+    def put_back(self, has_old_turn: bool = False, has_clients: bool = False) -> None:
         """Remove all that a schedule has left, and write the first contents.
 
         `has_clients`: the sessions' clients are noted, as at their start: so others see the ends of their calls.
@@ -77,9 +78,9 @@ class Ground:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
             os.write(handle, content)
             os.close(handle)
-        if has_old_claim:
+        if has_old_turn:
             path = os.path.join(self.work, FILES[0])
-            claims.make(path, path, "claude-code", session_id(9), "", "Edit", time.time_ns())
+            turns.write(("claude-code", session_id(9)), path)
         for process in range(len(self.sessions) * has_clients):
             write_private(client_note(journal_name("claude-code", session_id(process))), f"{CLIENTS + process} - ")
 

@@ -13,7 +13,6 @@ from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import leftovers
 
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
-PATIENCE_MS = 400
 FULL_MS = 20000  # with a fault: the hook records it
 TICK_NS = 8_000_000  # two steps of the times of files
 # Words of a process that may write the file from then on, and of one that has ended that.
@@ -98,18 +97,16 @@ def turns(ended: Ended) -> list[str]:
     """At `turn`, a file that one session writes is its own until its turn ends."""
     if ended.level != "turn" or ended.did(FAIL) or ended.did(JUMP) or ended.killed:
         return []
-    if any(one.action == PAUSE and one.value > PATIENCE_MS for one in ended.decisions):
-        return []  # a hook waits so long for a claim that another process is changing, and then lets the call pass
     found, owner = [], None
     for process, words in ended.words:
         if words[0] == "turn" and owner == process:
             owner = None
         elif words[0] == "let":
             if owner not in (None, process):
-                found.append(f"{process} writes what {owner} has claimed for its turn")
+                found.append(f"{process} writes what {owner} has for its turn")
             owner = process
         elif words[0] == "locked" and owner not in (None, process):
-            found.append(f"{process} was given a lock on what {owner} has claimed for its turn")
+            found.append(f"{process} was given a lock on what {owner} has for its turn")
     return found
 
 

@@ -19,7 +19,7 @@ class Plan(NamedTuple):
     has_power_cuts: bool = (
         False  # a kill is a power cut: all processes end, and writes that were not synced may be lost
     )
-    has_old_claim: bool = False  # a session that has gone has left a claim on the file
+    has_old_turn: bool = False  # a session that has gone has written the file in a turn without end
     decisions: tuple[Decision, ...] | None = None  # None: by the seed
 
 
@@ -61,7 +61,7 @@ class Focus(NamedTuple):
     meeting: int
     weather: tuple[int, ...] = ()
     has_power_cuts: bool = False
-    has_old_claim: bool = False
+    has_old_turn: bool = False
 
 
 def plan(seed: int, focus: Focus | None = None) -> Plan:
@@ -69,12 +69,12 @@ def plan(seed: int, focus: Focus | None = None) -> Plan:
     choose = random.Random(seed)
     if focus is None:
         meeting, weather = seed % len(MEETINGS), choose.choice(WEATHERS)
-        has_old_claim = MEETINGS[meeting][1] == "turn" and choose.random() < 0.4
-        focus = Focus(meeting, weather, weather == (KILL,) and choose.random() < 0.4, has_old_claim)
+        has_old_turn = MEETINGS[meeting][1] == "turn" and choose.random() < 0.4
+        focus = Focus(meeting, weather, weather == (KILL,) and choose.random() < 0.4, has_old_turn)
     roles, level = MEETINGS[focus.meeting]
     chances, most = [0] * 6, [0] * 6
     chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
     for action in focus.weather:
         chances[action], most[action] = RARE, 1 if action == JUMP else choose.choice((1, 1, 2))
     whole = Plan(roles, level, seed, tuple(chances), tuple(most))
-    return whole._replace(has_power_cuts=focus.has_power_cuts, has_old_claim=focus.has_old_claim)
+    return whole._replace(has_power_cuts=focus.has_power_cuts, has_old_turn=focus.has_old_turn)

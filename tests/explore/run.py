@@ -100,7 +100,7 @@ def replayed(server: Server, path: Path) -> dict[str, Any]:
     """Run the plan in a file."""
     facts = json.loads(path.read_text())
     decisions = tuple(Decision(*one) for one in facts["decisions"])
-    names = ("roles", "level", "seed", "chances", "most", "has_power_cuts", "has_old_claim")
+    names = ("roles", "level", "seed", "chances", "most", "has_power_cuts", "has_old_turn")
     violations = server.judged(Plan(*(facts[name] for name in names), decisions=decisions))
     return {"violations": violations, "steps": server.world.steps()}
 

@@ -126,7 +126,7 @@ class Server:
         shared.offset = -HOUR_NS
         git.run = self._git(plan.roles)
         # at a time that does not depend on the schedule before
-        self.ground.put_back(plan.has_old_claim, has_clients=not roles.OF_OWNERS.isdisjoint(plan.roles))
+        self.ground.put_back(plan.has_old_turn, has_clients=not roles.OF_OWNERS.isdisjoint(plan.roles))
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
         for place in range(6):

@@ -15,10 +15,11 @@ from support.checkouts import ALONE, AMPLE
 from support.sessions import ready_store
 from swarm_hook_core import budget
 from swarm_hook_core.shell import walk
-from swarm_hook_core.traces import committed, journal, keeping, looks, meetings, seen, seen_text, sweeps
+from swarm_hook_core.stakes import files
+from swarm_hook_core.traces import committed, journal, keeping, looks, meetings, seen, texts
 from swarm_hook_core.traces.versions import lines, pruning, reflog
 
-TIMED = (budget, walk, sweeps, committed, looks, seen_text, lines, reflog)  # modules with `SECONDS`
+TIMED = (budget, walk, files, committed, looks, texts, lines, reflog)  # modules with `SECONDS`
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from support import turns
 from swarm_hook_core import clock
 from swarm_mcp.errors import Deadlock, LockRefused, Refused
 from swarm_mcp.locking.acquisition import SIGN_SECONDS, LockWait
@@ -491,8 +492,8 @@ def test_automatic_locks_and_those_elsewhere_stay_here(machines, tmp_path):
     one = laptop.session("one")
     rows = laptop.lock(one, str(tmp_path / "elsewhere.py"))
     assert laptop.confirm(rows)["answer"] == "local"
-    laptop.lock(one, "a.py")
-    laptop.ground.sql("UPDATE context SET mode = 'auto' WHERE file LIKE '%a.py'")
+    turns.write(("claude-code", f"{laptop.name}-one"), str(laptop.ground.repo / "a.py"))
+    assert [row.mode for row in laptop.store.locks.on(str(laptop.ground.repo / "a.py"))] == ["auto"]
     laptop.follow()
     assert laptop.there() == []
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from support.lock_model import AUTO, FILES, NAMES, PATHS, SHARED, SILENT, Circle, Grant, Holder, Model, No, Wait, reach
 from support.worlds import OneMachine
-from swarm_hook_core import clock, paths
+from swarm_hook_core import clock, paths, state
 from swarm_hook_core.check import Writes
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
@@ -25,12 +26,13 @@ from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import Peers, plain
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import claims
-from swarm_hook_core.traces.claimed import Claimed
+from swarm_hook_core.traces import TURN, traces_dir, turn_files
+from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.turn_files import TurnFiles
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import Store, automatic_locks, session_life
+from swarm_mcp.store import Store, session_life, turn_locks
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -66,6 +68,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
+        shutil.rmtree(traces_dir(), ignore_errors=True)  # of the example before, whose sessions have the same names
         self.began = Wall.began = int(time.time())
         self.model = Machine.clock = Model(LEASE)
         self.turn, self.sound = 0, False
@@ -104,8 +107,6 @@ class Machine(RuleBasedStateMachine):
         """Have machines of a team hear of all operations, and of departed sessions."""
         if len(self.readers) > 1:
             self.world.even()
-            for home in range(len(self.readers)):
-                list(self.on(home).locks.held(None))  # claims become locks
             self.settle()
 
     def check_number(self, grant: Grant, number: int) -> None:
@@ -234,18 +235,18 @@ class Machine(RuleBasedStateMachine):
         grant = picked(self.model.grants, pick)
         session, agent = grant.holder[0], "" if whole else grant.holder[1]
         store, fences = self.at(session), self.fences(session)
-        fence = None if off is None else fences.get((grant.holder, grant.name), 1) - off
+        fence = None if off is None or grant.mode == AUTO else fences.get((grant.holder, grant.name), 1) - off
 
         def modelled():
             if fence is not None and not there:
                 raise No
-            self.model.give_back(there)
+            self.model.give_back(there, agent)
 
         def deed():
             assert store.locks.release(self.rows[session], grant.name, agent, fence) == len(there)
 
         mine = self.model.held(session, agent, grant.name)
-        there = [one for one in mine if fence in (None, fences[one.holder, one.name])]
+        there = [one for one in mine if fence is None or fence == fences.get((one.holder, one.name))]
         self.do("released", deed, modelled)
 
     def fences(self, session: str) -> dict[tuple[Holder, str], int]:
@@ -254,7 +255,7 @@ class Machine(RuleBasedStateMachine):
         return {
             ((session, row.get("agent", "")), names[row["file"]]): row["fence"]
             for row in self.at(session).locks.held(None)
-            if row["instance_id"] == self.rows[session]["id"]
+            if row["instance_id"] == self.rows[session]["id"] and row.get("mode") != AUTO
         }
 
     @rule(pick=PICKS, to=st.sampled_from(SESSIONS))
@@ -264,12 +265,12 @@ class Machine(RuleBasedStateMachine):
         grant = picked(self.model.grants, pick)
         giver, agent = grant.holder
         self.wake(giver)
-        if self.model.has_gone(to):
+        if self.model.has_gone(to) or (grant.mode == AUTO and grant not in self.model.live()):
             return
         store = self.at(giver)
 
         def deed():
-            before = self.fences(giver)
+            before = {"": 0, **self.fences(giver)}
             done = store.transfers.transfer(self.rows[giver], grant.name, self.rows[to]["id"], agent)
             assert done["fence"] > max(before.values())
 
@@ -277,7 +278,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(holder=HOLDERS, name=st.sampled_from(FILES))
     def write(self, holder: Holder, name: str):
-        """A hook at level `turn` looks at a write, and claims the file where it lets that pass."""
+        """A hook at level `turn` looks at a write, and takes the file where it lets that pass."""
         home = self.model.homes[holder[0]]
         store, reader, folder = self.at(holder[0]), self.readers[home], self.folder_of(home)
         session = reader.session("claude-code", holder[0])
@@ -287,12 +288,12 @@ class Machine(RuleBasedStateMachine):
         call = ToolCall("Write", {"file_path": path}, holder[0], folder, agent=holder[1])
 
         def deed():
-            claimed = Claimed("claude-code", call, reader, int(now * 1e9))
-            claimed.claim([(paths.key_of(path), path)])
-            peers = Peers(reader, session.instance_id, now, holder[1], claimed)
+            taken = TurnFiles("claude-code", call, reader, int(now * 1e9))
+            taken.take(Trail(CLAUDE, call, TURN), [path])
+            peers = Peers(reader, session.instance_id, now, holder[1], taken)
             denial = denied_by_lock(Writes(CLAUDE, call), session, peers, now)
             if denial is not None:
-                claimed.take_back()
+                taken.take_back()
                 raise SwarmError(denial.reason)
 
         self.do("written", deed, lambda: self.model.write(holder, name))
@@ -451,10 +452,10 @@ class Machine(RuleBasedStateMachine):
             for row in store.database.rows("SELECT * FROM context WHERE ttl IS NOT NULL AND machine IS NULL")
         }
         for grant in self.model.grants:
-            if grant.ttl is not None:
+            if grant.ttl is not None and grant.mode != AUTO:
                 session, agent = grant.holder
                 path = self.path_of(grant.name, self.model.homes[session])
-                found = renewed.get((self.rows[session]["id"], agent, path), grant.renewed)  # a claim is no row yet
+                found = renewed.get((self.rows[session]["id"], agent, path), grant.renewed)
                 assert found in (grant.renewed, self.model.now), "a lease was renewed by nothing"
                 grant.renewed = found
 
@@ -471,7 +472,7 @@ class Machine(RuleBasedStateMachine):
                 told[grant.holder, self.path_of(grant.name, home)] = grant.mode, grant
             assert {held: mode for held, (mode, _) in found.items()} == {held: mode for held, (mode, _) in told.items()}
             for held, (mode, row) in found.items():
-                if mode != AUTO or len(self.readers) == 1:
+                if mode != AUTO:
                     self.check_number(told[held][1], self.world.number(row))
 
     def path_of(self, name: str, home: int) -> str:
@@ -511,9 +512,10 @@ class Machine(RuleBasedStateMachine):
         session, now = reader.session("claude-code", name), store.now()
         if session is None or self.model.has_gone(name):
             return
-        peers = Peers(reader, session.instance_id, now, agent)
         for path in PATHS[self.turn // 9 % 4 :: 4]:
-            call = ToolCall("Write", {"file_path": f"{folder}/{path}"}, cwd=folder)
+            call = ToolCall("Write", {"file_path": f"{folder}/{path}"}, name, folder, agent=agent)
+            others = TurnFiles("claude-code", call, reader, int(self.wall() * 1e9))
+            peers = Peers(reader, session.instance_id, now, agent, others)
             denial = denied_by_lock(Writes(CLAUDE, call), session, peers, now)
             assert (denial is None) == self.model.may_write(name, agent, path), (path, denial and denial.reason)
         self.sound = True
@@ -560,8 +562,8 @@ def run(make_world: Callable[[], OneMachine], examples: int, monkeypatch: pytest
     monkeypatch.setattr(paths, "ignores_case", lambda path: "/sub/" in path)
     monkeypatch.setattr(clock, "now", lambda: Machine.clock.now)
     monkeypatch.setattr(clock, "awake", lambda: Machine.clock.now)
-    monkeypatch.setattr(claims, "time", Wall)
-    monkeypatch.setattr(automatic_locks, "time", Wall)
+    for module in (turn_files, turn_locks, state):
+        monkeypatch.setattr(module, "time", Wall)
     run_state_machine_as_test(
         Machine,
         settings=settings(

@@ -22,7 +22,7 @@ PATTERNS = ("*.sql", "a/**", "a/*", "a/*.py", "**/sub/*", "new/**/x.py", "[ab]/x
 NAMES = PLAIN + PATTERNS
 FILES = tuple(name for name in PLAIN if "." in name)
 SHARED, AUTO = "shared", "auto"
-TURN_LEASE = 600.0  # of an automatic lock, from its holder's last write of the file
+TURN_LEASE = 600.0  # of a file that a session has for its turn, from its last write
 SILENT = 30.0  # seconds without a heartbeat after which others pass a waiter
 Holder = tuple[str, str]  # a session and one of its agents, empty for all
 
@@ -106,7 +106,8 @@ class Model:
     """All sessions, locks and waits at the time `now` (seconds). `lease` is that of a session.
 
     `homes`: the machine of each session, empty for one machine; `here`: the asked machine. Automatic locks, and the
-    silence of a waiter, are known on their own machine alone.
+    silence of a waiter, are known on their own machine alone. An automatic lock has no number, and is shown by no listing
+    while other locks are on its file.
     """
 
     lease: float
@@ -132,7 +133,12 @@ class Model:
         return session not in self.seen or session in self.dead
 
     def live(self) -> list[Grant]:
-        """The locks that hold here and now."""
+        """The locks that hold here and now, as listings show them."""
+        live = self._all_live()
+        asked = [grant.name for grant in live if grant.mode != AUTO]
+        return [grant for grant in live if grant.mode != AUTO or not overlap([grant.name], asked)]
+
+    def _all_live(self) -> list[Grant]:
         live = [grant for grant in self.grants if not self.has_gone(grant.holder[0])]
         return [grant for grant in live if grant.mode != AUTO or self.is_here(grant.holder)]
 
@@ -148,7 +154,7 @@ class Model:
         """Return True if there is no lock of another on that path, shared or not."""
         return not any(
             path in reach(grant.name) and (grant.holder[0] != session or grant.holder[1] not in ("", agent))
-            for grant in self.live()
+            for grant in self._all_live()
         )
 
     def keeping(self, holder: Holder, names, mode: str) -> list[Grant]:
@@ -215,15 +221,18 @@ class Model:
         """A hook lets `holder` write a file at level `turn`, or `No`: from then on it has that for its turn."""
         if not self.may_write(*holder, name):
             raise No(*self.seen)
-        mine = [grant for grant in self.live() if grant.holder[0] == holder[0] and name in reach(grant.name)]
-        for wait in [] if mine else self._before(holder, (name,), AUTO, None):
-            if self._is_silent(wait):
-                self.queue.remove(wait)
-        for grant in mine:
-            if (grant.name, grant.mode) == (name, AUTO):
-                grant.renewed = self.now
-        if not mine:
-            self._grant(holder, name, AUTO, TURN_LEASE).renewed = self.now
+        self.grants = [
+            one for one in self.grants if (one.name, one.mode) != (name, AUTO) or not self._is_lost_to(one, holder)
+        ]
+        mine = [one for one in self.grants if (one.name, one.mode, one.holder[0]) == (name, AUTO, holder[0])]
+        if mine:
+            mine[0].renewed = self.now
+        else:
+            self.grants.append(Grant(holder, name, AUTO, 0, TURN_LEASE, self.now))
+
+    def _is_lost_to(self, grant: Grant, holder: Holder) -> bool:
+        """Return True if a gone session loses the file for its turn to the writer `holder` on the same machine."""
+        return self.has_gone(grant.holder[0]) and self.homes.get(grant.holder[0], 0) == self.homes.get(holder[0], 0)
 
     def end_turn(self, holder: Holder) -> None:
         """Free the turn locks of `holder`."""
@@ -250,9 +259,8 @@ class Model:
 
     def _grant(self, holder: Holder, name: str, mode: str, ttl: float | None) -> Grant:
         for grant in self.grants:
-            if (grant.holder, grant.name) == (holder, name):
-                is_team = len(set(self.homes.values())) > 1  # an automatic lock means nothing to it yet
-                if grant.mode != mode and (is_team or (grant.mode, mode) != (AUTO, "exclusive")):
+            if (grant.holder, grant.name) == (holder, name) and grant.mode != AUTO:
+                if grant.mode != mode:
                     self.fence += 1
                     grant.fence = self.fence
                 grant.mode, grant.ttl, grant.renewed = mode, ttl, self.now
@@ -261,25 +269,36 @@ class Model:
         self.grants.append(Grant(holder, name, mode, self.fence, ttl, self.now))
         return self.grants[-1]
 
-    def give_back(self, grants: list[Grant]) -> None:
-        """These are given up by their holder."""
+    def give_back(self, grants: list[Grant], agent: str = "") -> None:
+        """These are given up by their holder, with what it has of the same name for its turn (one `agent`'s)."""
         self.grants = [grant for grant in self.grants if grant not in grants]
+        for given in grants:
+            self._end_for_turn(given.holder[0], agent, given.name)
+
+    def _end_for_turn(self, session: str, agent: str, name: str) -> None:
+        ended = [one for one in self.grants if (one.mode, one.name, one.holder[0]) == (AUTO, name, session)]
+        self.grants = [one for one in self.grants if one not in ended or agent not in ("", one.holder[1])]
 
     def transfer(self, grant: Grant, to: str) -> None:
         """Give a lock to another session, past all waiters; its own lock there is merged."""
-        taker = (to, "")
+        taker, giver = (to, ""), grant.holder[0]
         others = [other for other in self.keeping(taker, [grant.name], grant.mode) if other is not grant]
         named = self.held(*grant.holder, grant.name)
         if self.is_lost(grant.holder[0]) or to == grant.holder[0] or named != [grant] or others:
             raise No(to, *self.seen)
-        theirs = [g for g in self.grants if (g.holder, g.name) == (taker, grant.name)]
-        if not self.is_here(taker) and (grant.mode == AUTO or any(g.mode != AUTO for g in theirs)):
+        theirs = [g for g in self.grants if (g.holder, g.name) == (taker, grant.name) and g.mode != AUTO]
+        if not self.is_here(taker) and (grant.mode == AUTO or theirs):
             raise No(to)  # another machine gets the team's rows, and merges nothing
         self.sign_of_life(grant.holder[0])
         self.grants = [g for g in self.grants if g not in theirs]
         self.fence += 1
+        if grant.mode == AUTO:  # it is a lock first, and then another's
+            self.fence += 1
+            self.grants.remove(grant)
+            grant = Grant(taker, grant.name, "exclusive", self.fence, None, self.now)
+            self.grants.append(grant)
+        self._end_for_turn(giver, "", grant.name)
         grant.holder, grant.fence, grant.renewed = taker, self.fence, self.now
-        grant.mode = "exclusive" if grant.mode == AUTO else grant.mode
 
     def join(self, holder: Holder, names, mode: str, ttl: float | None, seconds: float | None) -> Wait:
         """A place at the end of the queue; Circle where waiting would never end."""

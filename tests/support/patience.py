@@ -18,11 +18,11 @@ from types import ModuleType
 from support.checkouts import AMPLE
 from swarm_hook_core import budget, client_release, coordinator, lease_renewal, lifecycle, pattern_match, sessions
 from swarm_hook_core.lookup import glance, waiting, worktree_locks
-from swarm_hook_core.persons import losses, owners
 from swarm_hook_core.shell import collision, walk
 from swarm_hook_core.shell.programs import archives, asked, find_expression
 from swarm_hook_core.shell.programs.git import listings
-from swarm_hook_core.traces import clearing, committed, looks, seen_text, shared_files, stash, sweeps, transcript
+from swarm_hook_core.stakes import files, owners, stash
+from swarm_hook_core.traces import clearing, committed, file_changes, looks, texts, transcript
 from swarm_hook_core.traces.head import pushes, shared
 from swarm_hook_core.traces.versions import lines, pruning, reflog
 from swarm_hook_core.watching import watch, watched_files
@@ -30,8 +30,8 @@ from swarm_hook_core.watching import watch, watched_files
 # Seconds on the clock, not of processor time, after which a check goes on without an answer.
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
-        (clearing, client_release, committed, coordinator, listings, looks, losses, pattern_match, pushes, seen_text,
-         shared_files, stash, sweeps), "SECONDS"
+        (clearing, client_release, committed, coordinator, file_changes, files, listings, looks, pattern_match, pushes,
+         stash, texts), "SECONDS"
     ),
     archives: "LISTING_SECONDS",
     collision: "GIT_SECONDS TREE_SECONDS",

@@ -23,10 +23,11 @@ from support.world import World
 from swarm_hook_core import budget
 from swarm_hook_core.shell import walk
 
-# Two marks say, beside a test, that it is not run each time:
+# Two marks say, beside a test or a file, that it is not run each time:
 #
-#     pytestmark = pytest.mark.slow   a file that starts programs by the dozen, or waits; SWARM_FAST=1 leaves it out
-#     @pytest.mark.thorough           a long test with a shorter one that is run each time; SWARM_THOROUGH=1 runs it
+#     slow       a file that starts programs by the dozen, or waits; SWARM_FAST=1 leaves it out
+#     thorough   a long test with a shorter one that is run each time, or a file about one client's installation or about
+#                teams: ``runtimes/test_every_installation.py`` has all clients; SWARM_THOROUGH=1 runs them, as each night
 #
 # Nearly each slow file takes 1.5 s of processor time or more.
 LEFT_OUT = {
@@ -43,20 +44,31 @@ CHECKERS: list[Checker] = []  # of this process, once there is one
 LONGEST = ("test_store_machine.py", "test_lock_machine.py", "test_sweeps.py")
 
 
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files out before they are imported: importing them takes as long as the quick ones' tests."""
-    if not collection_path.name.startswith("test_"):
+    if not collection_path.name.startswith("test_") or _is_named(collection_path, config):
         return None
-    if "slow" not in LEFT_OUT:
-        return None
-    return True if re.search(r"^pytestmark = [^=]*mark\.slow", collection_path.read_text(), re.MULTILINE) else None
+    marks = re.search(r"^pytestmark = (.*)", collection_path.read_text(), re.MULTILINE)
+    return True if marks and any(f"mark.{name}" in marks[1] for name in LEFT_OUT) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if any(item.get_closest_marker(name) for name in LEFT_OUT)]
+    left_out = [item for item in items if _is_left_out(item, config)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def _is_left_out(item: pytest.Item, config: pytest.Config) -> bool:
+    own = {mark.name for mark in item.iter_markers()}
+    if _is_named(item.path, config):
+        own -= {mark.name for mark in item.parent.iter_markers()} if item.parent is not None else set()
+    return not own.isdisjoint(LEFT_OUT)
+
+
+def _is_named(path: Path, config: pytest.Config) -> bool:
+    """Return True if the file is named on the command line: then its mark does not leave it out."""
+    return any(config.invocation_params.dir / word.partition("::")[0] == path for word in config.args)
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ REASONS = {
     "hook processes and short commands load the module": """
         answers/size answers/text_width cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/lock_waits
         cli/locking cli/main cli/output cli/verbs contributions hooks/process hooks/protection_watch hooks/session_hooks
-         installation runtimes/__init__ runtimes/user_settings sessions/acting sessions/agents_shell sessions/scope_summary start
-         store/__init__ store/claimed store/cleanup store/database store/driver store/grants store/known_values store/lazy_verbs store/leases
+         installation runtimes/__init__ runtimes/user_settings sessions/acting sessions/agents_shell start
+         store/__init__ store/activity store/cleanup store/database store/driver store/grants store/known_values store/leases
         store/lock_endings store/lock_finder store/lock_listing store/lock_request store/lock_waiting store/locks
         store/notices store/reactions store/refusals store/runs store/session_ends store/session_life store/session_table
         store/sessions store/store store/tasks store/user_interface store/values

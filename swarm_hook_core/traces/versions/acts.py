@@ -8,8 +8,8 @@ from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import is_in
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions.inputs import Input
 from swarm_hook_core.traces.versions.notes import JournalNotes, PlaceNotes
+from swarm_hook_core.traces.versions.replay import Input
 from swarm_hook_core.traces.versions.stored import Version
 
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})

@@ -24,8 +24,8 @@ from swarm_hook_core.traces import (
 )
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
-from swarm_hook_core.traces.versions.inputs import Inputs
 from swarm_hook_core.traces.versions.names import is_of, split_name
+from swarm_hook_core.traces.versions.replay import Inputs
 from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
 
 TYPE_CHECKING = False
@@ -46,15 +46,6 @@ class Ends:
         self._calls: dict[bytes, list[int]] = {}  # agent -> times of calls
         self._turns: dict[bytes, list[int]] = {}  # agent -> ends of turns
         self._noted: set[int] = set()  # ends that the hook after a call has noted
-
-    @classmethod
-    def in_journal(cls, data: bytes) -> Ends:
-        """Return the ends in the entries `data`."""
-        ends = cls()
-        for words, _raw in _heads(data):
-            ends.add(words)
-        ends.sort()
-        return ends
 
     def add(self, words: list[bytes]) -> None:
         """Add an entry by the four words of its head, if it tells an end."""

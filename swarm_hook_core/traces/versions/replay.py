@@ -1,5 +1,13 @@
 """The content of a file after a call of a write tool, computed from the content before and the tool's input.
 
+Inputs are kept beside the session's versions, in ``<state>/kept/<place>/<journal>/%inputs``, and its older part with
+``.1``. ``Trail`` writes the file, at the check of each call. One line per call, in bytes:
+
+    <time> <time> <tool>\\0<folder>\\0<input as JSON>\\n
+
+The times are those of the call's first and last entry ``wrote`` in the journal. `folder` is that of relative paths. An
+input over 256 KiB is not kept.
+
 Clients differ in small things: line ends, the end of a removed line, blanks in the context of a patch. So there may be
 several answers; ``explained`` takes the one that fits the content that was found. None of them is a guess: an input
 that does not fit the content before gives no answer.
@@ -13,12 +21,17 @@ that does not fit the content before gives no answer.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.patch import patches_in
-from swarm_hook_core.traces.versions.inputs import Input
+from swarm_hook_core.state import read_private
+from swarm_hook_core.traces import INPUTS, LIMIT_INPUTS, LONGEST_INPUT, kept_dir
+from swarm_hook_core.traces.journal import unescaped
 
+MOST_BYTES = LIMIT_INPUTS + 2 * LONGEST_INPUT  # of one part of the inputs
 WHOLE = ("content", "contents", "file_text", "new_content", "text")
 PAIRS = (
     ("old_string", "new_string"), ("oldString", "newString"), ("old_str", "new_str"), ("old_text", "new_text"),
@@ -33,6 +46,65 @@ ADD, UPDATE, DELETE, MOVE = "*** Add File:", "*** Update File:", "*** Delete Fil
 _BEGIN, _END, _LAST = "*** Begin Patch", "*** End Patch", "*** End of File"
 _SAME = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2010\u2011\u2012\u2013\u2014\u2015\u2212\xa0",
                       "''''\"\"\"\"------- ")  # fmt: skip  # Codex takes these for the same sign
+
+
+class Input:
+    """The input of one call: the `tool`, the `folder` of relative paths, and the value that the tool was `given`.
+
+    first_ns, last_ns  times of the call's entries
+    """
+
+    __slots__ = ("tool", "folder", "given", "first_ns", "last_ns")
+
+    def __init__(self, tool: str, folder: str, given: object, first_ns: int = 0, last_ns: int = 0):
+        self.first_ns = first_ns
+        self.last_ns = last_ns
+        self.tool = tool
+        self.folder = folder
+        self.given = given
+
+
+class Inputs:
+    """The inputs that the session with the journal `name` in `place` has kept. Each is parsed when it is asked for."""
+
+    def __init__(self, place: str, name: str):
+        self._path = os.path.join(kept_dir(place), name, INPUTS)
+        self._is_read = False  # most files have no entries of most sessions
+        self._lines: list[tuple[int, int, bytes]] = []  # first and last time, the line; sorted
+        self._longest_ns = 0
+
+    def _read(self) -> None:
+        path, self._is_read = self._path, True
+        for part in (path + ".1", path):
+            try:
+                data = read_private(part, MOST_BYTES)
+            except OSError:
+                continue  # nothing kept, or pruned
+            for line in data.split(b"\n"):
+                words = line.partition(b"\0")[0].split(b" ")
+                if len(words) == 3 and words[0].isdigit() and words[1].isdigit():
+                    self._lines.append((int(words[0]), int(words[1]), line))
+        self._lines.sort()
+        self._longest_ns = max((last_ns - first_ns for first_ns, last_ns, _line in self._lines), default=0)
+
+    def at(self, at_ns: int) -> Input | None:
+        """Return the Input of the call with an entry at this time; None if it was not kept, or is torn."""
+        if not self._is_read:
+            self._read()
+        start = bisect_right(self._lines, (at_ns - self._longest_ns - 1,))
+        for first_ns, last_ns, line in self._lines[start:]:
+            if first_ns > at_ns:
+                break
+            if at_ns <= last_ns:
+                try:
+                    head, folder, text = line.split(b"\0", 2)
+                    given = loads(text.decode("ascii"))
+                except (ValueError, RecursionError):
+                    return None  # torn, as after a full disk; or nested too deeply
+                return Input(
+                    head.split(b" ")[2].decode("ascii", "replace"), unescaped(folder), given, first_ns, last_ns
+                )
+        return None
 
 
 def contents_after(

@@ -171,9 +171,8 @@ def _all_of(place: str, path: str) -> list[Version]:
     for session in names_in(base):
         first = version_path(place, session, path)
         folder, name = os.path.split(first)
-        for one in names_in(folder):
-            if is_of(one, name):
-                found.append(found_at(os.path.join(folder, one)))
+        beginning = [one for one in names_in(folder) if one.startswith(name)]  # few of very many
+        found += [found_at(os.path.join(folder, one)) for one in beginning if is_of(one, name)]
     return sorted(filter(None, found), key=lambda version: version.at_ns)
 
 

@@ -56,7 +56,7 @@ class Change(NamedTuple):
 
 def held(viewer: str, path: str, top: str) -> tuple[Held, ...]:
     """Return the locks over the file at absolute `path` in the checkout `top`. Raises SwarmError."""
-    with Store(read_only=True, adopts=False) as store:
+    with Store(read_only=True) as store:
         if not store.exists():
             return ()
         people = People(store, viewer)
@@ -88,7 +88,7 @@ def changes(viewer: str, path: str, top: str) -> tuple[Change, ...]:
     if not files:
         return ()
     (one, *_) = files
-    with Store(read_only=True, adopts=False) as store:
+    with Store(read_only=True) as store:
         owners = Owners(store, People(store, viewer))
         if not one.pieces:
             authors = one.whole_authors

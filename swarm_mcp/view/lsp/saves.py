@@ -18,7 +18,7 @@ def is_persons_editor() -> bool:
     if is_marked():
         return False
     try:
-        with Store(read_only=True, adopts=False) as store:
+        with Store(read_only=True) as store:
             return not (store.exists() and agents_around(store))
     except SwarmError:
         return False  # a store that cannot be read tells nothing: a save then counts as without an editor's word

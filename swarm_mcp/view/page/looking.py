@@ -1,8 +1,7 @@
 """The one thread that reads the store for all open pages, and its renderings since the last commit.
 
 Every question is one statement of its own, and no transaction spans two, so no writer ever waits for a page, and
-nothing is lost when this process is killed. The store is opened read-only; turning claims into locks is left to other
-processes.
+nothing is lost when this process is killed. The store is opened read-only.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def serve(port: int, opens: bool, say: Callable[[str, int], object], viewer: str
     port = listens.getsockname()[1]
     keys = Keys(port)
     begin = f"http://{LOOPBACK}:{port}/?{TOKEN}="
-    app = application(lambda: Store(read_only=True, adopts=False), keys, viewer, own_id)
+    app = application(lambda: Store(read_only=True), keys, viewer, own_id)
 
     def tell() -> None:
         say(begin + keys.shown, port)

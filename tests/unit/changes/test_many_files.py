@@ -15,7 +15,7 @@ from support.many_files import ManyFiles
 
 from swarm_hook_core import git
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import shared_files
+from swarm_hook_core.traces import file_changes
 from swarm_mcp.changes.commit.git import Git
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
@@ -73,7 +73,7 @@ QUESTIONS: dict[str, Callable[[ManyFiles], Any]] = {
 def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared_files, "SECONDS", 600.0)
+    monkeypatch.setattr(file_changes, "SECONDS", 600.0)
     counts: dict[str, list[Counter[str]]] = {name: [] for name in QUESTIONS}
     grounds = [ManyFiles(tmp_path / str(number), number, shared=number) for number in (FEW, MANY)]
     for many in grounds:
@@ -94,7 +94,7 @@ MOST_GITS = {
 
 @pytest.mark.parametrize("command", MOST_GITS)
 def test_a_check_asks_git_once_about_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    monkeypatch.setattr(shared_files, "SECONDS", 600.0)
+    monkeypatch.setattr(file_changes, "SECONDS", 600.0)
     many = ManyFiles(tmp_path, FEW, shared=2)
     with counted() as found:
         many.sessions[1].ask("Bash", {"command": command})

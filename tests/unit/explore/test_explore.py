@@ -21,10 +21,10 @@ FOUND = sorted(TESTS.joinpath("data", "explored").glob("*.json"))
 IS_THOROUGH = bool(os.environ.get("SWARM_THOROUGH"))
 SCHEDULES = (4 if IS_THOROUGH else 1) * len(MEETINGS)
 SHORT = (
-    "claim_replaced",
-    "claims_overlooked",
-    "check_before_claim",
-    "leftover",
+    "look_before_note",
+    "turns_overlooked",
+    "check_before_note",
+    "no_look_after_commit",
 )  # planted faults that the first seeds show; the others only in a thorough run
 WITHIN = 400  # schedules of the meeting that shows a fault; each has been found in fewer
 
@@ -50,7 +50,7 @@ def test_no_property_is_broken_in_a_few_schedules_of_each_meeting(tmp_path: Path
 def test_the_same_decisions_are_the_same_steps(tmp_path: Path) -> None:
     plan: dict[str, Any] = {
         "fault": "", "roles": ["edits", "overwrites"], "level": "keep", "seed": 5, "chances": [0] * 6, "most": [0] * 6,
-        "has_power_cuts": False, "has_old_claim": False, "decisions": [[0, 100, 1, 1], [1, 90, 1, 0], [0, 130, 2, 0]],
+        "has_power_cuts": False, "has_old_turn": False, "decisions": [[0, 100, 1, 1], [1, 90, 1, 0], [0, 130, 2, 0]],
     }  # fmt: skip
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     runs = {explore(tmp_path, "--replay", str(tmp_path / "plan.json")) for _ in range(2)}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from swarm_hook_core.traces.changed_lines import merge
 from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_hook_core.traces.merging import merge
 
 BASE = "one\ntwo\nthree\nfour\nfive\n"
 

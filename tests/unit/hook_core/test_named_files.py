@@ -8,16 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, named_files
 
+# Parts of a journal: entries, some of other kinds, some torn.
+LINES = (
+    b"1 wrote - Edit\0/repo/a.py\0state\n", b"2 wrote - Edit\0/repo/b.py\0state\n", b"3 will - Edit\0/repo/a.py\0state\n",
+    b"4 ran - Bash\0/repo\0make\n", b"5 wrote - Edit\0/repo/a.p", b"6 wrote - Edit\0", b"\n", b"y\0new\n", b"wrote x\0a\n",
+)  # fmt: skip
 NAMES = [f"file-{number}.py" for number in range(12)]
 
 
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(named_files, "is_kept", True)
+    monkeypatch.setattr(journal, "is_kept", True)
     named_files._indexes.clear()
     yield
     named_files._indexes.clear()
@@ -127,3 +134,27 @@ def test_the_index_answers_as_the_entries_do(path: Path, seed: int) -> None:
         elif chance.random() < 0.3:
             there.add(name, kind=chance.choice(["ran", "clears", "aside", "far"]))
         assert _asked(path) == _in_entries(path), deed
+
+
+@given(st.lists(st.tuples(st.sampled_from(LINES), st.booleans()), max_size=12), st.sampled_from((1, 40, 1000)))
+def test_the_newest_entries_of_a_journal_that_grows_are_those_of_a_whole_reading(
+    added: list[tuple[bytes, bool]], most: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(journal, "is_kept", True)
+        patched.setattr(journal, "MOST_PATHS", most)
+        patched.setattr(journal, "_newest", {})
+        data = b"\n"
+        for line, is_anew in added:
+            data = (b"\n" if is_anew else data) + line
+            for kinds in (("wrote",), ("wrote", "will")):
+                assert list(journal.newest_lines(data, kinds).items()) == _read_whole(data, kinds)
+
+
+def _read_whole(data: bytes, kinds: tuple[str, ...]) -> list[tuple[bytes, bytes]]:
+    found: dict[bytes, bytes] = {}
+    for line in data.split(b"\n"):
+        head, _, rest = line.partition(b"\0")
+        if rest and head.split(b" ")[1:2] and head.split(b" ")[1].decode() in kinds and head.count(b" ") > 1:
+            found[rest.partition(b"\0")[0]] = line
+    return list(found.items())

@@ -13,7 +13,7 @@ from support.commits import commits, git
 from support.traced import Player, checkout
 from support.world import ready_store, some_time_passes
 
-from swarm_hook_core.traces import shared_files
+from swarm_hook_core.traces import file_changes
 from swarm_mcp.answers.edits import edits
 from swarm_mcp.answers.people import People
 from swarm_mcp.store import Store
@@ -158,5 +158,5 @@ def test_without_time_the_rest_counts_as_protected(work: Path, monkeypatch: pyte
     me.edits("notes.md", "alpha", "ONE")
     peer.edits("notes.md", "gamma", "TWO")
     by_swarm(work, me)
-    monkeypatch.setattr(shared_files, "SECONDS", 0)
+    monkeypatch.setattr(file_changes, "SECONDS", 0)
     assert me.runs("git checkout notes.md").startswith("denied: ")

@@ -211,7 +211,7 @@ def test_if_git_does_not_answer(work: Path, failing: Failing) -> None:
 def test_a_folder_that_passes_is_kept_within_bounds(
     work: Path, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
-    from swarm_hook_core.persons import verdict
+    from swarm_hook_core.stakes import verdict
 
     limits(verdict, MOST_BYTES=10)
     monkeypatch.setenv("SWARM_PROTECT", "off")

@@ -559,8 +559,8 @@ def test_a_refusal_for_a_person_s_file_names_the_sessions_whose_files_would_go_t
     (work / "notes.md").write_text(AFTERNOON)
     some_time_passes()
     said = me.runs("git checkout .")
-    assert "a person's work" in said and "Others' uncommitted changes would go, too: " in said
-    assert "other.md (by claude-code" in said
+    assert "would throw away others' uncommitted changes: " in said and "other.md (by claude-code" in said
+    assert "a person's work that is not committed: notes.md: 4 lines (3 to 6)" in said
 
 
 @pytest.mark.parametrize("command", ["git add -A", "git commit -qam all"])

@@ -16,7 +16,7 @@ from support.traced import Player, checkout
 
 from swarm_hook_core import scratch, settings, unheard
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_private, state_dir
+from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_private, state_dir, turn_mark
 from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.watching import records
 from swarm_mcp.doctor.faults import recorded_faults
@@ -95,16 +95,13 @@ def test_who_finds_something_else_in_the_place_of_its_journal_begins_anew(
 
 
 @planted
-def test_of_what_is_no_claim_nobody_is_kept_off_and_others_are_held(
+def test_who_finds_something_else_in_the_place_of_the_turns_mark_puts_it_right(
     plant: Callable[[Path], object], ground: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from swarm_hook_core.traces import claims
-
     monkeypatch.setenv("SWARM_AUTO", "turn")
     me, peer = Player("codex", ground), Player("codex", ground)
     peer.edits("other.md", "beta", "PEER")
-    replaced(Path(claims._path_of(str(ground / "notes.md"))), plant)
-    assert me.runs("echo mine > other.md").startswith("denied: ")
+    replaced(Path(turn_mark()), plant)
     assert peer.edits("notes.md", "beta", "PEER") == ""
     assert me.runs("echo mine > notes.md").startswith("denied: ")
 

@@ -145,6 +145,7 @@ def test_a_machine_without_its_files_still_proves_nothing_wrong(
 ) -> None:
     started = start_time(sleeper.pid)
     monkeypatch.setattr(process, "_read", lambda path: "")
+    monkeypatch.setattr(process, "_hosts", {})  # it is looked up once
     here = host_id()
     assert here.partition("/")[0] == os.uname().nodename
     assert not gone(here, sleeper.pid, started, here)

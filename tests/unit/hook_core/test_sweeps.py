@@ -16,20 +16,18 @@ from support.world import World
 
 from swarm_hook_core import tenants
 from swarm_hook_core.hooks import ToolCall, Verdict
-from swarm_hook_core.lookup import Session
-from swarm_hook_core.persons.owners import Authors
 from swarm_hook_core.process import host_id
 from swarm_hook_core.shell import collision, effects_of
 from swarm_hook_core.shell.programs.git import listings, uncommitted
+from swarm_hook_core.stakes import files, stash
+from swarm_hook_core.stakes.files import Changed, Stake
+from swarm_hook_core.stakes.owners import OWN, Author, Authors
+from swarm_hook_core.stakes.sweeps import Sweeps
 from swarm_hook_core.traces import (
     committed,
+    file_changes,
     journal_name,
-    meetings,
     place_of,
-    shared_files,
-    stash,
-    stash_entries,
-    sweeps,
 )
 from swarm_hook_core.traces.file_changes import FileChanges
 from swarm_hook_core.traces.meetings import Meetings
@@ -59,6 +57,14 @@ class Reader:
         return "the parser" if instance_id == "id-peer" else ""
 
 
+class OfSessions(Authors):
+    """No file is a person's."""
+
+    def find(self, stakes: list[Stake], seconds: float = 0.0) -> None:
+        for one in stakes:
+            one.author = Author(OWN if self.has_written(one.path) else "nobody's")
+
+
 class Beside:
     """The session `me` in a checkout with writes of others."""
 
@@ -79,15 +85,17 @@ class Beside:
         call = ToolCall("Bash", {"command": command}, "me", cwd)
         trail = Trail(CONFIG, call, self.level)
         now = time.time()
-        session = Session("id-me", "codex session:me", cwd)
         effects, meetings = effects_of(command, cwd), Meetings(trail, self.reader, now)
-        of_entries = stash.judge(meetings, Authors(meetings), effects, "", now) or Verdict()
-        denial, words = of_entries.denial, of_entries.notice
-        if denial is None:
-            denial, more = sweeps.judge(session, call, effects, meetings, trail, now)
-            words = "\n".join(filter(None, (words, more)))
+        verdict = stash.judge(meetings, Authors(meetings), effects, "", now) or Verdict()
+        if verdict.denial is None:
+            sweeps = Sweeps(meetings, OfSessions(meetings), effects, Changed(), "", now)
+            verdict.add(sweeps.verdict())
+            if verdict.denial is None:
+                sweeps.note()
         trail.leave()
-        return ("" if denial is None else denial.reason), words
+        if verdict.denial is not None:
+            return verdict.denial.reason, ""
+        return "", verdict.notice
 
     def denied(self, command: str, folder: str = "") -> str:
         """Why it is denied: it must be, with nothing said beside it."""
@@ -327,7 +335,7 @@ SAID_BY_GIT_ALONE = ("git -c rebase.autoStash=true rebase feature", "git commit 
 @pytest.mark.parametrize("level", ["keep", "turn"])
 def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, level: str):
     here = beside(level)
-    limits(sweeps, SECONDS=-AMPLE)
+    limits(files, SECONDS=-AMPLE)
     for command in rows(LOSES + TAKES):
         if command == "git mv b.txt c.txt":  # its words say all that there is to know
             assert "Git did not" not in "".join(here.asked(command))
@@ -336,14 +344,14 @@ def test_where_git_does_not_say_in_time_the_trace_alone_decides(beside, limits, 
         else:
             assert "peer" in (said := here.denied(command)) and "Git was too slow" in said, command
     for command in rows(NEITHER):
-        assert here.asked(command)[0] == "" or command in ("git clean -fd src",), command
+        assert "peer" not in here.asked(command)[0] or command in ("git clean -fd src",), command
     assert here.told("git add a.txt") == "" and here.told("git fetch") == ""
 
 
 def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
     me, peer = traced.Player("codex", work), traced.Player("claude-code", work)
     peer.edits("notes.md", "beta", "PEER")
-    limits(sweeps, SECONDS=0.0)
+    limits(files, SECONDS=0.0)
     limits(committed, SECONDS=0.0)
     limits(collision, GIT_SECONDS=0.0)
     for command in (
@@ -354,7 +362,8 @@ def test_where_git_answers_nothing_at_all_a_known_change_is_kept(work, limits):
         "git stash; git pull",
     ):
         assert me.runs(command).startswith("denied: swarm: Bash (`git "), command
-    assert me.runs("git checkout -- other.md") == "" and "PEER" in (work / "notes.md").read_text()
+    assert "git was too slow to say if any of them are a person's" in me.runs("git checkout -- other.md")
+    assert "PEER" in (work / "notes.md").read_text()
 
 
 @pytest.mark.parametrize("command", ["git stash", "git checkout .", "git restore notes.md other.md third.md"])
@@ -390,7 +399,7 @@ def test_a_commit_of_shared_files_is_told_before_the_lines_of_all_files(tmp_path
 
 def slow_lines(limits, monkeypatch) -> list[str]:
     """Have the lines of each file take two seconds. Return the growing list of the files looked up."""
-    limits(shared_files, SECONDS=0.5)
+    limits(file_changes, SECONDS=0.5)
     clock, looked_up, changes_of = [100.0], [], FileChanges.of
 
     def slow(changes: FileChanges, path: str, seconds: float):
@@ -399,14 +408,14 @@ def slow_lines(limits, monkeypatch) -> list[str]:
         return changes_of(changes, path, seconds)
 
     monkeypatch.setattr(FileChanges, "of", slow)
-    monkeypatch.setattr(shared_files, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(file_changes, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     return looked_up
 
 
 def test_nothing_that_takes_long_is_asked_before_what_is_to_be_told(beside, monkeypatch):
     here = beside()
     asked: list[str] = []
-    monkeypatch.setattr(stash_entries, "puts_aside", lambda *_given: asked.append("whole tree") or True)
+    monkeypatch.setattr(stash, "puts_aside", lambda *_given: asked.append("whole tree") or True)
     assert here.denied("git stash") and not asked
     assert here.told("git stash push -- a.txt") == "" and asked
 
@@ -430,9 +439,8 @@ def test_what_is_committed_and_who_has_gone_do_not_count(beside):
     assert here.told("git clean -fd") == ""
 
 
-def test_among_very_many_traces_those_on_changed_files_count_first(beside, limits):
+def test_traces_on_files_that_are_committed_hide_no_changed_one(beside):
     here = beside()
-    limits(meetings, MOST_BELOW=4)
     here.wrote("peer", "a.txt", "src/c.py", "src/d.py", ".gitignore", at=time.time() - 5)  # later, and committed
     assert "b.txt" in here.denied("git checkout HEAD -- 'b*'")
 

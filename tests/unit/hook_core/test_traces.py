@@ -21,7 +21,7 @@ from support.transcripts import Blocks
 from swarm_hook_core import budget, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.state import lock_alone, rotate
-from swarm_hook_core.traces import claims, journal, meetings, others, unread
+from swarm_hook_core.traces import journal, meetings, others, turn_files, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -771,11 +771,11 @@ def test_after_a_turn_s_end_a_stale_text_loses_what_it_lacks(text: str, loses: b
     peer.writes("count", "0\n")
     assert me.runs("cat count") == ""
     peer.writes("count", "1 theirs\n")
-    claims.end("codex", peer.session_id)
+    turn_files.end("codex", peer.session_id)
     assert me.writes("count", text).startswith("denied: ") is loses
 
 
-def test_who_is_denied_has_claimed_nothing(work: Path, turn) -> None:
+def test_who_is_denied_has_taken_nothing(work: Path, turn) -> None:
     me, peer, third = Player("codex", work), Player("codex", work), Player("claude-code", work)
     peer.edits("notes.md", "beta", "PEER")
     both = "*** Begin Patch\n*** Update File: other.md\n@@\n-beta\n+x\n*** Update File: notes.md\n@@\n-a\n+b\n*** End Patch\n"
@@ -793,14 +793,14 @@ def test_an_agents_turn_is_its_own(work: Path, turn) -> None:
     assert me.denied("Edit", other) == "" and me.denied("Edit", other, agent="two") == ""
 
 
-def test_a_claim_ends_with_its_session(work: Path, turn) -> None:
+def test_a_file_is_free_when_its_session_has_gone(work: Path, turn) -> None:
     me = Player("codex", work)
     gone = Player("codex", work, client=(2**22 + 1, "0"))
     gone.edits("notes.md", "beta", "PEER")
     assert me.edits("notes.md", "gamma", "delta") == ""
 
 
-def test_a_lock_that_somebody_took_comes_before_a_claim(work: Path, turn) -> None:
+def test_a_lock_that_somebody_took_comes_before_a_turn_s_file(work: Path, turn) -> None:
     me, peer, third = Player("codex", work), Player("codex", work), Player("codex", work)
     with Store() as store:
         store.locks.acquire(peer.row, str(work / "notes.md"), "mine")

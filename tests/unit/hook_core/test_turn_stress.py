@@ -7,13 +7,13 @@ same text lose nothing of each other's file, and the second one passes (``traces
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
+from support import turns
 from support.fixtures import BARE_PYTHON, FOLDERS
 from support.sessions import mistakes, ready_store
 from support.traced import checkout
@@ -128,4 +128,4 @@ def test_no_count_is_lost_at_turn(writes: int, kills: int, tmp_path: Path, monke
     assert made <= total <= made + kills + WORKERS
     assert denied, "they must have met"
     assert not [line for line in mistakes() if "somebody else was writing" not in line["fault"]]
-    assert len(os.listdir(Path(os.environ["SWARM_STATE_DIR"]) / "claims")) <= FILES + kills
+    assert len(turns.held()) <= FILES + kills

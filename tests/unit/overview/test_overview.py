@@ -206,7 +206,7 @@ def test_looking_on_without_adopting_writes_nothing(ground):
     ann = ground.session("ann")
     ground.lock(ann, f"{ground.scope}/f")
     before = ground.sql("PRAGMA data_version")
-    with Store(ground.database, read_only=True, adopts=False) as looking:
+    with Store(ground.database, read_only=True) as looking:
         assert now(looking, ground.scope, People(looking)).lock_count == 1
         assert claimed.adopt(looking.database) is False
     assert ground.sql("PRAGMA data_version") == before

@@ -26,7 +26,7 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e\x1b[2J"
 def page(world: World):
     """The page of a world's store, for an admitted browser: `page(path, **parameters)` returns its text."""
     keys = Keys(PORT)
-    app = application(lambda: Store(os.environ["SWARM_DB_PATH"], read_only=True, adopts=False), keys, "")
+    app = application(lambda: Store(os.environ["SWARM_DB_PATH"], read_only=True), keys, "")
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         assert client.get(f"/?token={keys.shown}").status_code == 200
 

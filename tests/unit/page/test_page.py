@@ -43,7 +43,7 @@ def keys() -> Keys:
 
 @pytest.fixture
 def stranger(ground: Ground, keys: Keys):
-    app = application(lambda: Store(ground.database, read_only=True, adopts=False), keys)
+    app = application(lambda: Store(ground.database, read_only=True), keys)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         yield client
 
@@ -231,7 +231,7 @@ def test_strangers_have_no_names_and_no_notes(ground, keys, path):
     with ground.store() as store:
         ground.lock(bob, f"{ground.scope}/f", "secret-note")
         assert LockWait(ann, request(ann, [f"{ground.scope}/f"]), 60).advance(store) is None
-        app = application(lambda: Store(ground.database, read_only=True, adopts=False), keys, "a")
+        app = application(lambda: Store(ground.database, read_only=True), keys, "a")
         with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
             shown = client.get(f"/?token={keys.shown}") and client.get(path).text
     assert "ann" in shown and "secret" not in shown

@@ -49,7 +49,7 @@ class Pages:
 def page(ground: Ground, request: pytest.FixtureRequest):
     keys = Keys(PORT)
     viewer = getattr(request, "param", "")
-    app = application(lambda: Store(ground.database, read_only=True, adopts=False), keys, viewer)
+    app = application(lambda: Store(ground.database, read_only=True), keys, viewer)
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         assert client.get(f"/?token={keys.shown}").status_code == 200
         yield Pages(client)
@@ -411,7 +411,7 @@ def test_what_a_page_has_opened_of_the_store_is_closed_in_its_own_thread(ground,
 def test_a_files_page_names_commands_for_the_top_of_its_checkout(world):
     world.session("codex", "peer").edit("sub/deep.md")
     keys, database = Keys(PORT), world.ground.database
-    app = application(lambda: Store(database, read_only=True, adopts=False), keys, "")
+    app = application(lambda: Store(database, read_only=True), keys, "")
     with TestClient(app, base_url=f"http://127.0.0.1:{PORT}") as client:
         client.get(f"/?token={keys.shown}")
         for asked in ({"path": str(world.repo / "sub/deep.md")}, {"path": "sub/deep.md", "scope": str(world.repo)}):

@@ -14,7 +14,7 @@ from swarm_hook_core.hooks import session_event, tool_call
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 SETTINGS = (
     '{\n  "hooks": {"PreToolUse": [{"matcher": "view", "hooks": [{"type": "command", "command": "true"}]}]},\n'
     '  "mcpServers": {"files": {"command": "files"}}\n}\n'

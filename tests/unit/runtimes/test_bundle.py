@@ -27,7 +27,7 @@ from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle, owned_folder
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 HS = "integrations/hs"
 CHECKOUT = Path(__file__).resolve().parents[3]

@@ -16,6 +16,8 @@ from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.cline import PLUGIN_FILE, folder, servers_file
 from swarm_mcp.runtimes.steps import Steps
 
+pytestmark = pytest.mark.thorough
+
 CLINE = runtime("cline")
 CORE = hook_core("cline")
 PATCH = "*** Update File: a.md\n@@\n-x\n+y\n*** Update File: b.md\n*** Move to: c.md\n@@\n-x\n+y\n*** Delete File: d.md"

@@ -17,7 +17,7 @@ from swarm_hook_core import own_release
 from swarm_mcp.doctor.copies import of_plugin, which_copy
 from swarm_mcp.runtimes import bundle, codex_plugin, runtime
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture

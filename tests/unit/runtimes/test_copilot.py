@@ -19,6 +19,8 @@ from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.copilot import Copilot, home
 from swarm_mcp.runtimes.steps import Steps
 
+pytestmark = pytest.mark.thorough
+
 SETTINGS = (
     '// mine\n{\n    "theme": "dark", // kept\n    "enabledPlugins": {\n        "other@place": true,\n    },\n}\n'
 )

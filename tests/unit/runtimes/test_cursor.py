@@ -19,6 +19,8 @@ from swarm_mcp.runtimes import cursor
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.server.tools import all_tools
 
+pytestmark = pytest.mark.thorough
+
 WRITES = {
     "preToolUse.Write": REPLACE, "preToolUse.StrReplace": EDIT, "preToolUse.Delete": REMOVE,
     "preToolUse.EditNotebook": EDIT, "preToolUse.ApplyPatch": EDIT,

@@ -15,7 +15,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.users_file import BYTE_ORDER_MARK
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 SERVER = Entry(("mcpServers", "swarm"), {"command": "sh", "args": ["serve"]})
 HOOK = Entry(("hooks", "preToolUse"), {"command": "check", "timeout": 5}, is_element=True)

@@ -9,6 +9,8 @@ import pytest
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.edited_yaml import YamlText
 
+pytestmark = pytest.mark.thorough
+
 ENTRY = {"command": "/x/bin/swarm-mcp", "args": ["serve"]}
 VALUE = '{"command": "/x/bin/swarm-mcp", "args": ["serve"]}'
 HEADS = ("", "---\n# mine\nmodel:\n  default: x # y\n  words: |\n    plugins:\n      enabled: no\n")

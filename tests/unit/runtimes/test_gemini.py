@@ -22,7 +22,7 @@ from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 GEMINI, CONFIG = runtime("gemini"), hook_config("gemini")
 FOLDER = "integrations/gemini"

@@ -19,7 +19,7 @@ from swarm_mcp.runtimes import bundle, hook_config, own_table, runtime
 from swarm_mcp.runtimes.grok import home
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 GROK, CONFIG = runtime("grok"), hook_config("grok")
 PERSONS = [

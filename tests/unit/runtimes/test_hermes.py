@@ -21,7 +21,7 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 LISTED = '[{"name": "swarm", "status": "%s"}]'
 SETTINGS = "# mine\nmodel: {default: x}\nplugins:\n  enabled: []  # none yet\n"

@@ -21,7 +21,7 @@ from swarm_mcp.runtimes.hs import plugin_files
 from swarm_mcp.runtimes.owned_folder import put, remove
 from swarm_mcp.store import Store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 PLUGIN = ROOT / "integrations" / "hs"
 CORE_TOOL = '#!/bin/sh\necho "pid $$"\necho "flags $*"\ncat\n'

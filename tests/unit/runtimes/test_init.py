@@ -15,7 +15,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import mcp_file, users_file
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 ENTRY = {"command": "swarm-mcp", "args": ["serve"]}
 SKILLS = ("swarm-mcp", "swarm")

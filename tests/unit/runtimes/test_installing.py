@@ -31,7 +31,7 @@ from swarm_mcp.runtimes.owned_folder import RECORD, put
 from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 INSTALLING = "and installing swarm@swarm ..."  # the end of a line of Claude Code's
 PATIENCE = 60.0  # seconds before a test gives up
 

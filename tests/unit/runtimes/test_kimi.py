@@ -16,7 +16,7 @@ from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.kimi import MANIFEST
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 OTHERS = '{\n  "version": 1,\n  "plugins": [{"id": "other", "root": "/o", "source": "local-path", "enabled": true}]\n}'
 
 

@@ -12,7 +12,7 @@ from support.sessions import captured, new_session, peer_locks, ready_store
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 SETTINGS = '{\n  "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "true"}]}]},\n  "a": 1\n}\n'
 
 

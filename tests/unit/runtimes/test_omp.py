@@ -15,7 +15,7 @@ from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.omp import home
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def test_a_command_runs_in_the_folder_that_its_input_names(repo: Path):

@@ -15,7 +15,7 @@ from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.opencode import OpenCode
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture(params=["opencode", "kilo"])

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from pathlib import Path
 
 import pytest
+from support import turns
 from support.sessions import captured, fault_lines, hook_core, instances, new_session, peer_locks, run
 
 from swarm_hook_core.hooks import tool_call
-from swarm_hook_core.traces import claims
 from swarm_mcp.runtimes import bundle, runtime
 from swarm_mcp.runtimes.qwen import HOOKS, MANIFEST
 from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.store import Store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 # -- its payloads --
@@ -39,13 +38,13 @@ def told(repo: Path, session: str, name: str, **changed: str) -> str:
     return ran.out
 
 
-def claim(repo: Path, session: str) -> None:
+def write(repo: Path, session: str) -> None:
     """Have the session write a file that it keeps for its turn."""
-    claims.make(str(repo / "f"), str(repo / "f"), "qwen", session, "", "edit", time.time_ns())
+    turns.write(("qwen", session), str(repo / "f"))
 
 
 def is_kept(repo: Path) -> bool:
-    with Store() as store:  # this makes a lock of a claim
+    with Store() as store:
         return bool(store.locks.on(str(repo / "f")))
 
 
@@ -53,7 +52,7 @@ def test_results_of_tools_begin_no_turn(repo: Path):
     session = new_session()
     assert "is registered as `qwen " in told(repo, session, "SessionStart.startup")
     told(repo, session, "UserPromptSubmit")
-    claim(repo, session)
+    write(repo, session)
     for _again in range(2):
         assert told(repo, session, "UserPromptSubmit.tool_result") == "" and is_kept(repo)
     told(repo, session, "SessionStart.startup", source="compact")
@@ -70,7 +69,7 @@ def test_a_turn_of_the_same_number_is_another_one_after_an_end_or_a_start(repo: 
     for between in ("Stop", "SessionStart.startup"):
         told(repo, session, "UserPromptSubmit")
         told(repo, session, between)
-        claim(repo, session)
+        write(repo, session)
         told(repo, session, "UserPromptSubmit")
         assert not is_kept(repo), between
 

@@ -12,7 +12,7 @@ from swarm_mcp.runtimes import bundle, own_table, runtime, server_name
 from swarm_mcp.runtimes.owned_folder import RECORD
 from swarm_mcp.runtimes.steps import Steps
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 THEIRS = '{"mcpServers": {"%s": {"command": "npx", "args": ["mine", "serve"]}}}'
 TABLE = '[mcp_servers."%s"] # mine\ncommand = "npx"\nargs = ["mine", "serve"]\n'

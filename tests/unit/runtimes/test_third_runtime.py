@@ -18,7 +18,7 @@ import pytest
 from support.requirement import requirement
 from support.sessions import ROOT, new_session, peer_locks, ready_store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 LINE = '    "editor": ("editor", "Editor"),\n'
 CONFIG = '''\

@@ -21,6 +21,8 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import bundle, state_folder
 from swarm_mcp.runtimes.cline import servers_file
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def state(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -12,6 +12,7 @@ import pytest
 from bench import large_shapes
 from support.fixtures import Ground
 from support.judged import Scene
+from support.world import git
 
 from swarm_hook_core import budget, check, collisions, many_targets, opaque_calls
 from swarm_hook_core.budget import Budget
@@ -22,7 +23,7 @@ from swarm_hook_core.paths import real_paths
 from swarm_hook_core.shell import collision, effects_of, model, running, word_reader
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.shell.parser import script_of
-from swarm_hook_core.shell.programs.git import named_places
+from swarm_hook_core.shell.programs.git import named_places, touched_files
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.watching import records
 
@@ -225,6 +226,30 @@ def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_ov
     for words in (["branch", "x"], ["checkout", "--", "docs/d.md"]):
         denial = scene.judged(GitCall(str(repo), words, "git")).denial
         assert (denial is not None) == (locked == ".git"), words
+
+
+@pytest.mark.parametrize("locked", ("src/c.py", "src", "src/*.py", ".git"))
+@pytest.mark.parametrize("most", (touched_files.MOST_PATHS, 0))
+def test_of_many_locks_a_git_call_is_asked_about_those_on_files_that_git_lists(
+    ground: Ground, repo: Path, limits, locked: str, most: int
+):
+    limits(collision, FIRST_LOCKS=1)
+    limits(touched_files, MOST_PATHS=most)
+    git(repo, "commit", "-qam", "all that is changed")
+    (repo / "docs/d.md").write_text("nobody's\n")
+    scene = Scene(ground, repo, "a/first", locked)
+    calls = [GitCall(str(repo), words, "git") for words in (["add", "-A"], ["add", "."], ["commit", "-qam", "x"])]
+    for call in calls:
+        assert (scene.judged(call).denial is not None) == (locked == ".git"), call.words
+    (repo / "src/c.py").write_text("half done\n")
+    for call in calls:
+        assert scene.judged(call).denial is not None, call.words
+    git(repo, "add", "src/c.py")
+    staged = GitCall(str(repo), ["commit", "-qm", "x"], "git")
+    assert scene.judged(staged).denial is not None
+    git(repo, "commit", "-qm", "x")
+    for call in (*calls, staged):
+        assert (scene.judged(call).denial is not None) == (locked == ".git"), call.words
 
 
 def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Path, limits):

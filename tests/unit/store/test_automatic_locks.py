@@ -1,4 +1,4 @@
-"""Automatic locks: a write's claim is a lock to every caller of the store, until the turn ends."""
+"""Automatic locks: the files that sessions have for their turns are locks to every caller of the store."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import os
 import time
 
 import pytest
+from support import turns
 from support.altered import Limits
 
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import claims
+from swarm_hook_core.traces import turn_files
 from swarm_mcp.domain.lock import AUTO
-from swarm_mcp.errors import Deadlock, LockRefused, StoreUnavailable
+from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import automatic_locks, claimed, locks, transfers
+from swarm_mcp.store import locks, transfers, turn_locks
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -32,11 +33,9 @@ class Place:
         facts = {"runtime": "codex", "session_id": name, "lease_seconds": 86400, "client": HERE}
         return self.store.instances.register(Registration(self.scope, label=name, turn_over=turn_over, **facts))
 
-    def write(self, name: str, file: str = "", agent: str = "", ago: float = 0.0) -> claims.Claim:
-        """A hook of this session lets a write pass; the claim that stands."""
-        path = file or self.file
-        at = time.time_ns() - int(ago * 10**9)
-        return claims.make(path, path, "codex", name, agent, "Edit", at)
+    def write(self, name: str, file: str = "", agent: str = "", ago: float = 0.0) -> None:
+        """A hook of this session lets a write pass."""
+        turns.write(("codex", name), file or self.file, agent, ago)
 
     def locks(self, file: str = "") -> list[tuple]:
         """Return the holder of the file, and the mode."""
@@ -56,33 +55,32 @@ def events(place: Place, kind: str) -> list:
     return [one for one in place.store.activity.of_locks(None, 100) if one.type == f"context.{kind}"]
 
 
-def test_what_a_write_has_claimed_is_a_lock(place: Place):
+def test_what_a_write_has_taken_is_a_lock(place: Place):
     assert place.locks() == []
     place.write("ann")
     assert place.locks() == [("ann", AUTO)]
-    assert claims.standing() == [], "the store has it now"
     (shown,) = place.store.locks.held(place.scope)
     assert (shown["mode"], shown["content"], shown["file"]) == (AUTO, "editing it in this turn", place.file)
     assert place.store.locks.count_of(place.ann.id) == 1
 
 
-def test_a_claim_on_what_somebody_else_holds_waits_until_that_is_free(place: Place):
-    """The hook that made it may look at the locks only after this one is given back, and let the write pass."""
+def test_what_somebody_else_has_locked_is_shown_by_that_lock(place: Place):
+    """The hook may look at the locks only after this one is given back, and let the write pass."""
     place.store.locks.acquire(place.bob, place.file)
     place.write("ann")
-    assert place.locks() == [("bob", None)] and len(claims.standing()) == 1
+    assert place.locks() == [("bob", None)]
     place.store.locks.release(place.bob, place.file)
-    assert place.locks() == [("ann", AUTO)] and claims.standing() == []
+    assert place.locks() == [("ann", AUTO)]
 
 
 @pytest.mark.parametrize("what", ["a.py", "."])
-def test_a_claim_on_what_its_session_has_asked_for_adds_nothing(place: Place, what: str):
+def test_a_write_of_what_its_session_has_asked_for_adds_nothing(place: Place, what: str):
     place.store.locks.acquire(place.ann, f"{place.scope}/{what}", note="mine")
     place.write("ann")
-    assert place.locks() == [("ann", None)] and claims.standing() == []
+    assert place.locks() == [("ann", None)]
 
 
-def test_a_claim_of_who_has_gone_or_is_void_is_nothing(place: Place):
+def test_what_one_had_who_has_gone_or_is_void_is_nothing(place: Place):
     place.write("ann", ago=601), place.write("nobody", f"{place.scope}/b")
     assert place.locks() == [] and place.locks(f"{place.scope}/b") == []
     place.write("ann")
@@ -90,22 +88,11 @@ def test_a_claim_of_who_has_gone_or_is_void_is_nothing(place: Place):
     assert place.locks() == []
 
 
-def test_a_session_s_agents_may_write_what_it_has_and_not_the_other_way_round(place: Place):
-    place.write("ann")
-    assert place.locks() == [("ann", AUTO)]
-    place.write("ann", agent="x")
-    (lock,) = place.store.locks.on(place.file)
-    assert lock.agent is None and claims.standing() == []
-    place.write("ann", f"{place.scope}/b", agent="x")
-    (lock,) = place.store.locks.on(f"{place.scope}/b")
-    assert lock.agent == "x"
-
-
 def test_a_folder_that_a_write_has_made_is_not_locked(place: Place):
     made = f"{place.scope}/made"
     place.write("ann", made)
     os.mkdir(made)
-    assert place.locks(f"{made}/f") == [] and claims.standing() == []
+    assert place.locks(f"{made}/f") == [] and place.locks(made) == []
 
 
 def test_only_a_further_write_renews_it(place: Place):
@@ -119,13 +106,11 @@ def test_only_a_further_write_renews_it(place: Place):
     assert place.store.locks.left(lock) <= 100
     place.write("ann")
     (again,) = place.store.locks.on(place.file)
-    assert place.store.locks.left(again) > 590 and (again.id, again.fence) == (lock.id, lock.fence)
+    assert place.store.locks.left(again) > 590 and again.id == lock.id
 
 
-def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place, clocks):
-    place.write("ann")
-    assert place.locks() == [("ann", AUTO)]
-    clocks.ahead(boot=601)
+def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place):
+    place.write("ann", ago=601)
     assert place.locks() == []
     assert place.store.locks.acquire(place.bob, place.file).fence
     assert place.store.messages.peek(place.ann) == [] and place.store.leases.overtaken(place.ann.id) == []
@@ -134,30 +119,25 @@ def test_ten_minutes_after_the_last_write_it_lapses_without_a_word(place: Place,
 def test_its_holder_is_not_warned(place: Place):
     place.write("ann", ago=550)
     assert place.locks() == [("ann", AUTO)]
-    assert place.store.leases.some() and not place.store.leases.some()
+    assert not place.store.leases.some()
     assert place.store.messages.peek(place.ann) == []
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_it_ends_with_the_turn(place: Place, asked: bool):
+def test_it_ends_with_the_turn(place: Place):
     place.write("ann"), place.write("ann", f"{place.scope}/b", agent="x")
-    if asked:
-        assert place.locks() == [("ann", AUTO)]
+    assert place.locks() == [("ann", AUTO)]
     place.store.locks.acquire(place.ann, f"{place.scope}/c")
     place.join("ann", turn_over=time.time_ns())
     assert place.locks() == []
     assert place.locks(f"{place.scope}/b") == [("ann", AUTO)], "that agent goes on"
     assert place.locks(f"{place.scope}/c") == [("ann", None)], "it was asked for"
     place.store.locks.release_of_agent(place.ann, "x")
-    assert place.locks(f"{place.scope}/b") == [] and claims.standing() == []
+    assert place.locks(f"{place.scope}/b") == [] and turns.held() == []
 
 
-@pytest.mark.parametrize("asked", [True, False])
-def test_what_the_next_turn_has_written_stays(place: Place, asked: bool):
+def test_what_the_next_turn_has_written_stays(place: Place):
     over = time.time_ns()
     place.write("ann", ago=-1)
-    if asked:
-        assert place.locks() == [("ann", AUTO)]
     place.join("ann", turn_over=over)
     assert place.locks() == [("ann", AUTO)]
 
@@ -182,9 +162,8 @@ def test_whoever_waits_in_a_circle_through_automatic_locks_is_told(place: Place)
 @pytest.mark.parametrize("once", [True, False])
 def test_its_holder_makes_an_ordinary_lock_of_it(place: Place, once: bool):
     place.write("ann")
-    (auto,) = place.store.locks.on(place.file)
     (lock,) = place.store.locks.acquire_all(place.ann, place.wants(place.ann, note="for longer", once=once))
-    assert (lock.mode, lock.content, lock.ttl, lock.fence) == (None, "for longer", None, auto.fence)
+    assert (lock.mode, lock.content, lock.ttl) == (None, "for longer", None)
     place.write("ann")
     place.join("ann", turn_over=time.time_ns())
     assert place.locks() == [("ann", None)]
@@ -217,153 +196,144 @@ def test_grant_and_end_are_on_record(place: Place):
     assert '"mode": "auto"' in ended.payload and '"reason": "turn_ended"' in ended.payload
 
 
-def test_nothing_is_written_where_nothing_is_claimed_and_no_claim_is_adopted_twice(place: Place):
-    place.write("ann")
-    assert place.locks() == [("ann", AUTO)]
-    changes = place.store.database.connection.total_changes
-    assert place.locks() == [("ann", AUTO)] and list(place.store.locks.held(None))
-    assert place.store.database.connection.total_changes == changes
-
-
-def test_a_claim_of_another_store_s_session_stays(place: Place):
+def test_another_store_s_session_holds_nothing_here(place: Place):
     place.write("elsewhere")
-    assert place.locks() == [] and [one.session_id for one in claims.standing()] == ["elsewhere"]
+    assert place.locks() == [] and turns.holders() == ["elsewhere"]
 
 
-def test_who_only_reads_has_it_written(place: Place, ground):
+def test_its_holder_releases_it(place: Place):
     place.write("ann")
-    with ground.store(read_only=True) as store:
-        assert [lock.mode for lock in store.locks.on(place.file)] == [AUTO]
-    assert claims.standing() == []
+    with pytest.raises(LockRefused):
+        place.store.locks.acquire(place.bob, place.file)
+    assert place.store.locks.release(place.bob, place.file) == 0
+    assert place.store.locks.release(place.ann, place.file) == 1 and place.locks() == []
+    (message,) = place.store.messages.peek(place.bob)
+    assert "is free" in message.content and turns.held() == []
 
 
-def test_where_the_store_cannot_be_written_who_reads_leaves_claims_alone(place: Place, ground, failing):
+def test_who_releases_a_lock_has_the_file_for_its_turn_no_longer(place: Place):
     place.write("ann")
-    with ground.store(read_only=True) as store:
-        failing(automatic_locks.Database, "writing", StoreUnavailable("the store is in a sandbox"))
-        assert store.locks.on(place.file) == []
-    assert len(claims.standing()) == 1
+    place.store.locks.acquire(place.ann, place.file)
+    assert place.store.locks.release(place.ann, place.file) == 1 and place.locks() == []
 
 
-def test_a_claim_stays_until_its_lock_is_committed(place: Place):
-    """After a kill in between, the next caller adopts it again."""
-    place.write("ann")
-    with pytest.raises(RuntimeError), place.store.database.writing() as tx:
-        assert claimed.adopt_in(tx) and len(claims.standing()) == 1
-        raise RuntimeError
-    assert len(claims.standing()) == 1 and place.locks() == [("ann", AUTO)]
-
-
-def test_a_write_made_while_its_claim_is_adopted_is_not_forgotten(place: Place):
-    place.write("ann", ago=500)
-    with place.store.database.writing() as tx:
-        claimed.adopt_in(tx)
-        place.write("ann")
-    assert len(claims.standing()) == 1
-    (lock,) = place.store.locks.on(place.file)
-    assert place.store.locks.left(lock) > 590
+def test_it_is_counted_and_listed_where_locks_are(place: Place):
+    for number in range(3):
+        place.write("ann", f"{place.scope}/{number}", ago=9 - number)
+    place.store.locks.acquire(place.bob, place.file)
+    listed = list(place.store.locks.walk(place.scope))
+    names = [os.path.basename(row["file"]) for _cursor, row in listed]
+    assert names == ["a.py", "0", "1", "2"]
+    for place_of_it, (cursor, _row) in enumerate(listed):
+        rest = [os.path.basename(row["file"]) for _, row in place.store.locks.walk(place.scope, after=cursor)]
+        assert rest == names[place_of_it + 1 :]
+    assert [os.path.basename(row["file"]) for _, row in place.store.locks.walk_of(place.ann.id)] == ["0", "1", "2"]
+    assert place.store.locks.counts(None) == {"live": 4, "void": 0}
+    assert place.store.locks.counts_of([place.ann.id, place.bob.id], 9) == {place.ann.id: 3, place.bob.id: 1}
+    count, some = place.store.locks.foremost(place.scope, "", 3, place.bob.id, [])
+    assert (count, [os.path.basename(row["file"]) for row in some]) == (4, ["a.py", "2", "1"])
+    recent = place.store.locks.recent_of([place.ann.id], "", 2)
+    assert [os.path.basename(row["file"]) for row in recent] == ["2", "1"]
+    assert [row.file for row in place.store.locks.by_name([f"{place.scope}/1"])] == [f"{place.scope}/1"]
+    count, few = place.store.instances.held_beside(place.bob, 2, "")
+    assert (count, [row["instance_id"] for row in few]) == (3, [place.ann.id] * 2)
 
 
 def test_what_is_known_of_a_lock_before_the_transaction_is_looked_at_again(place: Place, monkeypatch):
-    """A pattern is looked for before the transaction; a claim may come in between."""
+    """A pattern is looked for before the transaction; a write may come in between."""
     wanted = request(place.bob, ["*.py"], as_pattern=True)
     look = locks._look
 
-    def claimed_meanwhile(*arguments):
+    def written_meanwhile(*arguments):
         found = look(*arguments)
         place.write("ann")
         monkeypatch.setattr(locks, "_look", look)
         return found
 
-    monkeypatch.setattr(locks, "_look", claimed_meanwhile)
+    monkeypatch.setattr(locks, "_look", written_meanwhile)
     with pytest.raises(LockRefused):
         place.store.locks.acquire_all(place.bob, wanted)
 
 
+def written_once(place: Place, monkeypatch: pytest.MonkeyPatch, module, name: str, *files: tuple[str, str]) -> None:
+    """Have these sessions write these files when a function is first called: between a look and a commit."""
+    through, made = getattr(module, name), list[str]()
+
+    def writing(*given):
+        if not made:
+            for who, file in files:
+                place.write(who, file)
+                made.append(who)
+        return through(*given)
+
+    monkeypatch.setattr(module, name, writing)
+
+
 @pytest.mark.parametrize("is_taken_back", [False, True], ids=["let pass", "denied"])
-def test_a_claim_made_while_a_lock_is_committed_is_met_afterwards(
+def test_a_write_that_begins_while_a_lock_is_committed_is_met_afterwards(
     place: Place, monkeypatch: pytest.MonkeyPatch, limits: Limits, is_taken_back: bool
 ) -> None:
     """Its hook may have looked at the store before the commit: then it lets its write pass."""
-    through, made = locks.grants.grant, list[claims.Claim]()
-
-    def granting(*given):
-        found = through(*given)
-        if not made:
-            made.append(place.write("ann"))
-        return found
-
-    def paused(_seconds: float) -> None:
-        claims.take_back(made[0])
-
-    monkeypatch.setattr(locks.grants, "grant", granting)
-    monkeypatch.setattr(automatic_locks.time, "sleep", paused)
+    written_once(place, monkeypatch, locks.grants, "grant", ("ann", place.file))
+    monkeypatch.setattr(turn_locks.time, "sleep", lambda _seconds: turns.take_back(("codex", "ann"), place.file))
     if is_taken_back:
         place.store.locks.acquire(place.bob, place.file)
         assert place.locks() == [("bob", None)]
         return
-    limits(automatic_locks, YIELD_SECONDS=0)
+    limits(turn_locks, YIELD_SECONDS=0)
     with pytest.raises(LockRefused):
         place.store.locks.acquire(place.bob, place.file)
     assert place.locks() == [("ann", AUTO)]
 
 
-def test_a_claim_made_while_a_free_file_is_taken_by_force_is_taken_too(
-    place: Place, monkeypatch: pytest.MonkeyPatch, limits
+def test_a_write_that_begins_while_a_free_file_is_taken_by_force_loses_it_too(
+    place: Place, monkeypatch: pytest.MonkeyPatch, limits: Limits
 ) -> None:
     """Else the session with the passed write, and the thief, would both have it."""
-    through, made = locks.grants.grant, list[claims.Claim]()
-
-    def granting(*given):
-        found = through(*given)
-        if not made:
-            made.append(place.write("ann"))
-        return found
-
-    monkeypatch.setattr(locks.grants, "grant", granting)
-    limits(automatic_locks, YIELD_SECONDS=0)
+    written_once(place, monkeypatch, locks.grants, "grant", ("ann", place.file))
+    limits(turn_locks, YIELD_SECONDS=0)
     done = place.store.transfers.steal(place.bob, place.file, "it hangs", force=True)
     assert [row.instance_id for row in done["taken"]] == [place.ann.id]
-    assert place.locks() == [("bob", None)] and claims.standing() == []
+    assert place.locks() == [("bob", None)] and turns.held() == []
     assert "was taken by" in place.store.messages.peek(place.ann)[-1]["content"]
 
 
-def test_a_claim_made_while_its_session_hands_the_file_over_keeps_the_taker_out_for_that_turn(
+def test_a_write_that_begins_while_its_session_hands_the_file_over_keeps_the_taker_out_for_that_turn(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the giver's own hook can let a write pass meanwhile: others meet the giver's lock, or the taker's."""
-    through, made = transfers.lock_rows.next_fence, list[claims.Claim]()
-
-    def next_fence(tx):
-        made.append(place.write("ann"))
-        return through(tx)
-
     place.store.locks.acquire(place.ann, place.file)
-    monkeypatch.setattr(transfers.lock_rows, "next_fence", next_fence)
+    written_once(place, monkeypatch, transfers.lock_rows, "next_fence", ("ann", place.file))
     place.store.transfers.transfer(place.ann, place.file, place.bob.id)
-    assert len(made) == 1 and place.locks() == [("bob", None)]
-    assert claims.others("codex", "bob", "", [place.file], time.time_ns()), "the taker's hook denies its writes"
-    claims.end("codex", "ann")
-    assert not claims.others("codex", "bob", "", [place.file], time.time_ns()) and place.locks() == [("bob", None)]
+    assert place.locks() == [("bob", None)] and turns.holders(place.file) == ["ann"], "bob's hook denies its writes"
+    turn_files.end("codex", "ann")
+    assert turns.held() == [] and place.locks() == [("bob", None)]
+
+
+def test_what_is_handed_over_was_written_by_its_giver_no_longer(place: Place) -> None:
+    place.write("ann")
+    place.store.locks.acquire(place.ann, place.file)
+    place.store.transfers.transfer(place.ann, place.file, place.bob.id)
+    assert turns.held() == [], "the taker may write at once"
 
 
 @pytest.mark.parametrize(("gone", "living"), [("a.py", "b.py"), ("b.py", "a.py")])
-def test_a_claim_of_who_has_gone_hides_no_other_made_while_locks_are_committed(
+def test_one_who_has_gone_hides_no_other_write_that_begins_while_locks_are_committed(
     place: Place, monkeypatch: pytest.MonkeyPatch, limits: Limits, gone: str, living: str
 ) -> None:
     place.join("cat")
-    through, made, departed = locks.grants.grant, list[claims.Claim](), automatic_locks.departed
-
-    def granting(*given):
-        found = through(*given)
-        if not made:
-            made.append(place.write("cat", f"{place.scope}/{gone}"))
-            made.append(place.write("ann", f"{place.scope}/{living}"))
-        return found
-
-    monkeypatch.setattr(locks.grants, "grant", granting)
-    limits(automatic_locks, YIELD_SECONDS=0)
-    monkeypatch.setattr(automatic_locks, "departed", lambda row, *at: row.label == "cat" or departed(row, *at))
+    departed = turn_locks.departed
+    files = ("cat", f"{place.scope}/{gone}"), ("ann", f"{place.scope}/{living}")
+    written_once(place, monkeypatch, locks.grants, "grant", *files)
+    limits(turn_locks, YIELD_SECONDS=0)
+    monkeypatch.setattr(turn_locks, "departed", lambda row, *at: row.owner_label == "cat" or departed(row, *at))
     with pytest.raises(LockRefused):
         place.store.locks.acquire_all(place.bob, request(place.bob, [f"{place.scope}/a.py", f"{place.scope}/b.py"]))
     assert place.locks(f"{place.scope}/{living}") == [("ann", AUTO)]
+
+
+def test_shared_locks_over_what_one_of_their_holders_has_for_its_turn_are_granted(place: Place) -> None:
+    place.store.locks.acquire_all(place.ann, place.wants(place.ann, mode="shared"))
+    place.write("ann")
+    place.store.locks.acquire_all(place.bob, place.wants(place.bob, mode="shared"))
+    assert sorted(place.locks()) == [("ann", "shared"), ("bob", "shared")]

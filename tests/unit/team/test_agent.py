@@ -22,7 +22,7 @@ from swarm_mcp.team.errors import TeamRefused
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 PATIENCE = 30.0  # seconds: where it is not asked how long it takes, it may take long
 

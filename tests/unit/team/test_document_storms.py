@@ -9,6 +9,8 @@ import pytest
 from support.document_storm import Storm
 from support.fake_team import FakeTeam
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(int(os.environ.get("SWARM_STORMS", "6"))))

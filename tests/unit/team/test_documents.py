@@ -14,6 +14,8 @@ from swarm_mcp.team.documents import Documents
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 
+pytestmark = pytest.mark.thorough
+
 
 def restore(machines, team, version: int) -> None:
     """Let another server take over, without the changes after this version."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from support.fake_team import FakeTeam
 
 from swarm_mcp.team.protocol import GRACE, MESSAGE, REFUSED, STALE, TASK, UNKNOWN_SESSION, VALUE, item
+
+pytestmark = pytest.mark.thorough
 
 
 def test_documents_in_memory():

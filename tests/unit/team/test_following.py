@@ -11,6 +11,8 @@ from swarm_mcp.team import protocol
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 
+pytestmark = pytest.mark.thorough
+
 
 def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_given_up(machines, team):
     laptop, sandbox = machines

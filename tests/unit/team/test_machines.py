@@ -19,7 +19,7 @@ from swarm_mcp.view.top import tables
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 REPOSITORY = "example.org/app"
 HOSTILE = "<b>laptop</b>\x1b[2J"
 
@@ -165,7 +165,7 @@ def test_top_has_a_line_for_them_which_begins_with_those_that_are_away(played, m
 def test_the_page_has_a_table_of_them(played):
     played.agent(machine("here"), machine("ci", left=-200.0), machine(HOSTILE))
     keys = Keys(4711)
-    app = application(lambda: Store(played.ground.database, read_only=True, adopts=False), keys)
+    app = application(lambda: Store(played.ground.database, read_only=True), keys)
     with TestClient(app, base_url="http://127.0.0.1:4711") as client:
         text = client.get(f"/?token={keys.shown}").text
         page = client.get("/session", params={"id": "s1"}).text

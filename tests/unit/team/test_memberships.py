@@ -16,6 +16,8 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.team import memberships
 from swarm_mcp.team.memberships import Membership, checked_server, machine
 
+pytestmark = pytest.mark.thorough
+
 
 def git(folder: Path, *words: str) -> None:
     subprocess.run(

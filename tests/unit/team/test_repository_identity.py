@@ -22,6 +22,8 @@ from swarm_mcp.team.repository_identity import (
     upstream_of,
 )
 
+pytestmark = pytest.mark.thorough
+
 
 def git(folder: Path, *words: str) -> str:
     told = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]

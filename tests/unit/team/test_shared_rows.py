@@ -20,6 +20,8 @@ from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.schema import TABLES
 from swarm_mcp.team import agent_client, contributes, memberships, shared_rows
 
+pytestmark = pytest.mark.thorough
+
 TEAM = Path(shared_rows.__file__).parent
 
 

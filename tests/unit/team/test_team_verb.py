@@ -20,6 +20,8 @@ from swarm_mcp.team import doctor, joining, memberships, standing
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 
+pytestmark = pytest.mark.thorough
+
 SERVER = "postgresql://me@db.example.org/team"
 
 

@@ -24,7 +24,7 @@ from swarm_mcp.team import agent
 from swarm_mcp.team import traces as subject
 from swarm_mcp.view.overview.now import now
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def git(folder: str | Path, *words: str) -> None:

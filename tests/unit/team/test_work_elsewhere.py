@@ -24,6 +24,8 @@ from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
 
+pytestmark = pytest.mark.thorough
+
 LEAD = "identity:p mode:gateway role:planner"
 
 

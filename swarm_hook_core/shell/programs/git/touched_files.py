@@ -20,6 +20,8 @@ from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_r
 from swarm_hook_core.wildmatch import folded
 
 MOST_ALIASES = 5  # that lead to one another
+MOST_PATHS = 300  # of one command, before its locked files are asked about instead
+_LISTED = ("add", "commit", "push")  # functions that ask git for files alone, and look at no locked file by themselves
 
 
 class Touch:
@@ -31,10 +33,11 @@ class Touch:
     covered             ``(absolute path, Cover)`` of the files it would touch that locked patterns cover
     unsure              True if it may touch more of them than git could tell
     late                True if that is because git did not answer in time
+    paths, is_any       all paths, relative to the top, that the questions were about; True if it may also touch others
     changes_repository  True if it changes the repository: index, HEAD, refs, stash
     """
 
-    __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "changes_repository")
+    __slots__ = ("certain", "lost", "taken", "covered", "unsure", "late", "paths", "is_any", "changes_repository")
 
     def __init__(self) -> None:
         self.certain: list[str] = []
@@ -43,6 +46,8 @@ class Touch:
         self.covered: list[tuple[str, Cover]] = []
         self.unsure = False
         self.late = False
+        self.paths: list[str] = []
+        self.is_any = False
         self.changes_repository = False
 
 
@@ -67,7 +72,7 @@ def touched(
     try:
         words = _without_aliases(call.words, repository)
         if words is None:
-            touch.unsure = bool(locked or covers)
+            touch.unsure = touch.is_any = bool(locked or covers)
             return touch
         if only_reads(words):
             return touch
@@ -76,9 +81,24 @@ def touched(
         if name:
             _ask(name, Question(call, words, repository, locked, touch, covers, is_by_name))
     except (NoAnswer, Refused) as error:
-        touch.unsure = bool(locked or covers)
+        touch.unsure = touch.is_any = bool(locked or covers)
         touch.late = isinstance(error, NoAnswer)
     return touch
+
+
+def paths_of(call: GitCall, seconds: float) -> list[str] | None:
+    """Return the absolute paths that a GitCall may touch, but for its repository; None if git cannot list these.
+
+    Takes at most about `seconds`. For a work tree with very many locks.
+    """
+    top = tree_of(call)
+    if not top or not call.words or asks(call.words) not in _LISTED:
+        return None
+    touch = touched(call, [top], seconds)
+    paths = [os.path.join(top, path) for path in dict.fromkeys(touch.paths)]
+    if touch.is_any or touch.late or len(paths) > MOST_PATHS or any(map(os.path.isdir, paths)):
+        return None
+    return paths
 
 
 def without_aliases(call: GitCall, seconds: float) -> list[str] | None:
@@ -211,6 +231,7 @@ class Question:
         met: dict[str, Any] = {}
         for path in paths:
             whole = path.rstrip("/")
+            self.touch.paths.append(whole)
             for name in self._met_by(whole):
                 met.update(dict.fromkeys(self._held[name]))
             if self.covers:
@@ -230,13 +251,14 @@ class Question:
         """It may touch these."""
         for path in paths:
             whole = path.rstrip("/")
+            self.touch.paths.append(whole)
             if self._met_by(whole) or (self.covers and self._covered(whole)):
                 self.touch.unsure = True
 
     def cannot_tell(self) -> None:
         """It may touch any of the locked files."""
         if self._held or self.covers:
-            self.touch.unsure = True
+            self.touch.unsure = self.touch.is_any = True
 
     def moves_to(self, revision: str, old: str = "HEAD") -> None:
         """Note that the work tree goes from commit `old` to `revision`: the files that differ are touched."""
@@ -259,7 +281,7 @@ class Question:
         if not is_known(revision):
             raise Refused("a computed revision")
         if self.call.after:
-            self.touch.unsure = True  # by then it may be another commit
+            self.touch.unsure = self.touch.is_any = True  # by then it may be another commit
         if revision == "-":
             return "@{-1}"
         return revision

@@ -1,13 +1,14 @@
-"""Narrower forms of git commands that would affect others' uncommitted changes: the same for one's own files."""
+"""Narrower forms of git commands that would affect others' uncommitted changes: the same for one's own work."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from shlex import quote
 
 from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces.shared_files import SharedFiles
+from swarm_hook_core.traces.file_changes import Patience, is_by
 from swarm_hook_core.untrusted_text import cut
 
 MOST_NAMED = 8  # files that a command names
@@ -54,23 +55,43 @@ def can_be_undone(words: list[str]) -> bool:
     return True
 
 
-def way(words: list[str], changed: list[str], new: list[str], folder: str, shared: SharedFiles | None = None) -> str:
+def shared_with(paths: Sequence[str], name: str, patience: Patience) -> tuple[list[str], bool]:
+    """Return ``(files, is_unsure)``: those of `paths` with changes of the session with the journal `name` beside
+    others'.
+
+    A file counts without lines, and without time to look it up. `is_unsure`: some of the lines may be this session's
+    or another's, and nothing tells which in time.
+    """
+    files, is_unsure = [], False
+    for path in paths:
+        if not patience.left():
+            files.append(path)
+            is_unsure = True
+            continue
+        lines = patience.lines_of(path)
+        if lines is None or any(is_by(line, name, is_sure=True) for line in lines):
+            files.append(path)
+            is_unsure = is_unsure or any(is_by(line, name) and line.author is None for line in lines or ())
+    return files, is_unsure
+
+
+def way(words: list[str], changed: list[str], new: list[str], folder: str, shared: list[str], is_unsure: bool) -> str:
     """Return a sentence with the command to run instead of ``git <words>``, or "".
 
     `changed`, `new`: files in question (absolute) with changes of this session alone, tracked and untracked. They are
-    named relative to `folder`, or absolute if that is empty. `shared`: those with others' changes too, of a command
-    that `can_be_undone`.
+    named relative to `folder`, or absolute if that is empty. `shared`, `is_unsure`: as `shared_with` returns them, for
+    a command that `can_be_undone`; else empty.
     """
     refusing = _refusing(words)
     if refusing:
         return f"`{refusing}` leaves them alone: git refuses where it would touch them."
     if words[0] == "worktree":
         return "Name the work trees that are your own, one by one."
-    if shared is not None and shared.files:
+    if shared:
         form, options = _UNDONE[words[0]], ""
-        if shared.is_unsure:
+        if is_unsure:
             form, options = f"{form} {_UNSURE}", "--partial "
-        return form.format(files=_named([*shared.files, *changed], folder), options=options)
+        return form.format(files=_named([*shared, *changed], folder), options=options)
     own = _narrow(words, changed, new, folder)
     if own:
         return f"For your own files alone: `{own}`."

@@ -11,9 +11,8 @@ session's or a person's.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
-from swarm_hook_core.persons.losses import Loss
 from swarm_hook_core.state import hook_starter
 from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
@@ -25,7 +24,7 @@ from swarm_hook_core.traces.versions.stored import versions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.others import Trace
+    from swarm_hook_core.stakes.files import Stake
     from swarm_hook_core.traces.transcript_ends import Logs
     from swarm_hook_core.traces.versions.lines import Change
     from swarm_hook_core.traces.versions.stored import Version
@@ -59,6 +58,10 @@ class Author:
         self.removed = removed
         self.is_part = is_part
 
+    @property
+    def is_person(self) -> bool:
+        return self.who == PERSON
+
 
 class Authors:
     """Finds authors for one call. `meetings`: those of its Trail."""
@@ -66,33 +69,38 @@ class Authors:
     def __init__(self, meetings: Meetings):
         self._meetings = meetings
         self._trail = meetings.trail
-        self._of_peers: dict[str, Trace] = {}  # files with uncommitted changes of other sessions that live
         self._calls: dict[str, _Calls] = {}  # by place
         self._saves: dict[str, Saves] = {}  # by place
         self._written: dict[str, dict[bytes, bytes]] = {}  # place -> newest write of each file
         self._logs: Logs | None = None  # of the session and its agents
 
-    def of_each(self, losses: list[Loss]) -> list[tuple[Loss, Author]]:
-        """Return the losses, each with the Author of its file's content."""
-        traces = self._meetings.changes_by_others([loss.path for loss in losses])
-        self._of_peers.update((trace.path, trace) for trace in traces)
-        self._trail.changes.prepare([loss.path for loss in losses if self._has_lines(loss)], SECONDS)
-        return [(loss, self._of(loss)) for loss in losses]
+    def find_sessions(self, stakes: Iterable[Stake], are_changed: bool = False) -> None:
+        """Find other sessions' uncommitted changes in the files of these Stakes (`trace`).
 
-    def peers_in(self, losses: list[Loss]) -> list[Trace]:
-        """Return the other sessions' changes in these files, the newest first: those found with their authors."""
-        paths = {loss.path for loss in losses}
-        found = [trace for path, trace in self._of_peers.items() if path in paths]
-        return sorted(found, key=lambda trace: -trace.at_ns)
+        `are_changed`: git has said that the files have uncommitted changes.
+        """
+        by_path = {one.path: one for one in stakes}
+        for trace in self._meetings.changes_by_others(by_path, are_changed):
+            by_path[trace.path].trace = trace
 
-    def _of(self, loss: Loss) -> Author:
-        """Return the Author of the content of the file in `loss`."""
-        path, is_shared = loss.path, self._is_shared(loss)
-        if is_shared and loss.words:
-            return Author(OWN)  # the rule about other sessions denies a git command in any case
+    def find(self, stakes: list[Stake], seconds: float = SECONDS) -> None:
+        """Find the `author` of the rest of each file, after `find_sessions`.
+
+        `seconds`: for the contents in the last commit.
+        """
+        unknown = [one for one in stakes if one.author is None]
+        self._trail.changes.prepare([one.path for one in unknown if self._has_lines(one)], seconds)
+        for one in unknown:
+            one.author = self._of(one, seconds)
+
+    def _of(self, stake: Stake, seconds: float) -> Author:
+        """Return the Author of the content of the file beside other sessions' changes."""
+        path, is_shared = stake.path, stake.trace is not None
+        if is_shared and stake.words:
+            return Author(OWN)  # a git command is denied for these in any case
         try:
             is_by_call = self._is_by_call(path, os.lstat(path).st_ctime_ns)
-            changes = self._has_lines(loss) and self._trail.changes.of(path, SECONDS)
+            changes = self._has_lines(stake) and self._trail.changes.of(path, seconds)
             if changes:
                 return self._by_lines(path, changes, is_by_call, is_shared)
         except OSError:
@@ -101,13 +109,10 @@ class Authors:
             return Author(OWN)
         return Author(BUILT if is_by_call else PERSON)
 
-    def _is_shared(self, loss: Loss) -> bool:
-        """Return True if another session that lives has uncommitted changes in the file."""
-        return loss.path in self._of_peers
-
-    def show_lines(self, theirs: list[tuple[Loss, Author]]) -> None:
+    def show_lines(self, theirs: list[Stake]) -> None:
         """Find the person's lines in the first files whose author was found by time, as far as git answers."""
-        unknown = [(loss.path, author) for loss, author in theirs[:MOST_SHOWN] if author.lines is None]
+        authors = [(one.path, one.author) for one in theirs[:MOST_SHOWN] if one.author is not None]
+        unknown = [(path, author) for path, author in authors if author.lines is None]
         self._trail.changes.prepare([path for path, _author in unknown], SECONDS_TO_SHOW)
         for path, author in unknown:
             changes = self._trail.changes.of(path, SECONDS_TO_SHOW)
@@ -187,11 +192,11 @@ class Authors:
     def _session(self) -> tuple[str, str]:
         return (self._trail.config.runtime_name, self._trail.call.session_id)
 
-    def _has_lines(self, loss: Loss) -> bool:
-        """Return True if lines tell the author: a session has kept a version, and no other rule denies the command."""
-        if os.path.islink(loss.path) or (loss.words and self._is_shared(loss)):
+    def _has_lines(self, stake: Stake) -> bool:
+        """Return True if lines tell the author: a session has kept a version, and the command is not denied anyway."""
+        if os.path.islink(stake.path) or (stake.words and stake.trace is not None):
             return False
-        return bool(self._versions_of(loss.path))
+        return bool(self._versions_of(stake.path))
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
@@ -336,15 +341,14 @@ class _Calls:
             begun -= 1
         if begun < 0 or events[begun].kind == LOOKS:
             return False
-        call, had_ended = events[begun], begun < last
-        ends_later = not had_ended and any(one.kind == ENDED for one in events[last + 1 : last + 2])
-        if ends_later and call.kind == ANY:
+        call, after = events[begun], events[begun + 1 : begun + 2]
+        if call.kind == ANY and after and after[0].kind == ENDED and at_ns <= after[0].at_ns:
             return True  # the client's log is not asked
         ended_ns = self._ends_of(agent, call.at_ns, at_ns)
         if ended_ns:
             return at_ns <= ended_ns
-        if had_ended or ends_later:
-            return ends_later
+        if after and after[0].kind in (ENDED, TURN):
+            return at_ns <= after[0].at_ns and after[0].kind == ENDED
         return any(one.may_write(key) for one in events[: begun + 1] if call.at_ns - one.at_ns < seen.APART_NS)
 
 

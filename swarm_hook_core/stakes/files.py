@@ -1,0 +1,224 @@
+"""The files with uncommitted content that a call's own words lose: files that it names, and whole folders."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection
+
+from swarm_hook_core import EDIT, REMOVE
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
+from swarm_hook_core.shell.model import Effects, Tree
+from swarm_hook_core.traces.trail import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.stakes.owners import Author
+    from swarm_hook_core.traces.others import Trace
+
+SECONDS = 2.0  # for all of git's answers about one call; commands of this kind are rare, and slow themselves
+MOST_TREES = 50  # folders of one call
+MOST_INSIDE = 300  # entries of a folder outside of any repository that are searched for repositories
+
+
+class Stake:
+    """One file with uncommitted content that a call loses, or takes along.
+
+    path       absolute, links resolved but for a link that goes itself
+    how        the call's effect on it (`EDIT`, ...)
+    by         the part of the command that does it; "" for a tool
+    words      git's words, for a git command; else empty
+    is_certain False if the call may leave the file alone
+    is_new     True if git does not know the file
+    spelled    the path as the call names it
+    trace      another session's uncommitted change in it, the newest; None without any
+    author     the author of the rest; None until it is looked up (``owners``)
+    """
+
+    __slots__ = ("path", "how", "by", "words", "is_certain", "is_new", "spelled", "trace", "author")
+
+    def __init__(
+        self, path: str, how: str, by: str, is_new: bool, words: list[str] | None = None, is_certain: bool = True,
+        spelled: str = "",
+    ):  # fmt: skip
+        self.path = path
+        self.how = how
+        self.by = by
+        self.is_new = is_new
+        self.words = words or []
+        self.is_certain = is_certain
+        self.spelled = spelled or path
+        self.trace: Trace | None = None
+        self.author: Author | None = None
+
+    @property
+    def is_persons(self) -> bool:
+        """True if a part of it is a person's, as far as its author was looked up."""
+        return self.author is not None and self.author.is_person
+
+
+class Changed:
+    """The uncommitted files of folders, asked of git once for each folder."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + SECONDS
+        self._found: dict[tuple[str, str], dict[str, bool]] = {}
+
+    def left(self) -> float:
+        """Return the seconds left for questions to git."""
+        return max(0.0, self._end - time.monotonic())
+
+    def below(self, top: str, folder: str) -> dict[str, bool]:
+        """Return ``{path: True if git does not know the file}`` at and below `folder`. Raises NoAnswer.
+
+        `top`: its work tree.
+        """
+        if (top, folder) not in self._found:
+            inside = os.path.relpath(folder, top)
+            changed, new = _dirty(top, "" if inside == "." else inside, self.left())
+            names = {**dict.fromkeys(changed, False), **dict.fromkeys(new, True)}
+            paths = {os.path.join(top, name): is_new for name, is_new in names.items()}
+            self._found[top, folder] = {path: is_new for path, is_new in paths.items() if size_of(path) >= 0}
+        return self._found[top, folder]
+
+
+class Files:
+    """The Stakes of one call by its own words.
+
+    found    the Stake of each file, by its path
+    free     Stakes of named files that the session has read, that git ignores, or that no repository has: not
+             protected, but worth keeping
+
+    Git is not asked about a named file if `is_own(stake)`: nothing is lost, or `was_read(stake)`.
+    """
+
+    def __init__(
+        self, trail: Trail, effects: Effects | None, changed: Changed, is_own: Callable[[Stake], bool],
+        was_read: Callable[[Stake], bool],
+    ):  # fmt: skip
+        self.found: dict[str, Stake] = {}
+        self.free: list[Stake] = []
+        self._changed = changed
+        self._named(trail, effects, is_own, was_read)
+        for tree in effects.trees[:MOST_TREES] if effects is not None else ():
+            if tree.how != EDIT:
+                self._tree(tree)
+
+    def _named(
+        self, trail: Trail, effects: Effects | None, is_own: Callable[[Stake], bool], was_read: Callable[[Stake], bool]
+    ) -> None:
+        by_top: dict[str, list[Stake]] = {}
+        for path, resolved, how, by in trail.targets_of(effects):
+            is_moved = how == REMOVE and by.partition(" ")[0] == "mv"  # the content exists at another place
+            if how == EDIT or is_moved or size_of(resolved) <= 0:
+                continue
+            stake = Stake(resolved, how, by, False, spelled=path)
+            top = top_of(resolved)
+            if top and is_own(stake):
+                continue
+            if not top or was_read(stake):
+                self.free.append(stake)
+            else:
+                by_top.setdefault(top, []).append(stake)
+        for top, stakes in by_top.items():
+            names = {os.path.relpath(one.path, top): one for one in stakes}
+            try:
+                changed, new, ignored = _states_of(top, list(names), self._changed.left())
+            except NoAnswer:
+                continue  # the call goes ahead: nothing says that the file has changes
+            for name, stake in names.items():
+                stake.is_new = name in new
+                if name in changed or name in new:
+                    self.found.setdefault(stake.path, stake)
+                elif name in ignored:
+                    self.free.append(stake)
+
+    def _tree(self, tree: Tree) -> None:
+        folder, name = os.path.split(os.path.normpath(tree.root))
+        root = os.path.join(os.path.realpath(folder), name)  # a link goes itself
+        if not os.path.lexists(root):
+            return
+        for top, below in _repositories(root):
+            try:
+                found = self._changed.below(top, below)
+            except NoAnswer:
+                continue  # as with named files
+            for path, is_new in found.items():
+                admits = tree.admits(path)
+                if admits is not False and size_of(path):
+                    stake = Stake(path, tree.how, tree.by, is_new, is_certain=admits is True)
+                    self.found.setdefault(path, stake)
+
+
+def top_of(path: str) -> str:
+    """Return the top of the work tree around the file at absolute `path`, or ""."""
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return ""
+    return tree.top
+
+
+def top_around(path: str) -> str:
+    """Return the top of the work tree that absolute `path`, a file or a folder, lies in or is; or ""."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        path = os.path.join(path, "x")
+    return top_of(path)
+
+
+def _dirty(top: str, name: str, seconds: float) -> tuple[list[str], list[str]]:
+    """Return ``(changed, untracked)`` names at and below `name`, relative to `top`. Raises NoAnswer."""
+    repository = Repository(top, seconds)
+    try:
+        new = repository.untracked([name])
+    except Refused:
+        return [], []  # not a work tree that git accepts: nothing is known to be uncommitted
+    try:
+        return repository.against("HEAD", [name]), new
+    except Refused:
+        return repository.tracked([name]), new  # no commit yet
+
+
+def _states_of(top: str, names: Collection[str], seconds: float) -> tuple[set[str], set[str], set[str]]:
+    """Return ``(changed, untracked, ignored)`` of the files with these `names`, relative to `top`. Raises NoAnswer."""
+    repository = Repository(top, seconds)
+    try:
+        tracked = set(repository.tracked(names))
+        others = set(names) - tracked
+        new = set(repository.untracked(others))
+    except Refused:
+        return set(), set(), set()  # not a work tree that git accepts: nothing is known to be uncommitted
+    try:
+        changed = set(repository.against("HEAD", names))
+    except Refused:
+        changed = tracked  # no commit yet
+    return changed, new, others - new - changed
+
+
+def size_of(path: str) -> int:
+    """Return the size of a file or link, -1 if there is none."""
+    try:
+        found = os.lstat(path)
+    except (OSError, ValueError):
+        return -1  # missing, or a path that cannot exist
+    return found.st_size if found.st_mode & 0o170000 in (0o120000, 0o100000) else -1
+
+
+def _repositories(root: str) -> list[tuple[str, str]]:
+    """Return ``[(top, folder)]`` of the work trees that `root` lies in, or that lie in it."""
+    from swarm_hook_core.shell.programs.git.removed_trees import submodules
+
+    top = top_around(root)
+    if top:
+        inner = submodules(top, top, [])
+        return [(top, root), *((one, one) for one in inner if one.startswith(root.rstrip("/") + "/"))]
+    found = []
+    try:
+        names = os.listdir(root)[:MOST_INSIDE]
+    except OSError:
+        names = []  # unreadable: its files are not known
+    for name in names:
+        inside = os.path.join(root, name)
+        if os.path.lexists(os.path.join(inside, ".git")):
+            found.append((inside, inside))
+    return found

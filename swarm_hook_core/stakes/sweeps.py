@@ -1,0 +1,389 @@
+"""Git commands that would discard, stage or commit others' uncommitted changes, of sessions and of persons.
+
+Git says once which of the changed files a command loses, or takes along. Whose these are decides: for another session's
+change or a person's the command is denied. Commands that git itself would refuse are let pass
+(``shell/programs/git/uncommitted``).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from swarm_hook_core import EDIT, REMOVE
+from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
+from swarm_hook_core.git_repository import NoAnswer, Repository
+from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.shell.model import Effects, GitCall
+from swarm_hook_core.shell.programs.git import by_words, commit_hooks, touched_files, uncommitted
+from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
+from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
+from swarm_hook_core.stakes import advice, stash, wording
+from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_around
+from swarm_hook_core.stakes.owners import BUILT, OWN, Authors
+from swarm_hook_core.stakes.wording import Theirs
+from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, journal
+from swarm_hook_core.traces.clearing import deed_of
+from swarm_hook_core.traces.file_changes import MOST, Patience
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.others import Trace
+from swarm_hook_core.traces.wording import also_in
+from swarm_hook_core.wording import way_past_hooks
+
+MOST_CALLS = 50  # git commands of one call
+MOST_LOOKED = 400  # files of one command that are looked at first: if sessions' work is among them, the last ones
+MOST_FILES = 500  # files of one command whose author is looked up, if no session's work settles it
+FEW = advice.MOST_NAMED + 2  # files of one kind whose author is looked up once the command is refused anyway
+_KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave a person's content in place
+_TAKES = ("commit", "add", "stage")
+_OF_IGNORED = {"clean": ("-x", "-X"), "stash": ("-a", "--all"), "worktree": (), "submodule": (), "rm": ()}
+
+
+class Sweeps:
+    """The git commands of one call, in their order.
+
+    refused      True if one of them is denied
+    at_stake     Stakes that the commands lose, with their authors
+    stashed_in   folders with a stash by one of the commands
+    put_aside    work tree -> name of the hook manager that puts changes aside there during a command
+    """
+
+    def __init__(
+        self, meetings: Meetings, authors: Authors, effects: Effects, changed: Changed, identity: str, now: float
+    ):
+        self.at_stake: list[Stake] = []
+        self.stashed_in: list[str] = []
+        self.put_aside: dict[str, str] = {}
+        self._meetings = meetings
+        self._authors = authors
+        self._effects = effects
+        self._changed = changed
+        self._identity = identity
+        self._now = now
+        self._trail = meetings.trail
+        self._call = meetings.trail.call
+        self._denies = meetings.trail.level not in (OFF, NOTICE)
+        self._has_begun = bool(
+            effects.writes or effects.trees or effects.guesses
+        )  # the files on disk may differ by now
+        self._commits = any(one.words[0] == "commit" for one in effects.git)
+        self._patience = Patience(meetings.trail.changes)
+        self._words: list[str] = []  # the present command, aliases expanded
+        self._staged: set[str] = set()  # by an earlier command of the call
+        self._committed: set[str] = set()  # by an earlier one
+        self._stamps: dict[str, list[str]] = {}  # place -> stamps of the journals that were read
+
+    def verdict(self) -> Verdict:
+        """Return the Verdict on the commands; empty if they affect nothing of others."""
+        found = Verdict()
+        for git_call in self._effects.git[:MOST_CALLS]:
+            try:
+                one = self._of(git_call)
+            except NoAnswer:
+                one = self._late(git_call)
+            if one is not None:
+                found.add(one)
+            if found.denial is not None:
+                found.notice, found.noted = "", []
+                break
+        return found
+
+    def is_current(self) -> bool:
+        """Return True if no other session has noted anything since the verdict."""
+        return all(self._meetings.journals.stamps(place) == stamps for place, stamps in self._stamps.items())
+
+    def again(self, meetings: Meetings) -> Verdict:
+        """Return the Verdict by new Meetings: another session has noted something since."""
+        sweeps = Sweeps(meetings, Authors(meetings), self._effects, Changed(), self._identity, self._now)
+        self._trail.sweeps = sweeps
+        return sweeps.verdict()
+
+    def note(self) -> None:
+        """Note the stashes, and the changes that are put aside, of commands that go ahead."""
+        for folder in self.stashed_in:
+            self._trail.note_at(folder, "stash")
+        for top, name in self.put_aside.items():
+            self._trail.note_at(top, "aside", name)
+
+    # ------------------------------------------------------------------------------------------- one command
+
+    def _of(self, git_call: GitCall) -> Verdict | None:
+        """Return the Verdict on the next command. Raises NoAnswer if git is too slow."""
+        self._words = []
+        words = touched_files.without_aliases(git_call, self._changed.left())
+        if not words or only_reads(words) or not (asks(words) or words[0] == "worktree"):
+            return None
+        is_first, self._has_begun = not self._has_begun, True
+        self._words = words
+        if words[0] == "stash" and stash.verb_of(words) not in ("push", "save"):
+            return None  # it takes entries out (``stash``)
+        lost, taken = self._swept(git_call)
+        if words[0] == "commit":
+            # staged by this call: they go into the commit
+            lost = [one for one in lost if one.path not in self._staged]
+        pending = self._during_hooks(git_call)
+        # those were reported with the command that staged them
+        taken = [one for one in taken if one.path not in self._staged]
+        theirs = self._theirs(git_call, lost, words[0] not in _KEEPS, pending)
+        self.at_stake += lost
+        # Checked last: this searches the whole work tree, and would use up the time of the other questions.
+        if words[0] == "stash" and not theirs.traces:
+            left = self._changed.left()
+            if stash.puts_aside(git_call, words, left, is_first):
+                self.stashed_in.append(git_call.folder)
+        if git_call.aside and not git_call.in_doubt and not (theirs.traces and self._denies):
+            self.put_aside[tree_of(git_call) or git_call.folder] = git_call.aside
+        found = None
+        if self._trail.level != OFF:
+            found = self._loses(git_call, theirs, lost) if theirs.paths else self._takes(git_call, taken)
+        self._go_on(taken)
+        return found
+
+    def _swept(self, git_call: GitCall) -> tuple[list[Stake], list[Stake]]:
+        """Return ``(lost, taken)``: changed files with changes that the command discards, and that it takes along."""
+        files: dict[str, bool] = {}
+        for root in uncommitted.roots(git_call):
+            top = top_around(root)
+            if top:
+                files.update(self._changed.below(top, root))
+            is_beside = self._is_beside(root)
+            if is_beside and _may_lose_ignored(self._words):
+                files.update(
+                    (trace.path, True) for trace in self._meetings.fresh_below(root) if trace.path not in files
+                )
+        files = {path: is_new for path, is_new in files.items() if path not in self._committed}
+        if not files:
+            return [], []
+        found = uncommitted.swept(git_call, list(files), self._changed.left())
+        certain, (lost, taken) = not git_call.in_doubt, found
+        return (
+            [Stake(path, REMOVE, git_call.by, files[path], self._words, certain) for path in lost],
+            [Stake(path, EDIT, git_call.by, files[path], self._words, certain) for path in taken],
+        )
+
+    def _is_beside(self, folder: str) -> bool:
+        """Return True if other sessions have a journal in the place of `folder`, and are to be protected."""
+        if self._trail.level == OFF:
+            return False
+        place = self._trail.place_of(folder)
+        if place not in self._stamps:
+            self._stamps[place] = self._meetings.journals.stamps(place)
+        return bool(self._meetings.journals.of_others(place))
+
+    def _during_hooks(self, git_call: GitCall) -> list[Trace]:
+        """Return others' writes to come while hooks of the command put changes aside."""
+        words, top = self._words, tree_of(git_call)
+        hook = {"commit": "pre-commit", "push": "pre-push"}.get(words[0])
+        if top is None or not self._is_beside(top):
+            git_call.aside = ""
+            return []
+        if hook and not git_call.aside:
+            repository = Repository(top, self._changed.left(), git_call.top, git_call.environment)
+            try:
+                git_call.aside = commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
+            except NoAnswer:
+                git_call.aside = ""  # too slow: assume no files
+        return self._meetings.pending_below(top) if git_call.aside else []
+
+    def _go_on(self, taken: list[Stake]) -> None:
+        """Assume that the command has run, for the commands after it."""
+        paths = [one.path for one in taken]
+        if self._words[0] in ("add", "stage", "apply"):
+            self._staged.update(paths)
+        elif self._words[0] == "commit":
+            self._committed.update(self._staged, paths)
+
+    # ------------------------------------------------------------------------------------------- owners
+
+    def _theirs(
+        self, git_call: GitCall, stakes: list[Stake], with_persons: bool, pending: Iterable[Trace] = ()
+    ) -> Theirs:
+        """Return others' work in the files. Once a session's settles the answer, persons are looked for in a few."""
+        count, stakes = len(stakes), self._looked_at(stakes)
+        traces = [*(one.trace for one in stakes if one.trace is not None), *pending]
+        traces = list({trace.path: trace for trace in traces}.values())
+        if with_persons and not (git_call.in_doubt and self._denies):
+            self._find_persons(stakes, bool(traces) and self._denies)
+        persons = [one for one in stakes if one.is_persons] if with_persons else []
+        theirs = Theirs(self._call, traces, persons, self._identity, self._now)
+        theirs.stakes, theirs.count = stakes, count if len(stakes) < count else 0
+        return theirs
+
+    def _looked_at(self, stakes: list[Stake]) -> list[Stake]:
+        """Find other sessions' changes in these files. Return the first ones, if they settle the answer; else all."""
+        if self._trail.level == OFF or not stakes:
+            return stakes
+        rest: list[Stake] = []
+        if len(stakes) > MOST_LOOKED:
+            own = [one for one in stakes if self._authors.has_written(one.path)][:MOST]
+            rest = [one for one in stakes if one not in own]
+            stakes, rest = [*own, *rest[: MOST_LOOKED - len(own)]], rest[MOST_LOOKED - len(own) :]
+        self._authors.find_sessions(stakes, are_changed=True)
+        if self._denies and any(one.trace is not None for one in stakes):
+            return stakes
+        self._authors.find_sessions(rest, are_changed=True)
+        return [*stakes, *rest]
+
+    def _find_persons(self, stakes: list[Stake], is_settled: bool) -> None:
+        """Find the authors of the files without another session's change."""
+        rest = [one for one in stakes if one.trace is None and size_of(one.path)][:MOST_FILES]
+        sorted_: dict[bool, list[Stake]] = {True: [], False: []}
+        for one in rest:
+            sorted_[self._authors.has_written(one.path)].append(one)
+        written, others = sorted_[True], sorted_[False]
+        self._authors.find(others[:FEW] if is_settled else others)
+        if is_settled or any(one.is_persons for one in others):
+            written = written[:FEW]
+        self._authors.find(written)
+
+    def _went_on_with(self, stake: Stake) -> bool:
+        """Return True if the session knows the other's change in the file, and no line there is the other's alone."""
+        trace = stake.trace
+        if trace is None or not self._meetings.went_on_with(trace):
+            return False
+        if not trace.journal or trace.held.kin:
+            return True  # on another machine, or the session itself
+        lines = self._patience.has_part(trace.path, trace.journal, is_sure=True)
+        return lines is False or (lines is None and self._patience.left() > 0)  # without lines its last writer counts
+
+    # ------------------------------------------------------------------------------------------- outcomes
+
+    def _loses(self, git_call: GitCall, theirs: Theirs, lost: list[Stake]) -> Verdict | None:
+        """Return the Verdict on a command that would lose others' work."""
+        deed = "put aside" if git_call.aside else deed_of(self._words)
+        if self._denies and not git_call.in_doubt:
+            return self._refused(git_call, theirs, deed, self._way(git_call, theirs, lost))
+        return self._told(git_call, theirs, deed, self._way(git_call, theirs, lost))
+
+    def _takes(self, git_call: GitCall, taken: list[Stake]) -> Verdict | None:
+        """Return the Verdict on a command that takes others' work along: denied until its session was told."""
+        words, deed = self._words, deed_of(self._words)
+        theirs = self._theirs(git_call, taken, False)
+        is_all = words[0] == "commit" or self._commits
+        counted = [one for one in theirs.stakes if is_all or not _is_named(git_call, words, one)]
+        own = [one for one in taken if one.trace is not None and self._authors.has_written(one.path)][:MOST]
+        self._patience.prepare(one.path for one in own)
+        passed = {one.path for one in own if self._went_on_with(one)}
+        theirs.traces = [one for one in theirs.traces if one.path not in passed]
+        always = self._denies and self._trail.level == TURN and any(
+            not self._meetings.went_on_with(one) for one in theirs.traces
+        )  # fmt: skip
+        may_once = deed in ("stage", "commit") and not git_call.in_doubt
+        is_news = may_once and self._is_untold(theirs)
+        if may_once and words[0] in _TAKES:
+            self._find_persons(counted, self._denies and (always or is_news))
+            theirs.persons = [one for one in counted if one.is_persons]
+        if not theirs.paths:
+            return None
+        is_news = may_once and self._is_untold(theirs)
+        if is_news:
+            for path in theirs.paths:
+                self._trail.note(TOLD_ALONG, path)
+        if always or (is_news and self._denies):
+            return self._refused(git_call, theirs, deed, self._way(git_call, theirs, taken), is_once=not always)
+        if not is_news:
+            theirs.persons = []
+        if not theirs.paths:
+            return None
+        return self._told(git_call, theirs, deed, self._way(git_call, theirs, taken))
+
+    def _is_untold(self, theirs: Theirs) -> bool:
+        """Return True if this session was not told yet that some of these changes would go along."""
+        since = {**dict.fromkeys(theirs.paths, 0), **{trace.path: trace.at_ns for trace in theirs.traces}}
+        for path, at_ns in since.items():
+            told = journal.newest(self._meetings.journals.own(os.path.dirname(path)), path, (TOLD_ALONG,))
+            if told is None or told.at_ns < at_ns:
+                return True
+        return False
+
+    def _late(self, git_call: GitCall) -> Verdict | None:
+        """Return the Verdict after git was too slow: decide by the command's words and the others' traces.
+
+        If the words do not say that the command means one of their files, the model is told that it may.
+        """
+        words = self._words
+        if not words:
+            return None
+        roots = [root for root in uncommitted.roots(git_call) if self._is_beside(root)]
+        near = {trace.path: trace for root in roots for trace in self._meetings.fresh_below(root)}
+        deed, (lost, taken) = deed_of(words), by_words.swept(git_call, words, list(near))
+        theirs = Theirs(self._call, [near[path] for path in lost], [], self._identity, self._now)
+        denies = self._denies and not git_call.in_doubt
+        if not theirs.traces and self._trail.level == TURN:
+            theirs.traces = [near[path] for path in taken if not self._meetings.went_on_with(near[path])]
+        if theirs.traces:
+            say = self._refused if denies else self._told
+            return say(git_call, theirs, deed, self._also(theirs, wording.LATE))
+        if denies and by_words.losing(git_call, words) is not None:
+            denial = Denial(git_call.folder, None, wording.late(self._call, git_call.by, deed))
+            denial.loss = without_owner("person", deed, git_call.by)
+            denial.question = wording.late_question(git_call.by, deed)
+            return Verdict(denial)
+        theirs.traces = list(near.values())
+        return self._told(git_call, theirs, deed, "", may=True) if near else None
+
+    def _refused(self, git_call: GitCall, theirs: Theirs, deed: str, way: str, is_once: bool = False) -> Verdict | None:
+        """Return the denial of a command. `is_once`: the same command again goes ahead."""
+        if is_once and not self._trail.is_asked:
+            try:
+                self._trail.leave()
+            except OSError:
+                return None  # it could not be noted, and would be denied for ever
+        self._authors.show_lines(theirs.persons)
+        text = theirs.denial(git_call.by, deed, way, is_once)
+        denial = Denial(theirs.paths[0], None, text, loss=_loss(theirs, deed, git_call.by))
+        if not theirs.traces:
+            denial.short = theirs.shortly(deed)
+            denial.question = "" if is_once else theirs.question(deed, git_call.by)
+        return Verdict(denial)
+
+    def _told(self, git_call: GitCall, theirs: Theirs, deed: str, way: str, may: bool = False) -> Verdict:
+        """Return the notice about a command that goes ahead."""
+        self._authors.show_lines(theirs.persons)
+        verdict = Verdict(None, theirs.line(git_call.by, deed, way, may or git_call.in_doubt))
+        verdict.noted = [Notice(theirs.paths[0], _loss(theirs, deed, git_call.by), verdict.notice)]
+        return verdict
+
+    def _also(self, theirs: Theirs, way: str) -> str:
+        """Return the advice behind the further owners of the first files."""
+        return wording.joined(also_in(theirs.traces, self._meetings, self._patience, self._identity), way)
+
+    def _way(self, git_call: GitCall, theirs: Theirs, stakes: list[Stake]) -> str:
+        """Return the advice for the model: the same command for the session's own work alone."""
+        if git_call.aside:
+            return self._also(theirs, way_past_hooks(git_call.aside))
+        own, mixed = [], []
+        if tree_of(git_call) == work_tree(self._call.folder):  # elsewhere the files' relative names would be wrong
+            paths = set(theirs.paths)
+            mixed = [one.path for one in stakes if one.path in paths and self._authors.has_written(one.path)]
+            own = [one for one in stakes if one.author is not None and one.path not in paths]
+            own = [one for one in own if one.author is not None and one.author.who in (OWN, BUILT)]
+        shared: list[str] = []
+        is_unsure = False
+        if advice.can_be_undone(self._words):
+            self._patience.prepare([*mixed[:MOST], *(trace.path for trace in theirs.traces[:3])])
+            shared, is_unsure = advice.shared_with(mixed[:MOST], self._trail.own_name, self._patience)
+        changed = [one.path for one in own if not one.is_new]
+        new = [one.path for one in own if one.is_new]
+        folder = git_call.folder if git_call.folder == self._call.folder else ""
+        return self._also(theirs, advice.way(self._words, changed, new, folder, shared, is_unsure))
+
+
+def _loss(theirs: Theirs, deed: str, by: str) -> Loss:
+    """Return the Loss for the record of a verdict."""
+    if not theirs.traces:
+        return without_owner("person", deed, by, theirs.paths[1:])
+    first = theirs.traces[0]
+    return Loss("sweep", first.held, deed, by, first.at_ns / 1e9, theirs.paths[1:])
+
+
+def _is_named(git_call: GitCall, words: list[str], stake: Stake) -> bool:
+    """Return True if ``git add`` names this very file: the session has chosen it."""
+    named = [word for word in words[1:] if word[:1] != "-"]
+    return any(os.path.realpath(os.path.join(git_call.folder, word)) == stake.path for word in named)
+
+
+def _may_lose_ignored(words: list[str]) -> bool:
+    """Return True if ``git <words>`` may lose files that git ignores."""
+    options = _OF_IGNORED.get(words[0])
+    return options is not None and (not options or options_of(words).has(*options))

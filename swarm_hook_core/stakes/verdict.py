@@ -1,0 +1,188 @@
+"""The decision about a call that would lose others' uncommitted work, by the level in force.
+
+From `keep` on the call is denied, or the person is asked if it is theirs and the client can ask. Below, it goes ahead:
+at `notice` its model is told. Contents that may go, and that are neither in git nor certainly the session's own, are
+kept first.
+"""
+
+from __future__ import annotations
+
+import os
+
+from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.denial import Denial, Notice, without_owner
+from swarm_hook_core.hooks import ToolCall, Verdict
+from swarm_hook_core.labels import token
+from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.stakes.files import Changed, Files, Stake
+from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors
+from swarm_hook_core.traces import NOTICE, OFF, keeping
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import Trail
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.lookup import LockReader, Session
+
+MOST_FILES = 500  # files of one call with an author looked up, and with contents kept
+MOST_BYTES = 32 * 1024 * 1024  # contents of one call: older ones are not all pushed out by it
+
+
+def judge(
+    session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float
+) -> Verdict | None:  # fmt: skip
+    """Return the Verdict on a call, or None if no work of others is at stake.
+
+    `effects`: effects of a shell or MCP call; None: the call names its files, and only persons' work is looked at.
+    """
+    return _Judgement(session, trail, effects, reader, now).verdict()
+
+
+class _Judgement:
+    """The decision about one call; arguments as of `judge`."""
+
+    def __init__(self, session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float):
+        self.trail = trail
+        self.effects = effects
+        self.now = now
+        self.identity = token(session.label, "identity")
+        self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
+        self.authors, self.looks, self.changed = Authors(self.meetings), Looks(self.meetings), Changed()
+        self.is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
+        self.at_stake: list[Stake] = []
+
+    def verdict(self) -> Verdict | None:
+        """Return the Verdict, and keep the contents that may go."""
+        files = Files(self.trail, self.effects, self.changed, self._is_own, self._was_read)
+        verdict = self._of_files(list(files.found.values())[:MOST_FILES])
+        if verdict.denial is None and self.effects is not None and self.effects.git:
+            for found in (self._of_stash(), self._of_git()):
+                if found is not None and verdict.denial is None:
+                    verdict.add(found)
+        may_pass = verdict.denial is None or (verdict.denial.question and can_ask(self.trail.config, self.trail.call))
+        if may_pass and not self.trail.is_asked:
+            kept = [one for one in self.at_stake if one.author is not None and one.author.who in (PERSON, BUILT)]
+            _keep(self.trail, [*kept, *files.free])
+        return verdict
+
+    def _is_own(self, stake: Stake) -> bool:
+        return self.is_noted and self.authors.is_own(stake.path)
+
+    def _was_read(self, stake: Stake) -> bool:
+        return self.is_noted and self.looks.cover(stake)
+
+    def _of_files(self, stakes: list[Stake]) -> Verdict:
+        """Return the Verdict about a person's work in files that the call names, or in folders that it removes."""
+        if not stakes:
+            return Verdict()
+        from swarm_hook_core.stakes.wording import Theirs, changed, joined
+        from swarm_hook_core.traces import merged_writes
+        from swarm_hook_core.traces.file_changes import Patience
+        from swarm_hook_core.traces.wording import also_in
+
+        trail, effects = self.trail, self.effects
+        self.authors.find_sessions(stakes)
+        self.authors.find(stakes)
+        self.at_stake = [one for one in stakes if not _is_kept_by(self.meetings, effects, one)]
+        persons = [one for one in self.at_stake if one.is_persons]
+        if trail.level not in (OFF, NOTICE):
+            persons = [one for one in persons if one.is_certain and not self.looks.cover(one)]
+            persons = [one for one in persons if not _is_merged(self.meetings, effects, one)]
+        if not persons or trail.level == OFF:
+            return Verdict()
+        self.authors.show_lines(persons)
+        theirs, first = Theirs(trail.call, [], persons, self.identity, self.now), persons[0]
+        deed = "remove" if first.how == REMOVE else "overwrite"
+        loss = without_owner("person", deed, first.by, theirs.paths[1:])
+        if trail.level == NOTICE:
+            verdict = Verdict(None, theirs.line("", deed, ""))
+            verdict.noted = [Notice(first.path, loss, verdict.notice)]
+            return verdict
+        traces, also = [one.trace for one in persons if one.trace is not None], ""
+        if traces:
+            more = also_in(traces, self.meetings, Patience(trail.changes), self.identity)
+            theirs_too = changed(traces, self.identity, self.now)
+            also = joined(f"Others' uncommitted changes would go, too: {theirs_too}.", more)
+        text = theirs.denial(first.by, deed, also)
+        if trail.unmerged:
+            text += merged_writes.way(trail.unmerged)
+        denial = Denial(first.path, None, text, loss=loss)
+        denial.short, denial.question = theirs.shortly(deed), theirs.question(deed, first.by)
+        return Verdict(denial)
+
+    def _of_git(self) -> Verdict:
+        """Return the Verdict on the git commands."""
+        from swarm_hook_core.stakes.sweeps import Sweeps
+
+        assert self.effects is not None
+        sweeps = Sweeps(self.meetings, self.authors, self.effects, self.changed, self.identity, self.now)
+        self.trail.sweeps = sweeps
+        verdict = sweeps.verdict()
+        self.at_stake += sweeps.at_stake
+        return verdict
+
+    def _of_stash(self) -> Verdict | None:
+        """Return the Verdict on the call's stash commands, or None."""
+        from swarm_hook_core.shell.programs.git.table import is_subcommand
+
+        assert self.effects is not None
+        if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in self.effects.git):
+            return None
+        from swarm_hook_core.stakes import stash
+
+        return stash.judge(self.meetings, self.authors, self.effects, self.identity, self.now)
+
+
+class Looks:
+    """The looks of the session at the files of one call; each file is looked up once."""
+
+    def __init__(self, meetings: Meetings):
+        self._meetings = meetings
+        self._covered: dict[str, bool] = {}  # path -> True if the session has read the file
+
+    def cover(self, stake: Stake) -> bool:
+        """Return True if the call replaces a whole file that its session has read as it is now."""
+        if stake.how != REPLACE or stake.words:
+            return False
+        if stake.path not in self._covered:
+            from swarm_hook_core.traces.looks import has_read
+
+            self._covered[stake.path] = has_read(self._meetings, stake.spelled, stake.path)
+        return self._covered[stake.path]
+
+
+def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
+    """Return True if the client asks its user about a call when a hook wants that."""
+    return config.asks is not None and config.asks(call)
+
+
+def _is_kept_by(meetings: Meetings, effects: Effects | None, stake: Stake) -> bool:
+    """Return True if the call's new content of the file keeps all uncommitted lines."""
+    if stake.how != REPLACE or stake.words:
+        return False
+    from swarm_hook_core.traces import texts
+
+    trail = meetings.trail
+    return texts.keeps(trail.config, trail.call, effects, stake.spelled, stake.path, meetings)
+
+
+def _is_merged(meetings: Meetings, effects: Effects | None, stake: Stake) -> bool:
+    """Return True if the call's new content of the file is merged with the uncommitted lines."""
+    if stake.how != REPLACE or stake.words:
+        return False
+    from swarm_hook_core.traces import merged_writes
+
+    return merged_writes.is_merged(meetings.trail, effects, stake.spelled, stake.path, meetings)
+
+
+def _keep(trail: Trail, stakes: list[Stake]) -> None:
+    """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
+    left = MOST_BYTES
+    for path in list(dict.fromkeys(stake.path for stake in stakes))[:MOST_FILES]:
+        try:
+            size = os.lstat(path).st_size
+        except (OSError, ValueError):
+            continue  # gone
+        if size <= left and keeping.lost(trail, path):
+            left -= size
