@@ -11,6 +11,8 @@ import contextlib
 import os
 import re
 import subprocess
+import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,7 +86,7 @@ class Owners(RuleBasedStateMachine):
         self.logs: dict[int, Log] = {}
         self.calls: dict[int, Call] = {}
         self.made: set[int] = set()  # players whose open call has written
-        self.count = 0
+        self.count, self.moment = 0, 0.0
         self.owners: dict[int, frozenset[int]] = {}
         self.removers: dict[tuple[str, int], frozenset[int]] = {}
         self.origin: dict[int | tuple[str, int], str] = {}
@@ -193,7 +195,7 @@ class Owners(RuleBasedStateMachine):
             player = Player(RUNTIMES[place % 3], self.work)
             self.players[who], self.sessions[player.session_id] = player, who
             if player.runtime != "opencode":
-                self.logs[who] = Log(self.base / "logs", player.runtime, player.session_id)
+                self.logs[who] = Log(self.base / "logs", player.runtime, player.session_id, self._in_a_moment)
                 player.transcript = str(self.logs[who].path)
             event = SessionEvent(player.session_id, str(self.work), "UserPromptSubmit", transcript=player.transcript)
             note_client(player.core.config, event, FIRST_PID + who)
@@ -231,7 +233,19 @@ class Owners(RuleBasedStateMachine):
                 )
         if who in self.logs:
             self.logs[who].ends(call.logged)
+        self._await_moment()
+
+    def _in_a_moment(self) -> float:
+        """Return the time for a line of a log: it has whole milliseconds, and no write before it is later than that."""
+        self.moment = time.time() + 0.001
+        return self.moment
+
+    def _await_moment(self) -> None:
+        """Wait until the times of files are later than the last line of a log."""
         tick(self.base)
+        with tempfile.TemporaryFile(dir=self.base) as probe:
+            while os.fstat(probe.fileno()).st_mtime_ns <= self.moment * 10**9:
+                os.utime(probe.fileno())
 
     @rule(place=PLACES, way=st.sampled_from(WAYS), name=NAMES, at=PLACES)
     def begins(self, place: int, way: str, name: str, at: int) -> None:
