@@ -199,6 +199,18 @@ def test_another_s_removal_of_a_line_in_a_new_layout_is_that_other_s(world: Worl
     assert git(world.repo, "show", f"HEAD:{NAME}") == "f( 1 )\ng(22)\nh(3)\n"
 
 
+def test_a_person_s_removal_between_lines_in_a_new_layout_is_protected(world: World) -> None:
+    file = world.repo / NAME
+    file.write_text(CODE)
+    world.commit()
+    saved(file, "f( 1 )\nh( 3 )\n")  # by a person
+    me = Player("claude-code", world.repo)
+    me.runs("ls")
+    edits(me, file, "f( 1 )\n", "f( 1 )\ni( 4 )\n")
+    saved(file, "f(1)\ni(4)\nh(3)\n")
+    assert "a person's work" in me.ask("Bash", {"command": "git reset -q --hard"}).words
+
+
 @pytest.mark.parametrize("when", ["after the next call", "after the turn", "in a file that no call named"])
 def test_a_person_who_lays_out_a_file_is_named(when: str, world: World, limits: Limits) -> None:
     limits(seen, APART_NS=0)
