@@ -1,6 +1,6 @@
 """The uncommitted work of others that a call would lose, or take along: one question for sessions' and persons' work.
 
-A session may throw away its own work. What no session at work has written is a person's: of a person, an ended
+A session may throw away its own work. All that no session at work has written is a person's: of a person, an ended
 session, or an unknown program. At level `keep` such a call is denied, or the person is asked, also if only one session
 is at work.
 

@@ -60,7 +60,7 @@ def shared_with(paths: Sequence[str], name: str, patience: Patience) -> tuple[li
     others'.
 
     A file counts without lines, and without time to look it up. `is_unsure`: some of the lines may be this session's
-    or another's, and nothing tells which in time.
+    or of another session, and nothing tells that in time.
     """
     files, is_unsure = [], False
     for path in paths:

@@ -32,7 +32,7 @@ class Stake:
     is_certain False if the call may leave the file alone
     is_new     True if git does not know the file
     spelled    the path as the call names it
-    trace      another session's uncommitted change in it, the newest; None without any
+    trace      the newest uncommitted change in it of another session; None without any
     author     the author of the rest; None until it is looked up (``owners``)
     """
 

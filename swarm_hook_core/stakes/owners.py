@@ -107,7 +107,9 @@ class Authors:
             return Author(OWN)  # gone: nothing can be lost
         if is_shared:
             return Author(OWN)
-        return Author(BUILT if is_by_call else PERSON)
+        if is_by_call:
+            return Author(BUILT)
+        return Author(PERSON)
 
     def show_lines(self, theirs: list[Stake]) -> None:
         """Find the person's lines in the first files whose author was found by time, as far as git answers."""
@@ -163,7 +165,9 @@ class Authors:
                     removed += 1
         if lines or removed:
             return Author(PERSON, lines, removed, is_part=bool(own or doubtful))
-        return Author(BUILT if doubtful else OWN)
+        if doubtful:
+            return Author(BUILT)
+        return Author(OWN)
 
     def _sessions_beside(self, path: str) -> set[tuple[str, str]]:
         """Return the other sessions at work around the file."""

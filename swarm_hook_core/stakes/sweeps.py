@@ -258,7 +258,9 @@ class Sweeps:
 
     def _loses(self, git_call: GitCall, theirs: Theirs, lost: list[Stake]) -> Verdict | None:
         """Return the Verdict on a command that would lose work of others."""
-        deed = "put aside" if git_call.aside else deed_of(self._words)
+        deed = deed_of(self._words)
+        if git_call.aside:
+            deed = "put aside"
         if self._denies and not git_call.in_doubt:
             return self._refused(git_call, theirs, deed, self._way(git_call, theirs, lost))
         return self._told(git_call, theirs, deed, self._way(git_call, theirs, lost))
@@ -377,7 +379,9 @@ class Sweeps:
             shared, is_unsure = advice.shared_with(mixed[:MOST], self._trail.own_name, self._patience)
         changed = [one.path for one in own if not one.is_new]
         new = [one.path for one in own if one.is_new]
-        folder = git_call.folder if git_call.folder == self._call.folder else ""
+        folder = ""
+        if git_call.folder == self._call.folder:
+            folder = git_call.folder
         return self._also(theirs, advice.way(self._words, changed, new, folder, shared, is_unsure))
 
 

@@ -93,7 +93,9 @@ class _Judgement:
             return Verdict()
         self.authors.show_lines(persons)
         theirs, first = Theirs(trail.call, [], persons, self.identity, self.now), persons[0]
-        deed = "remove" if first.how == REMOVE else "overwrite"
+        deed = "overwrite"
+        if first.how == REMOVE:
+            deed = "remove"
         loss = without_owner("person", deed, first.by, theirs.paths[1:])
         if trail.level == NOTICE:
             verdict = Verdict(None, theirs.line("", deed, ""))

@@ -1,6 +1,6 @@
 """The words about uncommitted work of others: denials and notices for the model, questions for the person.
 
-The work of sessions and of persons is named in one sentence; the rest says what to do about it.
+The work of sessions and of persons is named in one sentence; the next ones say how to go on.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Theirs:
         )
 
     def _leave_to_person(self) -> list[str]:
-        """Return the sentences that say what to do about a person's work."""
+        """Return the sentences that say how to go on beside a person's work."""
         it, as_it_is, stake, read = "it", "as it is", self.persons[0], ""
         if len(self.persons) > 1:
             it, as_it_is = "them", "as they are"
@@ -185,7 +185,9 @@ def changed(traces: Sequence[Trace], identity: str, now: float) -> str:
 def asked_of(held: Held, identity: str) -> str:
     """Return how to reach the session that `held` names."""
     if held.kin:
-        return "let that agent finish first" if held.agent else "report to the main thread"
+        if held.agent:
+            return "let that agent finish first"
+        return "report to the main thread"
     if not same_circle(identity, token(held.label, "identity")):
         return "ask the person running theirs"
     return f"message their session (instance {named(held.instance_id)})"

@@ -91,7 +91,7 @@ class Patience:
     def has_part(self, path: str, name: str, is_sure: bool = False) -> bool | None:
         """Return True if the session with the journal `name` may have written an uncommitted line of the file.
 
-        `is_sure`: only if no one else may have written that line. None if nothing tells: a file without such
+        `is_sure`: only if it alone may have written that line. None if nothing tells: a file without such
         lines, or no time left.
         """
         lines = self.lines_of(path)
