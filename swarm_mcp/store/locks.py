@@ -200,7 +200,7 @@ def _release_granted(db: Database, instance: Session, file: str, agent: str, loc
 
     with db.writing() as tx:
         released = release_granted(tx, instance, lock_id, agent)
-        if released:
+        if released and has_turn_files():
             end_for_turn(tx, instance, reach_of(instance, file, is_new=False), agent)
     return released
 

@@ -120,7 +120,7 @@ LOCKS, EDITS_AT_TURN, EDITS_AT_KEEP, MAIL, LOCK_AT_TURN = 0, 1, 2, 3, 10  # of r
 FAULTS: dict[str, tuple[Callable[[], None], Focus]] = {
     "look_before_note": (look_before_note, Focus(EDITS_AT_TURN)),
     "turns_overlooked": (turns_overlooked, Focus(LOCK_AT_TURN)),
-    "check_before_note": (check_before_note, Focus(LOCK_AT_TURN)),
+    "check_before_note": (check_before_note, Focus(EDITS_AT_TURN)),
     "no_look_after_commit": (no_look_after_commit, Focus(LOCK_AT_TURN)),
     "no_second_look": (no_second_look, Focus(EDITS_AT_KEEP)),
     "long_wait": (long_wait, Focus(EDITS_AT_KEEP, (KILL,))),

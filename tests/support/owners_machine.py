@@ -155,7 +155,9 @@ class Owners(RuleBasedStateMachine):
 
     def _hides(self, name: str, who: int) -> None:
         """Another change of the file hides those of commands that cannot be read: of its times only the last is known."""
-        lines: list[tuple[int | tuple[str, int], dict]] = [(one, self.owners) for one in numbers("".join(self._lines(name)))]
+        lines: list[tuple[int | tuple[str, int], dict]] = [
+            (one, self.owners) for one in numbers("".join(self._lines(name)))
+        ]
         lines += [(key, self.removers) for key in self.removers if key[0] == name]
         for key, owners in lines:
             if self.origin.get(key) == "builds" and owners.get(key, {who}) != {who}:

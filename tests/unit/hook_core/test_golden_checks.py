@@ -289,10 +289,10 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "overwriting a changed file, notice": (all_of(level("notice"), changed), WRITE),
     "overwriting a changed file, off": (all_of(changed, level("off")), WRITE),
     "overwriting a changed file, turn": (all_of(level("turn"), changed), WRITE),
-    "edit of a claimed file": (all_of(level("turn"), changed, level("keep")), EDIT),
-    "edit that claims": (level("turn"), EDIT),
-    "denied edit that claims": (all_of(locked, level("turn")), EDIT),
-    "shell write that claims": (level("turn"), SHELL),
+    "edit of a file of a turn": (all_of(level("turn"), changed, level("keep")), EDIT),
+    "edit that takes a file": (level("turn"), EDIT),
+    "denied edit that takes a file": (all_of(locked, level("turn")), EDIT),
+    "shell write that takes a file": (level("turn"), SHELL),
     "overwriting what is committed again": (
         all_of(changed, lambda s: git(s.work, "commit", "-qam", "done")), WRITE),
     "edit elsewhere beside a change": (lambda s: s.peer_writes("other.md"), EDIT),
@@ -368,7 +368,7 @@ CASES: dict[str, tuple[Before, tuple[str, Any]]] = {
     "locks that fail": (all_of(locked, breaks("lookup.Peers.on")), EDIT),
     "locks that fail, closed": (all_of(locked, closed, breaks("lookup.Peers.on")), EDIT),
     "counting that fails": (all_of(locked, breaks("storms.weigh")), EDIT),
-    "claims that fail": (all_of(level("turn"), breaks("traces.claimed.Claimed.claim")), EDIT),
+    "notes for a turn that fail": (all_of(level("turn"), breaks("traces.turn_files.TurnFiles.take")), EDIT),
     "a session that nobody knows": (lambda s: setattr(s, "session_id", "unknown-session"), EDIT),
     "a session that nobody knows, beside its lock": (
         all_of(locked, lambda s: setattr(s, "session_id", "unknown-session")), EDIT),

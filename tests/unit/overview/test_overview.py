@@ -18,7 +18,7 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import newest, refusals, timeline
 from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import Store, claimed
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.view.overview.checkouts import checkouts
 from swarm_mcp.view.overview.lines import Line, Obstacle, circles, lines
@@ -202,13 +202,12 @@ def test_all_checkouts_of_this_machine(ground, store):
     ]  # fmt: skip
 
 
-def test_looking_on_without_adopting_writes_nothing(ground):
+def test_looking_on_writes_nothing(ground):
     ann = ground.session("ann")
     ground.lock(ann, f"{ground.scope}/f")
     before = ground.sql("PRAGMA data_version")
     with Store(ground.database, read_only=True) as looking:
         assert now(looking, ground.scope, People(looking)).lock_count == 1
-        assert claimed.adopt(looking.database) is False
     assert ground.sql("PRAGMA data_version") == before
 
 
