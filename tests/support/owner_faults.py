@@ -49,7 +49,7 @@ def _doubtful_is_own() -> list[Any]:
 
 
 def _takes_removals() -> list[Any]:
-    """A commit takes a removal, whoever made it."""
+    """A commit takes others' removals."""
     make = parts.Group.__init__
 
     def begins(group: parts.Group, pieces: Any, is_own: Any) -> None:
@@ -70,7 +70,7 @@ def _layout_is_a_persons() -> list[Any]:
 
 
 def _restore_keeps_nothing() -> list[Any]:
-    """A restore replaces others' later lines, and keeps them nowhere."""
+    """A restore replaces others' later lines without a copy."""
     return [mock.patch.object(restore.Restoring, "_keep_present", lambda _restoring, _force: "")]
 
 

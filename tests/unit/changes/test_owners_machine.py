@@ -1,4 +1,4 @@
-"""Sessions and a person in two files, with calls that last: whose each line is, and that it is lost to no other.
+"""Sessions and a person in two files, with calls that last: each line names its owner, and others do not lose it.
 
 SWARM_EXAMPLES: number of runs.
 """
