@@ -97,7 +97,9 @@ class _Git:
         if "--git-path" in self.given:
             return f".git/{self.given[-1]}\n"
         found = self._object(self.given[-1])
-        return f"{found}\n" if found else None
+        if not found:
+            return None
+        return f"{found}\n"
 
     def read(self) -> str | None:
         how = self.given[0]

@@ -114,7 +114,9 @@ class Owners(RuleBasedStateMachine):
 
     def _lines(self, name: str) -> list[str]:
         path = self.work / name
-        return path.read_text().splitlines(keepends=True) if path.exists() else []
+        if not path.exists():
+            return []
+        return path.read_text().splitlines(keepends=True)
 
     def _put(self, name: str, lines: list[str]) -> None:
         path = self.work / name
@@ -513,7 +515,9 @@ class Owners(RuleBasedStateMachine):
             assert self._is_right(owners, named) or self.counts is not None, (key, set(owners), named)
 
     def _is_right(self, owners: frozenset[int], named: set[int]) -> bool:
-        return owners <= named if len(owners) == 1 else not owners.isdisjoint(named)
+        if len(owners) == 1:
+            return owners <= named
+        return not owners.isdisjoint(named)
 
     def _named(self) -> list[tuple[int | tuple[str, int], frozenset[int], set[int]]]:
         """Return ``[(line, its possible owners, those that are named)]`` of added and removed lines."""
