@@ -72,12 +72,14 @@ def with_mark(name: str, data: bytes) -> bytes:
 
 
 def note_last_end(path: str, name: str) -> None:
-    """Note the end of the session's last call in its journal at `path`: soon nothing else tells it. Never raises."""
+    """Note the end of the session's last call in its journal at `path`, before the session's note goes. Never raises."""
     try:
         data = journal.read(path)
         last = _last_call(data)
-        ended_ns = end_of(name, data, last) if last is not None else 0
-        if last is not None and ended_ns > last.at_ns:
+        if last is None:
+            return
+        ended_ns = end_of(name, data, last)
+        if ended_ns > last.at_ns:
             end = new_entry(ended_ns, "over", last.agent, last.tool, "/")
             append(path, [end], lambda: first_line(*journal.owner_of(data), "/"))
     except OSError:

@@ -142,7 +142,7 @@ def _of_blocks(entry: dict[str, Any]) -> Iterator[Event]:
             if block.get("name") in ("TaskStop", "KillShell"):
                 yield STOPS, block["input"].get("task_id") or block["input"].get("shell_id"), None
         elif block.get("type") == "tool_result":
-            yield OVER, block["tool_use_id"], told.get("backgroundTaskId") if isinstance(told, dict) else None
+            yield OVER, block["tool_use_id"], isinstance(told, dict) and told.get("backgroundTaskId")
 
 
 def _of_rollout(entry: dict[str, Any]) -> Iterator[Event]:
@@ -223,7 +223,9 @@ class Log:
                 data = tail(self._path, TAILS[-1])[0]
             except (OSError, ValueError):
                 data = b""  # missing, or no file
-            self._apart = apart_in(self._form, data) if self._form.apart in data else []
+            self._apart = []
+            if self._form.apart in data:
+                self._apart = apart_in(self._form, data)
         return next((end for begun, launched, end in self._apart if begun <= at_ns <= launched), 0)
 
     def _known_end(self, at_ns: int) -> int:
@@ -261,12 +263,16 @@ class Logs:
     def end_of(self, agent: str, at_ns: int, changed_ns: int = 0) -> int:
         """Return the end of the agent's call that was let pass at `at_ns`; 0 if it is not known. See ``Log.end_of``."""
         log = self._of(agent)
-        return log.end_of(at_ns, changed_ns) if log is not None else 0
+        if log is None:
+            return 0
+        return log.end_of(at_ns, changed_ns)
 
     def end_apart(self, agent: str, at_ns: int) -> int:
         """Return the end in the background of the agent's command that was let pass then. See ``Log.end_apart``."""
         log = self._of(agent)
-        return log.end_apart(at_ns) if log is not None else 0
+        if log is None:
+            return 0
+        return log.end_apart(at_ns)
 
     def _of(self, agent: str) -> Log | None:
         if self._form is None or not self._path:

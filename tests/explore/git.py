@@ -1,4 +1,4 @@
-"""A stand-in for git's answers about the ground: one commit of its files, and nothing staged. No process is started."""
+"""A stand-in for git's answers about the ground: one commit of its files, an index without changes. No process is started."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def answers_in(work: str) -> Callable[..., Result]:
 
 
 def _words(argv: list[str]) -> list[str]:
-    """Return the verb and what follows, without git's own options."""
+    """Return the verb and the words after it, without git's own options."""
     at = 1
     while argv[at].startswith("-"):
         at += 2 if argv[at] in ("-C", "-c") else 1
@@ -97,7 +97,9 @@ class _Git:
         if "--git-path" in self.given:
             return f".git/{self.given[-1]}\n"
         found = self._object(self.given[-1])
-        return f"{found}\n" if found else None
+        if not found:
+            return None
+        return f"{found}\n"
 
     def read(self) -> str | None:
         how = self.given[0]
@@ -127,7 +129,7 @@ class _Git:
             with open(os.path.join(self.work, name), "rb") as file:
                 return file.read()
         except FileNotFoundError:
-            return None
+            return None  # removed
 
     def _limited(self, names: Iterable[str]) -> list[str]:
         return [one for one in names if any(limit in ("", one) or one.startswith(f"{limit}/") for limit in self.limits)]

@@ -192,7 +192,9 @@ def lines_saved_alone(ended: Ended) -> list[str]:
 
 def nowhere(ended: Ended, ground: Ground) -> list[str]:
     """Such a line is in the file, or in a content that is kept."""
-    alone = [] if ended.did(FAIL) or ended.did(JUMP) else lines_saved_alone(ended)
+    if ended.did(FAIL) or ended.did(JUMP):
+        return []
+    alone = lines_saved_alone(ended)
     if not alone:
         return []
     kept = b"".join(content(path) for path in [os.path.join(ground.work, "notes.md"), *files(ground.state)])

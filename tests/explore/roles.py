@@ -5,7 +5,6 @@ A process reports each step it begins and each acknowledgement it gets. `propert
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -307,10 +306,12 @@ def edits_and_undoes(me: Process) -> None:
     with Store(me.ground.store) as store:
         undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
         me.say("undoes")
-        with contextlib.suppress(NotUndone):  # lines of others are in the way
+        try:
             record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
             if record:
                 undoing.run(lambda: undoing.plan_back(record, [], False), whose, record.id, False)
+        except NotUndone:  # lines of others are in the way
+            me.say("refused")
         me.say("redone")
 
 

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from swarm_hook_core import no_links
-from swarm_hook_core.stakes import owners
-from swarm_hook_core.traces.versions import acts, lines, notes, steps, stored
-from swarm_mcp.changes import writing
+from swarm_hook_core.traces.versions import acts, lines, steps, stored
 from swarm_mcp.changes.commit import parts
 from swarm_mcp.locking import restore
 
@@ -36,17 +32,6 @@ def _unseen_end() -> list[Any]:
     return [mock.patch.object(stored, "with_mark", lambda _name, data: data)]
 
 
-def _follows_links() -> list[Any]:
-    """An undo opens a file's folder by its path, through a link in the place of a folder."""
-
-    class Following(no_links.FolderOf):
-        def __enter__(self) -> tuple[str, int | None]:
-            self._handle = os.open(os.path.dirname(self._path), os.O_RDONLY)
-            return os.path.basename(self._path), self._handle
-
-    return [mock.patch.object(writing, "FolderOf", Following)]
-
-
 def _ownerless_removal() -> list[Any]:
     """A removed line has no owner."""
     return [mock.patch.object(lines.Fold, "_remover_of", lambda _fold, _index: ())]
@@ -64,7 +49,7 @@ def _doubtful_is_own() -> list[Any]:
 
 
 def _takes_removals() -> list[Any]:
-    """A commit takes a removal, whoever made it."""
+    """A commit takes others' removals."""
     make = parts.Group.__init__
 
     def begins(group: parts.Group, pieces: Any, is_own: Any) -> None:
@@ -73,20 +58,6 @@ def _takes_removals() -> list[Any]:
         group.is_others = group.is_others and not group.is_own
 
     return [mock.patch.object(parts.Group, "__init__", begins)]
-
-
-def _pause_is_call() -> list[Any]:
-    """A call goes on until its agent's next one: the pause of the model belongs to it."""
-    events_in = owners._events_in
-
-    def without_ends(*given: Any) -> Iterator[tuple[str, Any]]:
-        return ((who, one) for who, one in events_in(*given) if one.kind not in (owners.ENDED, owners.TURN))
-
-    return [
-        mock.patch.object(owners, "_events_in", without_ends),
-        mock.patch.object(owners, "marked_ns", lambda *_given: 0),
-        mock.patch.object(owners.Authors, "_end_of", lambda *_given: 0),
-    ]
 
 
 def _layout_is_a_persons() -> list[Any]:
@@ -99,13 +70,8 @@ def _layout_is_a_persons() -> list[Any]:
 
 
 def _restore_keeps_nothing() -> list[Any]:
-    """A restore replaces others' later lines, and keeps them nowhere."""
+    """A restore replaces others' later lines without a copy."""
     return [mock.patch.object(restore.Restoring, "_keep_present", lambda _restoring, _force: "")]
-
-
-def _withdrawn_owns() -> list[Any]:
-    """A write that was withdrawn still counts."""
-    return [mock.patch.object(notes.journal, "joined", lambda newer, older: older + newer)]
 
 
 FAULTS: dict[str, Callable[[], list[Any]]] = {
@@ -114,20 +80,13 @@ FAULTS: dict[str, Callable[[], list[Any]]] = {
     "ownerless_removal": _ownerless_removal,
     "doubtful_is_own": _doubtful_is_own,
     "takes_removals": _takes_removals,
-    "pause_is_call": _pause_is_call,
     "layout_is_a_persons": _layout_is_a_persons,
     "restore_keeps_nothing": _restore_keeps_nothing,
 }
-BY_OTHER_TESTS: dict[str, Callable[[], list[Any]]] = {
-    "follows_links": _follows_links,
-    "withdrawn_owns": _withdrawn_owns,
-}
-
-
 @contextlib.contextmanager
 def planted(name: str) -> Iterator[None]:
     """Plant a fault for a while."""
     with contextlib.ExitStack() as stack:
-        for patch in {**FAULTS, **BY_OTHER_TESTS}[name]():
+        for patch in FAULTS[name]():
             stack.enter_context(patch)
         yield

@@ -1,8 +1,8 @@
 """A model of sessions and a person in one repository: a call is an interval, and each line has its possible owners.
 
-A write may come at any time between the check of its call and the end that the client tells. A person saves at any time.
-The sessions' checks, and ``commit``, ``undo``, ``restore``, ``blame`` and ``diff`` are the real ones. Time is told: what
-happens next is later, by the clock and by the times of files, and the product's own spans are 0 or endless.
+A write may come at each moment between the check of its call and the end that the client tells. A person saves at each
+moment. The sessions' checks, ``commit``, ``undo`` and ``restore`` are the real ones. Time is told: the next event is later,
+by the clock and by the times of files, and the product's own spans are 0 or endless.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SWEEPS = (
 
 
 class Call(NamedTuple):
-    """A call of a session that was let pass. `name`: the file that it names, empty for a command that cannot be read."""
+    """A call of a session that was let pass. `name`: the file that it names, empty for an unread command."""
 
     tool: str
     given: dict[str, Any]
@@ -103,7 +103,7 @@ class Owners(RuleBasedStateMachine):
 
     @initialize(is_endless=st.booleans())
     def spans(self, is_endless: bool) -> None:
-        """The seconds within which a write without input and end counts as its call's: none, or all."""
+        """Set the seconds within which a write without input and end counts as its call's: 0, or endless."""
         self._apart.enter_context(mock.patch.object(acts, "OWN_NS", 1 << 60 if is_endless else 0))
 
     # ------------------------------------------------------------------------------------------ contents
@@ -114,7 +114,9 @@ class Owners(RuleBasedStateMachine):
 
     def _lines(self, name: str) -> list[str]:
         path = self.work / name
-        return path.read_text().splitlines(keepends=True) if path.exists() else []
+        if not path.exists():
+            return []
+        return path.read_text().splitlines(keepends=True)
 
     def _put(self, name: str, lines: list[str]) -> None:
         path = self.work / name
@@ -154,7 +156,7 @@ class Owners(RuleBasedStateMachine):
         }
 
     def _hides(self, name: str, who: int) -> None:
-        """Another change of the file hides those of commands that cannot be read: of its times only the last is known."""
+        """Forget the owners of unread commands' changes: the file shows only the time of its last change."""
         lines: list[tuple[int | tuple[str, int], dict]] = [
             (one, self.owners) for one in numbers("".join(self._lines(name)))
         ]
@@ -210,7 +212,9 @@ class Owners(RuleBasedStateMachine):
             return player.denied(tool, given)
 
     def _begins_call(self, who: int, tool: str, given: dict[str, Any], way: str, name: str, *lines: int) -> str:
-        logged = self.logs[who].begins() if who in self.logs else ""
+        logged = ""
+        if who in self.logs:
+            logged = self.logs[who].begins()
         tick(self.base)
         said = self._asks(who, tool, given)
         self.calls[who] = Call(tool, given, way, name, *(lines or (0, 0)), logged)
@@ -276,7 +280,7 @@ class Owners(RuleBasedStateMachine):
     @precondition(lambda self: self.calls)
     @rule(place=PLACES, name=NAMES, at=PLACES)
     def writes(self, place: int, name: str, at: int) -> None:
-        """An open call writes: the file that it names, or any."""
+        """An open call writes the file that it names, or another one."""
         who = self._with_call(place)
         call = self.calls[who]
         if call.way == "looks" or (who in self.made and call.way != "builds"):
@@ -353,7 +357,9 @@ class Owners(RuleBasedStateMachine):
         who = self._player(place)
         if who in self.calls:
             return
-        fresh = self._new().strip() if "FRESH" in words else ""
+        fresh = ""
+        if "FRESH" in words:
+            fresh = self._new().strip()
         command = words.replace("NAME", name).replace("FRESH", f"'{fresh}'")
         if self._begins_call(who, "Bash", {"command": command}, "sweeps", name if words[:3] != "git" else ""):
             return
@@ -381,7 +387,7 @@ class Owners(RuleBasedStateMachine):
         self._ends_call(who)
 
     def _must_stay(self, owners: frozenset[int], who: int, command: str) -> bool:
-        """Return True for what a person has certainly written, or another session that is at work.
+        """Return True for a line that is certainly a person's, or that of another session at work.
 
         A session that has edited the file since has seen the other's lines: it may remove the whole file.
         """
@@ -391,7 +397,7 @@ class Owners(RuleBasedStateMachine):
 
     @rule(name=NAMES, at=PLACES, adds=st.booleans())
     def person_saves(self, name: str, at: int, adds: bool) -> None:
-        """At any time. During a call that may write the file it may count as that call's."""
+        """A person saves, also in the middle of calls: then the line may count as such a call's."""
         removable = self._removable(name, PERSON)
         if adds or not removable:
             self._new()
@@ -441,8 +447,10 @@ class Owners(RuleBasedStateMachine):
     @rule(place=st.integers(-1, 5))
     def commits(self, place: int) -> None:
         """A commit has no line, and no removal, that can only be another's."""
-        who = PERSON if place < 0 else self._player(place)
-        acting = ["--person"] if who == PERSON else ["--as", self.players[who].id]
+        who, acting = PERSON, ["--person"]
+        if place >= 0:
+            who = self._player(place)
+            acting = ["--as", self.players[who].id]
         before, heads = self._bytes(), {name: set(self._head(name)) for name in FILES}
         done = self._swarm("commit", "-m", "mine", *acting, "--json")
         assert self._bytes() == before
@@ -507,7 +515,9 @@ class Owners(RuleBasedStateMachine):
             assert self._is_right(owners, named) or self.counts is not None, (key, set(owners), named)
 
     def _is_right(self, owners: frozenset[int], named: set[int]) -> bool:
-        return owners <= named if len(owners) == 1 else not owners.isdisjoint(named)
+        if len(owners) == 1:
+            return owners <= named
+        return not owners.isdisjoint(named)
 
     def _named(self) -> list[tuple[int | tuple[str, int], frozenset[int], set[int]]]:
         """Return ``[(line, its possible owners, those that are named)]`` of added and removed lines."""
@@ -516,7 +526,7 @@ class Owners(RuleBasedStateMachine):
             try:
                 changes = Fold(str(self.work / name)).changes()
             except NoLines:
-                continue
+                continue  # an odd content
             present = numbers("".join(self._lines(name)))
             for change in changes:
                 for line in (*change.added, *change.removed):

@@ -63,8 +63,8 @@ class Act:
              taken over another's lines
     next_ns  of a call that names the file: time of the same agent's next call, or of the turn's end; else 0
     is_made  True if its write was made, as far as that is known
-    is_long  True for a command that went on in the background, or whose end nothing tells: a change after `late_ns`
-             may be its own
+    is_long  True for a command that went on in the background, or without a known end: a change after `late_ns` may be
+             its own
     """
 
     __slots__ = (

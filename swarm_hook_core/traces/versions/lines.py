@@ -246,14 +246,16 @@ class Fold:
 
     @staticmethod
     def _remove(one: _Element, authors: Authors) -> None:
-        """Note who has removed the line. The undo of an undo gives a removal back to its own authors."""
+        """Note the authors of a line's removal. The undo of an undo gives a removal back to its own authors."""
         if one.was_removed_by and all(author.tool == UNDO for author in authors):
             authors = one.was_removed_by
         one.removed_by = authors
         for before in one.laid_from:  # until now it had only been laid out anew
             before.layouts -= 1
-            others = before.removed_by if before.layouts else ()
-            before.removed_by = tuple(dict.fromkeys((*others, *authors)))
+            if before.layouts:
+                before.removed_by = tuple(dict.fromkeys((*before.removed_by, *authors)))
+            else:
+                before.removed_by = authors
 
     def _words_without(self, parts: list[tuple[int, int, int]]) -> dict[bytes, Authors]:
         """Return ``{words: authors}`` of the present lines outside of these equal parts that are not committed."""

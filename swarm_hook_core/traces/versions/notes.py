@@ -114,12 +114,16 @@ class JournalNotes:
     def told_end_of(self, entry: Entry) -> int:
         """Return the end of a call by the client's log, 0 if unknown. After an interrupted call no hook runs."""
         logs = self._told()
-        return logs.end_of(entry.agent, entry.at_ns) if logs is not None else 0
+        if logs is None:
+            return 0
+        return logs.end_of(entry.agent, entry.at_ns)
 
     def end_apart_of(self, entry: Entry) -> int:
         """Return the end of a command that went on in the background after its launch, 0 if it did not."""
         logs = self._told()
-        return logs.end_apart(entry.agent, entry.at_ns) if logs is not None else 0
+        if logs is None:
+            return 0
+        return logs.end_apart(entry.agent, entry.at_ns)
 
     def _told(self) -> Logs | None:
         if self._logs is None and self._has_logs:

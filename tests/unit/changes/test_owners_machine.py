@@ -1,6 +1,6 @@
-"""Sessions and a person in two files, with calls that last: whose each line is, and that it is lost to no other.
+"""Sessions and a person in two files, with calls that last: each line names its owner, and others do not lose it.
 
-SWARM_EXAMPLES: number of runs. ``tests/bench/owners.py`` counts what is doubtful in many of them.
+SWARM_EXAMPLES: number of runs.
 """
 
 from __future__ import annotations
