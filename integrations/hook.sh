@@ -15,8 +15,10 @@ if [ "$client" = coordinator ]; then
     script=$here/coordinator.py event= given=; shift
 else
     # The end of a call, for swarm_hook_core/traces (`Trail.leave`). Plugins in their client's process mark it themselves.
-    case $event.$client in post_tool_use.copilot | post_tool_use.cursor | post_tool_use.grok | post_tool_use.qwen) read -r _ between _ ended _ <"/proc/$PPID/stat" ;; esac 2>/dev/null
-    case $event.$client in *.opencode | *.kilo | *.pi | *.omp | *.cline | *.hermes) ;; post_tool_use.*) case ${between:-} in *sh\)) ;; *) ended=$PPID ;; esac; [ -d "${state:-/}/ended" ] && : >"$state/ended/$ended" ;; esac 2>/dev/null
+    # The next check that leaves an entry takes the mark away. One that is still there is of a call that wrote: the calls
+    # since only looked, and a person may have saved before their ends. Claude Code and Codex have a log that tells.
+    case $event.$client in post_tool_use.auggie | post_tool_use.copilot | post_tool_use.cursor | post_tool_use.gemini | post_tool_use.grok | post_tool_use.letta | post_tool_use.qwen) read -r _ between _ ended _ <"/proc/$PPID/stat" ;; esac 2>/dev/null
+    case $event.$client in *.opencode | *.kilo | *.pi | *.omp | *.cline | *.hermes) ;; post_tool_use.*) case ${between:-} in *sh\)) ;; *) ended=$PPID ;; esac; [ -d "${state:-/}/ended" ] && case $client in claude-code | codex) ;; *) [ ! -e "$state/ended/$ended" ] ;; esac && : >"$state/ended/$ended" ;; esac 2>/dev/null
     # After a call a check is needed only if a call is watched, words wait for a session, or the call's end is awaited.
     [ "$event" = post_tool_use ] && [ "$state" ] && [ ! -d "$state/watched" ] && [ ! -d "$state/unheard" ] &&
         [ ! -d "$state/awaited" ] && { PATH=${PATH:-}:/usr/bin:/bin; exec cat >/dev/null; }

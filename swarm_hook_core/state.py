@@ -13,7 +13,8 @@ from swarm_hook_core import caller
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
 LONGEST_MARK = 1024  # bytes
 TURN_SECONDS = 600  # after the last write of a turn that goes on, a file is free (``traces.turn_files``)
-SHELL_BETWEEN = ("copilot", "cursor", "grok", "qwen")  # clients with one more shell between them and a hook
+# Clients with one more shell between them and a hook, or perhaps with one.
+SHELL_BETWEEN = ("auggie", "copilot", "cursor", "gemini", "grok", "letta", "qwen")
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 
 

@@ -1,4 +1,4 @@
-"""What a call would lose of others' uncommitted work, or take along: one question for the work of sessions and persons.
+"""The uncommitted work of others that a call would lose, or take along: one question for sessions' and persons' work.
 
 A session may throw away its own work. What no session at work has written is a person's: of a person, an ended
 session, or an unknown program. At level `keep` such a call is denied, or the person is asked, also if only one session
@@ -6,7 +6,7 @@ is at work.
 
     files     the files with uncommitted content that go by the call's own words
     sweeps    git commands that discard changes, or take them along: the files that go, by git's answers
-    owners    whose the uncommitted content of a file is
+    owners    the owners of a file's uncommitted content
     stash     entries that a command takes out of the stash
     verdict   the decision, by level; contents that go are kept first
     wording   denials, questions and notices

@@ -76,7 +76,7 @@ class Changed:
         """
         if (top, folder) not in self._found:
             inside = os.path.relpath(folder, top)
-            changed, new = _dirty(top, "" if inside == "." else inside, self.left())
+            changed, new = _dirty(top, inside * (inside != "."), self.left())
             names = {**dict.fromkeys(changed, False), **dict.fromkeys(new, True)}
             paths = {os.path.join(top, name): is_new for name, is_new in names.items()}
             self._found[top, folder] = {path: is_new for path, is_new in paths.items() if size_of(path) >= 0}
@@ -201,7 +201,9 @@ def size_of(path: str) -> int:
         found = os.lstat(path)
     except (OSError, ValueError):
         return -1  # missing, or a path that cannot exist
-    return found.st_size if found.st_mode & 0o170000 in (0o120000, 0o100000) else -1
+    if found.st_mode & 0o170000 not in (0o120000, 0o100000):
+        return -1
+    return found.st_size
 
 
 def _repositories(root: str) -> list[tuple[str, str]]:

@@ -149,7 +149,8 @@ class Authors:
             for number, line in enumerate((*change.added, *change.removed), change.new + 1):
                 sessions = {author.session for author in line.authors}
                 is_added = number <= change.new + len(change.added)
-                is_mine = sessions == {self._session} or (is_written_anew and not is_added)
+                is_mine = sessions == {self._session}
+                is_mine = is_mine or (is_written_anew and not is_added and self._session in sessions)
                 if is_mine or (is_shared and not sessions.isdisjoint(peers)):
                     own += 1
                     continue

@@ -1,7 +1,7 @@
-"""Git commands that would discard, stage or commit others' uncommitted changes, of sessions and of persons.
+"""Git commands that would discard, stage or commit uncommitted changes of other sessions, or of persons.
 
-Git says once which of the changed files a command loses, or takes along. Whose these are decides: for another session's
-change or a person's the command is denied. Commands that git itself would refuse are let pass
+Git says once for all changed files if a command loses them, or takes them along. Their owners decide: the command is
+denied for a change of another session, or of a person. Commands that git itself would refuse are let pass
 (``shell/programs/git/uncommitted``).
 """
 
@@ -32,8 +32,8 @@ from swarm_hook_core.wording import way_past_hooks
 
 MOST_CALLS = 50  # git commands of one call
 MOST_LOOKED = 400  # files of one command that are looked at first: if sessions' work is among them, the last ones
-MOST_FILES = 500  # files of one command whose author is looked up, if no session's work settles it
-FEW = advice.MOST_NAMED + 2  # files of one kind whose author is looked up once the command is refused anyway
+MOST_FILES = 500  # files of one command with their authors looked up, if no session's work settles it
+FEW = advice.MOST_NAMED + 2  # files of one kind with their authors looked up, once the command is refused anyway
 _KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave a person's content in place
 _TAKES = ("commit", "add", "stage")
 _OF_IGNORED = {"clean": ("-x", "-X"), "stash": ("-a", "--all"), "worktree": (), "submodule": (), "rm": ()}
@@ -134,8 +134,10 @@ class Sweeps:
         if git_call.aside and not git_call.in_doubt and not (theirs.traces and self._denies):
             self.put_aside[tree_of(git_call) or git_call.folder] = git_call.aside
         found = None
-        if self._trail.level != OFF:
-            found = self._loses(git_call, theirs, lost) if theirs.paths else self._takes(git_call, taken)
+        if self._trail.level != OFF and theirs.paths:
+            found = self._loses(git_call, theirs, lost)
+        elif self._trail.level != OFF:
+            found = self._takes(git_call, taken)
         self._go_on(taken)
         return found
 
@@ -171,7 +173,7 @@ class Sweeps:
         return bool(self._meetings.journals.of_others(place))
 
     def _during_hooks(self, git_call: GitCall) -> list[Trace]:
-        """Return others' writes to come while hooks of the command put changes aside."""
+        """Return writes of other sessions that are to come while hooks of the command put changes aside."""
         words, top = self._words, tree_of(git_call)
         hook = {"commit": "pre-commit", "push": "pre-push"}.get(words[0])
         if top is None or not self._is_beside(top):
@@ -183,7 +185,9 @@ class Sweeps:
                 git_call.aside = commit_hooks.putting_aside(git_call, options_of(words), repository, hook)
             except NoAnswer:
                 git_call.aside = ""  # too slow: assume no files
-        return self._meetings.pending_below(top) if git_call.aside else []
+        if git_call.aside:
+            return self._meetings.pending_below(top)
+        return []
 
     def _go_on(self, taken: list[Stake]) -> None:
         """Assume that the command has run, for the commands after it."""
@@ -198,7 +202,7 @@ class Sweeps:
     def _theirs(
         self, git_call: GitCall, stakes: list[Stake], with_persons: bool, pending: Iterable[Trace] = ()
     ) -> Theirs:
-        """Return others' work in the files. Once a session's settles the answer, persons are looked for in a few."""
+        """Return the work of others in the files. Once a session's settles the answer, persons' is sought in a few."""
         count, stakes = len(stakes), self._looked_at(stakes)
         traces = [*(one.trace for one in stakes if one.trace is not None), *pending]
         traces = list({trace.path: trace for trace in traces}.values())
@@ -206,7 +210,9 @@ class Sweeps:
             self._find_persons(stakes, bool(traces) and self._denies)
         persons = [one for one in stakes if one.is_persons] if with_persons else []
         theirs = Theirs(self._call, traces, persons, self._identity, self._now)
-        theirs.stakes, theirs.count = stakes, count if len(stakes) < count else 0
+        theirs.stakes = stakes
+        if len(stakes) < count:
+            theirs.count = count
         return theirs
 
     def _looked_at(self, stakes: list[Stake]) -> list[Stake]:
@@ -225,13 +231,15 @@ class Sweeps:
         return [*stakes, *rest]
 
     def _find_persons(self, stakes: list[Stake], is_settled: bool) -> None:
-        """Find the authors of the files without another session's change."""
+        """Find the authors of the files that no other session has changed."""
         rest = [one for one in stakes if one.trace is None and size_of(one.path)][:MOST_FILES]
         sorted_: dict[bool, list[Stake]] = {True: [], False: []}
         for one in rest:
             sorted_[self._authors.has_written(one.path)].append(one)
         written, others = sorted_[True], sorted_[False]
-        self._authors.find(others[:FEW] if is_settled else others)
+        if is_settled:
+            others = others[:FEW]
+        self._authors.find(others)
         if is_settled or any(one.is_persons for one in others):
             written = written[:FEW]
         self._authors.find(written)
@@ -249,14 +257,14 @@ class Sweeps:
     # ------------------------------------------------------------------------------------------- outcomes
 
     def _loses(self, git_call: GitCall, theirs: Theirs, lost: list[Stake]) -> Verdict | None:
-        """Return the Verdict on a command that would lose others' work."""
+        """Return the Verdict on a command that would lose work of others."""
         deed = "put aside" if git_call.aside else deed_of(self._words)
         if self._denies and not git_call.in_doubt:
             return self._refused(git_call, theirs, deed, self._way(git_call, theirs, lost))
         return self._told(git_call, theirs, deed, self._way(git_call, theirs, lost))
 
     def _takes(self, git_call: GitCall, taken: list[Stake]) -> Verdict | None:
-        """Return the Verdict on a command that takes others' work along: denied until its session was told."""
+        """Return the Verdict on a command that takes work of others along: denied until its session was told."""
         words, deed = self._words, deed_of(self._words)
         theirs = self._theirs(git_call, taken, False)
         is_all = words[0] == "commit" or self._commits
@@ -297,7 +305,7 @@ class Sweeps:
         return False
 
     def _late(self, git_call: GitCall) -> Verdict | None:
-        """Return the Verdict after git was too slow: decide by the command's words and the others' traces.
+        """Return the Verdict after git was too slow: decide by the words of the command, and by traces.
 
         If the words do not say that the command means one of their files, the model is told that it may.
         """
@@ -312,15 +320,19 @@ class Sweeps:
         if not theirs.traces and self._trail.level == TURN:
             theirs.traces = [near[path] for path in taken if not self._meetings.went_on_with(near[path])]
         if theirs.traces:
-            say = self._refused if denies else self._told
-            return say(git_call, theirs, deed, self._also(theirs, wording.LATE))
+            way = self._also(theirs, wording.LATE)
+            if denies:
+                return self._refused(git_call, theirs, deed, way)
+            return self._told(git_call, theirs, deed, way)
         if denies and by_words.losing(git_call, words) is not None:
             denial = Denial(git_call.folder, None, wording.late(self._call, git_call.by, deed))
             denial.loss = without_owner("person", deed, git_call.by)
             denial.question = wording.late_question(git_call.by, deed)
             return Verdict(denial)
+        if not near:
+            return None
         theirs.traces = list(near.values())
-        return self._told(git_call, theirs, deed, "", may=True) if near else None
+        return self._told(git_call, theirs, deed, "", may=True)
 
     def _refused(self, git_call: GitCall, theirs: Theirs, deed: str, way: str, is_once: bool = False) -> Verdict | None:
         """Return the denial of a command. `is_once`: the same command again goes ahead."""
@@ -334,7 +346,7 @@ class Sweeps:
         denial = Denial(theirs.paths[0], None, text, loss=_loss(theirs, deed, git_call.by))
         if not theirs.traces:
             denial.short = theirs.shortly(deed)
-            denial.question = "" if is_once else theirs.question(deed, git_call.by)
+            denial.question = theirs.question(deed, git_call.by) * (not is_once)
         return Verdict(denial)
 
     def _told(self, git_call: GitCall, theirs: Theirs, deed: str, way: str, may: bool = False) -> Verdict:

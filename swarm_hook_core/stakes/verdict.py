@@ -1,4 +1,4 @@
-"""The decision about a call that would lose others' uncommitted work, by the level in force.
+"""The decision about a call that would lose uncommitted work of others, by the level in force.
 
 From `keep` on the call is denied, or the person is asked if it is theirs and the client can ask. Below, it goes ahead:
 at `notice` its model is told. Contents that may go, and that are neither in git nor certainly the session's own, are

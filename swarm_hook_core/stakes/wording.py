@@ -1,4 +1,4 @@
-"""The words about others' uncommitted work: denials and notices for the model, questions for the person.
+"""The words about uncommitted work of others: denials and notices for the model, questions for the person.
 
 The work of sessions and of persons is named in one sentence; the rest says what to do about it.
 """
@@ -36,7 +36,7 @@ RUNS = 3  # runs of lines of one file
 
 
 class Theirs:
-    """Others' work in some files, in words.
+    """The work of others in some files, in words.
 
     traces   changes of other sessions
     persons  Stakes with a person's work
@@ -60,18 +60,20 @@ class Theirs:
         return list(dict.fromkeys([*(one.path for one in self.traces), *(one.path for one in self.persons)]))
 
     def said(self) -> str:
-        """Return whose work it is, and where."""
+        """Return the owners of the work, and its place."""
         of_persons = ""
         if self.persons:
             of_persons = f"a person's work that is not committed: {self.listed()}"
         if not self.traces:
             return of_persons
         of_sessions = f"others' uncommitted changes: {changed(self.traces, self._identity, self._now)}"
-        rest = self.count and f"and more, perhaps, of {self.count} changed files"
-        return "; and ".join(filter(None, (of_sessions, of_persons))) + (f"; {rest}" if rest else "")
+        parts = [of_sessions, of_persons]
+        if self.count:
+            parts.append(f"more, perhaps, of {self.count} changed files")
+        return "; and ".join(filter(None, parts))
 
     def denial(self, by: str, deed: str, way: str, is_once: bool = False) -> str:
-        """Return the denial of a call: whose work it affects, how to do without, and the way past it.
+        """Return the denial of a call: the work that it affects, how to do without, and the way past it.
 
         `deed`: the call's effect, a verb; `way`: a sentence with a narrower command, or "". `is_once`: the same
         command again goes ahead.
@@ -118,7 +120,8 @@ class Theirs:
 
     def question(self, deed: str, by: str) -> str:
         """Return the question to the person at the client about work of their own."""
-        deed = "discard" if deed == "throw away" else deed
+        if deed == "throw away":
+            deed = "discard"
         stake, author = self.persons[0], self.persons[0].author
         asked = f"swarm: {deed} your uncommitted work: {self.listed()}?"
         if len(self.persons) == 1 and author is not None:
@@ -134,7 +137,10 @@ class Theirs:
         kept = ""
         if self.persons and deed not in ("stage", "commit"):
             kept = "`swarm-mcp restore --list` shows the copies that were kept."
-        return joined(f"swarm: {command(by) if by else 'this call'} {does} {self.said()}.", way, kept)
+        who = "this call"
+        if by:
+            who = command(by)
+        return joined(f"swarm: {who} {does} {self.said()}.", way, kept)
 
     def listed(self, most: int = NAMED) -> str:
         """Return ``a.txt: 4 lines (12 to 15); b.txt: a new file, 10 lines; and 3 more`` of a person's files."""

@@ -25,6 +25,7 @@ same place:
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
     unmet       the first look: calls that meet nothing
+    named_files the files that a journal names, as that look asks
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
       siblings    the main thread and the agents of one session, as peers of each other

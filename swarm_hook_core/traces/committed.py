@@ -36,11 +36,6 @@ class Committed:
         self._ask([trace.path for trace in traces])
         return [trace for trace in traces if not self._paths[trace.path]]
 
-    def left_of_paths(self, paths: list[str]) -> list[str]:
-        """Return those of `paths` that have uncommitted changes, as far as git can say."""
-        self._ask(paths)
-        return [path for path in paths if not self._paths[path]]
-
     def changed_below(self, root: str) -> list[str] | None:
         """Return the uncommitted paths at and below `root`, without ignored ones; empty if `root` is missing.
 

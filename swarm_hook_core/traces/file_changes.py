@@ -84,7 +84,9 @@ class Patience:
     def lines_of(self, path: str) -> list[Line] | None:
         """Return the changed lines of the file; None for a file without lines, and without time."""
         seconds = self.left()
-        return self.changes.lines_of(path, seconds) if seconds else None
+        if not seconds:
+            return None
+        return self.changes.lines_of(path, seconds)
 
     def has_part(self, path: str, name: str, is_sure: bool = False) -> bool | None:
         """Return True if the session with the journal `name` may have written an uncommitted line of the file.
@@ -101,4 +103,4 @@ class Patience:
 def is_by(line: Line, name: str, is_sure: bool = False) -> bool:
     """Return True if the session with the journal `name` may have written the line; `is_sure`: it alone."""
     names = [journal_name(*author.session) for author in line.authors]
-    return names == [name] if is_sure else name in names
+    return names == [name] or (name in names and not is_sure)

@@ -88,7 +88,7 @@ def redirected(trail: Trail, command: str, at_ns: int) -> None:
 
     for spelled in redirected_files(command, trail.call.folder)[:FEW]:
         path = trail.resolved("/", spelled)
-        if path and not path.startswith("/dev/"):
+        if path and (not path.startswith("/dev/") or path.startswith("/dev/shm/")):
             before(trail, path, at_ns, keeps_each=True, is_known=False)
             trail.note("before", path, at_ns=at_ns)
 

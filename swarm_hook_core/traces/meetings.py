@@ -89,8 +89,12 @@ class Meetings:
         found: list[Trace] = []
         for path in paths:
             keys, writes = self._writes_of(path, path, is_real=True)
-            found += _newest_of_each(path, keys, writes) if writes else ()
-        left = self._git.without_committed_since(found) if are_changed and found else self._uncommitted_since(found)
+            if writes:
+                found += _newest_of_each(path, keys, writes)
+        if are_changed and found:
+            left = self._git.without_committed_since(found)
+        else:
+            left = self._uncommitted_since(found)
         newest: dict[str, Trace] = {}
         for trace in sorted(left, key=lambda trace: -trace.at_ns):
             newest.setdefault(trace.path, trace)
@@ -318,11 +322,6 @@ class Meetings:
                     break
         left = self._uncommitted(found)
         return left, [trace.path for trace in found if trace not in left]
-
-    def own_below(self, root: str) -> list[str]:
-        """Return this session's own uncommitted paths below absolute `root`, the newest first."""
-        entries = journal.entries_below(self.journals.own(root), root, ("wrote",))
-        return self._git.left_of_paths([entry.key for entry in entries[:MOST_BELOW]])
 
     def on_other_machines_below(self, root: str) -> list[Trace]:
         """Return the unpushed Traces from other machines at and below absolute `root`."""

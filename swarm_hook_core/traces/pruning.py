@@ -19,10 +19,13 @@ def forget(runtime: str, session_id: str) -> None:
     """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
     head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
-    told_ends.forget_client(name)
     for place in _places():
-        _remove(os.path.join(place, name))
+        path = os.path.join(place, name)
+        if os.path.exists(path):
+            told_ends.note_last_end(path, name)
+        _remove(path)
         _close(place)
+    told_ends.forget_client(name)
 
 
 def prune(is_known: Callable[[str, str], bool], now: float) -> int:

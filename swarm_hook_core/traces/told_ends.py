@@ -18,8 +18,8 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.state import client_note, end_by_mark, read_private
+from swarm_hook_core.traces import append, first_line, journal, plain_word, seen
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal, plain_word, seen
 from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
@@ -69,6 +69,19 @@ def with_mark(name: str, data: bytes) -> bytes:
     if last is None or last.at_ns >= ended_ns:
         return data
     return data + b"\n" + new_entry(ended_ns, "over", last.agent, last.tool, "/")
+
+
+def note_last_end(path: str, name: str) -> None:
+    """Note the end of the session's last call in its journal at `path`: soon nothing else tells it. Never raises."""
+    try:
+        data = journal.read(path)
+        last = _last_call(data)
+        ended_ns = end_of(name, data, last) if last is not None else 0
+        if last is not None and ended_ns > last.at_ns:
+            end = new_entry(ended_ns, "over", last.agent, last.tool, "/")
+            append(path, [end], lambda: first_line(*journal.owner_of(data), "/"))
+    except OSError:
+        return  # a missing journal, or a full disk
 
 
 def end_of(name: str, data: bytes, call: Entry) -> int:

@@ -10,6 +10,7 @@ owner. A binary content is one line.
 from __future__ import annotations
 
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
+from swarm_hook_core.traces.versions.layout import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,11 @@ class Element:
     @property
     def born(self) -> int:
         return self.lives[0][0]
+
+    @property
+    def words(self) -> bytes:
+        """Return the line without its layout."""
+        return words_of(self.texts[-1][1])
 
     def lives_without(self, steps: Collection[int]) -> bool:
         """Return True if the line is there when these steps are left out."""
@@ -181,6 +187,8 @@ class Weave:
             found |= {one for one in added if one.is_committed}
             if added and all(one.is_committed for one in added):
                 found |= {one for one in hunk.removed if not one.is_committed}
+            laid_out = {one.words for one in added if one.is_committed} - {b""}
+            found |= {one for one in hunk.removed if not one.is_committed and one.words in laid_out}
         return found
 
     def conflicts(self, steps: Collection[int], kept: Collection[Element]) -> list[tuple[Hunk, Conflict]]:

@@ -48,7 +48,9 @@ class Ended(NamedTuple):
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     by_words = [judge(ended) for judge in (crashes, exclusion, turns, claims_of_tasks, hook_times)]
-    by_files = [judge(ended, ground) for judge in (lost_updates, persons_lines, nowhere, noted_once, acknowledged, left_behind)]
+    by_files = [
+        judge(ended, ground) for judge in (lost_updates, persons_lines, nowhere, noted_once, acknowledged, left_behind)
+    ]
     return [one for found in (*by_words, *by_files) for one in found]
 
 

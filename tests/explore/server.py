@@ -79,7 +79,14 @@ def assigned_globals(module: Any) -> set[str]:
 
 def import_all() -> None:
     """Import each module that a schedule may need: one that is imported later would take other steps at first."""
-    for name in ("swarm_hook_core", "swarm_mcp.store", "swarm_mcp.locking", "swarm_mcp.sessions", "swarm_mcp.domain", "swarm_mcp.changes"):
+    for name in (
+        "swarm_hook_core",
+        "swarm_mcp.store",
+        "swarm_mcp.locking",
+        "swarm_mcp.sessions",
+        "swarm_mcp.domain",
+        "swarm_mcp.changes",
+    ):
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, name + "."):
             if found.name not in PROGRAMS:

@@ -36,3 +36,16 @@ def advice_passes(agent: Agent, said: str) -> None:
         if words:  # it moves HEAD under a peer, as the denied command would have
             assert " of this work tree to " in words and "the same command again goes ahead" in words, words
             assert not agent.ask("Bash", {"command": command}).denied
+
+
+_LOOK = re.compile(r"`(cat [^`>]+)`")
+PROMISES = ("the removal passes then", "then the removal passes", "that passes", "same command again goes ahead")
+
+
+def promise_is_kept(agent: Agent, tool: str, given: object, said: str) -> None:
+    """Look at the files as a refusal advises, and make the call again: it passes, as the refusal has promised."""
+    assert any(promise in said for promise in PROMISES), said
+    for command in _LOOK.findall(said)[:1]:
+        assert not agent.bash(command).denied, said
+    verdict = agent.ask(tool, given)
+    assert not verdict.denied, f"{said}\n\npromises that the call passes then, which is denied:\n{verdict.words}"

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from swarm_hook_core import no_links
-from swarm_hook_core.persons import owners
+from swarm_hook_core.stakes import owners
 from swarm_hook_core.traces.versions import acts, lines, notes, steps, stored
 from swarm_mcp.changes import writing
 from swarm_mcp.changes.commit import parts
@@ -118,7 +118,10 @@ FAULTS: dict[str, Callable[[], list[Any]]] = {
     "layout_is_a_persons": _layout_is_a_persons,
     "restore_keeps_nothing": _restore_keeps_nothing,
 }
-BY_OTHER_TESTS: dict[str, Callable[[], list[Any]]] = {"follows_links": _follows_links, "withdrawn_owns": _withdrawn_owns}
+BY_OTHER_TESTS: dict[str, Callable[[], list[Any]]] = {
+    "follows_links": _follows_links,
+    "withdrawn_owns": _withdrawn_owns,
+}
 
 
 @contextlib.contextmanager

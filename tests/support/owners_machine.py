@@ -11,6 +11,8 @@ import contextlib
 import os
 import re
 import subprocess
+import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,7 +86,7 @@ class Owners(RuleBasedStateMachine):
         self.logs: dict[int, Log] = {}
         self.calls: dict[int, Call] = {}
         self.made: set[int] = set()  # players whose open call has written
-        self.count = 0
+        self.count, self.moment = 0, 0.0
         self.owners: dict[int, frozenset[int]] = {}
         self.removers: dict[tuple[str, int], frozenset[int]] = {}
         self.origin: dict[int | tuple[str, int], str] = {}
@@ -153,7 +155,9 @@ class Owners(RuleBasedStateMachine):
 
     def _hides(self, name: str, who: int) -> None:
         """Another change of the file hides those of commands that cannot be read: of its times only the last is known."""
-        lines: list[tuple[int | tuple[str, int], dict]] = [(one, self.owners) for one in numbers("".join(self._lines(name)))]
+        lines: list[tuple[int | tuple[str, int], dict]] = [
+            (one, self.owners) for one in numbers("".join(self._lines(name)))
+        ]
         lines += [(key, self.removers) for key in self.removers if key[0] == name]
         for key, owners in lines:
             if self.origin.get(key) == "builds" and owners.get(key, {who}) != {who}:
@@ -193,7 +197,7 @@ class Owners(RuleBasedStateMachine):
             player = Player(RUNTIMES[place % 3], self.work)
             self.players[who], self.sessions[player.session_id] = player, who
             if player.runtime != "opencode":
-                self.logs[who] = Log(self.base / "logs", player.runtime, player.session_id)
+                self.logs[who] = Log(self.base / "logs", player.runtime, player.session_id, self._in_a_moment)
                 player.transcript = str(self.logs[who].path)
             event = SessionEvent(player.session_id, str(self.work), "UserPromptSubmit", transcript=player.transcript)
             note_client(player.core.config, event, FIRST_PID + who)
@@ -231,7 +235,19 @@ class Owners(RuleBasedStateMachine):
                 )
         if who in self.logs:
             self.logs[who].ends(call.logged)
+        self._await_moment()
+
+    def _in_a_moment(self) -> float:
+        """Return the time for a line of a log: it has whole milliseconds, and no write before it is later than that."""
+        self.moment = time.time() + 0.001
+        return self.moment
+
+    def _await_moment(self) -> None:
+        """Wait until the times of files are later than the last line of a log."""
         tick(self.base)
+        with tempfile.TemporaryFile(dir=self.base) as probe:
+            while os.fstat(probe.fileno()).st_mtime_ns <= self.moment * 10**9:
+                os.utime(probe.fileno())
 
     @rule(place=PLACES, way=st.sampled_from(WAYS), name=NAMES, at=PLACES)
     def begins(self, place: int, way: str, name: str, at: int) -> None:
@@ -342,13 +358,13 @@ class Owners(RuleBasedStateMachine):
         if self._begins_call(who, "Bash", {"command": command}, "sweeps", name if words[:3] != "git" else ""):
             return
         before, heads = self._all(), {one: self._head(one) for one in FILES}
-        is_there = {one: (self.work / one).exists() for one in FILES}
+        is_there = {one: bool(self._lines(one)) for one in FILES}
         subprocess.run(["bash", "-c", command], cwd=self.work, capture_output=True, check=False)
         after, recorded = self._all(), self._recorded()
         for one in FILES:
             for number in set(before[one]) - set(after[one]):
                 owners = self.owners.pop(number, frozenset({who}))
-                assert not self._must_stay(owners, who), f"{command}: w{number} of {set(owners)} is gone"
+                assert not self._must_stay(owners, who, command), f"{command}: w{number} of {set(owners)} is gone"
                 assert number in recorded or owners == {who}, f"{command}: w{number} is nowhere"
                 if number in heads[one]:
                     self.removers[one, number] = frozenset({who})
@@ -359,13 +375,17 @@ class Owners(RuleBasedStateMachine):
                     self.origin[number] = "appends"
                     continue
                 removers = self.removers.pop((one, number))
-                is_kept = is_there[one]  # that a whole file is gone is no content that could be lost
-                assert not (is_kept and self._must_stay(removers, who)), f"{command}: the removal of w{number} is gone"
+                is_kept = is_there[one]  # else there is no content to lose
+                is_lost = is_kept and self._must_stay(removers, who, command)
+                assert not is_lost, f"{command}: the removal of w{number} is gone"
         self._ends_call(who)
 
-    def _must_stay(self, owners: frozenset[int], who: int) -> bool:
-        """Return True for what a person has certainly written, or another session that is at work."""
-        return who not in owners and (owners == {PERSON} or owners <= set(self.players))
+    def _must_stay(self, owners: frozenset[int], who: int, command: str) -> bool:
+        """Return True for what a person has certainly written, or another session that is at work.
+
+        A session that has edited the file since has seen the other's lines: it may remove the whole file.
+        """
+        return who not in owners and (owners == {PERSON} or (command[:3] == "git" and owners <= set(self.players)))
 
     # ------------------------------------------------------------------------------------------ a person
 
@@ -449,7 +469,8 @@ class Owners(RuleBasedStateMachine):
         after, undone = self._all(), self._bytes()
         for name in FILES:
             lost, back = set(before[name]) - set(after[name]), set(after[name]) - set(before[name])
-            assert [one for one in before[name] if one not in lost] == [one for one in after[name] if one not in back]
+            stay = [one for one in before[name] if one not in lost]
+            assert stay == [one for one in after[name] if one not in back], (before[name], after[name])
             for number in lost:
                 owners = self.owners.get(number, frozenset())
                 assert who in owners, f"the undo of {who} has taken w{number} of {set(owners)}"

@@ -129,7 +129,9 @@ class Log:
     def ends_apart(self, call: str) -> None:
         """Note the end of such a command."""
         if self.runtime == "claude-code":
-            notice = f"<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>{call}</tool-use-id>\n</task-notification>"
+            notice = (
+                f"<task-notification>\n<task-id>b1</task-id>\n<tool-use-id>{call}</tool-use-id>\n</task-notification>"
+            )
             self._add({"type": "queue-operation", "operation": "enqueue", "content": notice})
         else:
             self.has_run(call, 0.1)

@@ -146,7 +146,7 @@ def _without_unmade(
         old, new = _counted(base), _counted(content)
         brought, removed = new - old, old - new
         is_there = words.are_found(brought, removed) or _is_shown(brought, old, wanted)
-        if not is_there and all(wanted[line] >= old[line] for line in removed):
+        if not is_there and _are_kept(removed, old, wanted):
             unmade.append(index)
         base = content
     for index in unmade[:MOST_TESTED]:
@@ -173,7 +173,7 @@ def _is_evident(base: bytes | None, content: bytes | None, after: bytes | None, 
     brought, removed = new - old, old - new
     if words.are_found(brought, removed) or _is_shown(brought, old, wanted):
         return True
-    return not brought and all(wanted[line] < old[line] for line in removed)
+    return not brought and all(wanted[line] < old[line] for line in removed) and not _are_kept(removed, old, wanted)
 
 
 def _is_shown(brought: Lines, old: Lines, wanted: Lines) -> bool:
@@ -182,6 +182,14 @@ def _is_shown(brought: Lines, old: Lines, wanted: Lines) -> bool:
         return True
     before, after = _lettered(old), _lettered(wanted)
     return any(after[letters] > before[letters] for letters in _lettered(brought))
+
+
+def _are_kept(removed: Lines, old: Lines, wanted: Lines) -> bool:
+    """Return True if all of these lines are there as often as before, perhaps in another layout."""
+    if all(wanted[line] >= old[line] for line in removed):
+        return True
+    before, after, gone = _lettered(old), _lettered(wanted), _lettered(removed)
+    return bool(gone) and all(after[letters] >= before[letters] for letters in gone)
 
 
 def _lettered(lines: Lines) -> Lines:

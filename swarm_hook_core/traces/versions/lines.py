@@ -104,9 +104,15 @@ def lines_of(path: str, committed: bytes | None = None, notes: Notes | None = No
 
 
 class _Element:
-    """A line during the fold, of a version or removed since. `head`: its index in the last commit, or None."""
+    """A line during the fold, of a version or removed since.
 
-    __slots__ = ("text", "authors", "head", "removed_by", "ended_by")
+    head        its index in the last commit, or None
+    was_removed_by  of a line that an undo has brought back: all that may have removed it before
+    laid_from   the committed lines of which it is another layout
+    layouts     number of the present lines that are another layout of this one
+    """
+
+    __slots__ = ("text", "authors", "head", "removed_by", "ended_by", "was_removed_by", "laid_from", "layouts")
 
     def __init__(self, text: bytes, authors: Authors, head: int | None = None):
         self.text = text
@@ -114,6 +120,9 @@ class _Element:
         self.head = head
         self.removed_by: Authors = ()
         self.ended_by: Authors = ()  # all that may have changed its line end last
+        self.was_removed_by: Authors = ()
+        self.laid_from: list[_Element] = []
+        self.layouts = 0
 
 
 class Fold:
@@ -217,7 +226,7 @@ class Fold:
         for old_start, new_start, size in [*parts, (len(self.alive), len(content), 0)]:
             removed = self.alive[old:old_start]
             for one in removed:
-                one.removed_by = authors
+                self._remove(one, authors)
             self.removed += removed
             for text in content[new:new_start]:
                 if writers := moved.pop(words_of(text), ()):
@@ -233,6 +242,17 @@ class Fold:
                     one.text, one.ended_by = text, authors
             alive += kept
         self.alive = alive
+
+    @staticmethod
+    def _remove(one: _Element, authors: Authors) -> None:
+        """Note who has removed the line. The undo of an undo gives a removal back to its own authors."""
+        if one.was_removed_by and all(author.tool == UNDO for author in authors):
+            authors = one.was_removed_by
+        one.removed_by = authors
+        for before in one.laid_from:  # until now it had only been laid out anew
+            before.layouts -= 1
+            others = before.removed_by if before.layouts else ()
+            before.removed_by = tuple(dict.fromkeys((*others, *authors)))
 
     def _words_without(self, parts: list[tuple[int, int, int]]) -> dict[bytes, Authors]:
         """Return ``{words: authors}`` of the present lines outside of these equal parts that are not committed."""
@@ -258,10 +278,15 @@ class Fold:
                 continue
             writers = dict.fromkeys(author for one in found for author in one.authors)
             alive.append(_Element(text, tuple(writers) or authors))
+            alive[-1].laid_from = [one for old in found for one in (old.laid_from or [old]) if one.head is not None]
+            for one in alive[-1].laid_from:
+                one.layouts += 1
         for index, one in enumerate(self.alive):
             if index not in kept:
                 one.removed_by = authors
                 self.removed.append(one)
+                for before in one.laid_from:
+                    before.layouts -= 1
         self.alive = alive
 
     def _returned(self, text: bytes, authors: Authors) -> _Element:
@@ -269,7 +294,10 @@ class Fold:
         for one in reversed(self.removed):
             if one.text == text:
                 self.removed.remove(one)
-                one.removed_by = ()
+                one.was_removed_by, one.removed_by = one.removed_by, ()
+                for before in one.laid_from:
+                    before.layouts += 1
+                    before.removed_by = one.authors
                 return one
         return _Element(text, authors)
 

@@ -153,7 +153,8 @@ class History:
         found = self._explained(before, after, acts)
         if found is None:
             if len(acts) == 1:
-                acts[0].is_over = acts[0].is_once and (after.changed_ns or 0) >= acts[0].at_ns
+                is_made = acts[0].input is None and (after.changed_ns or 0) >= acts[0].at_ns  # an input tells itself
+                acts[0].is_over = acts[0].is_once and is_made
             self._go_on(after, self._authors(before, after, acts))
             return
         for act in found.fitting:
@@ -277,7 +278,8 @@ class History:
         command = self._only_command(before.at_ns, after)
         if command is not None:
             return (command,)
-        return (*authors_of([*acts, *self._commands_at(others or (), after)]), PERSON)
+        changes = [after.changed_ns or 0] if others is None else others
+        return (*authors_of([*acts, *self._commands_at(changes, after)]), PERSON)
 
     def _only_command(self, since_ns: int, after: Moment) -> Author | None:
         """Return the author of the command that alone can have made the last change before `after`, or None.

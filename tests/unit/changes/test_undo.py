@@ -13,6 +13,7 @@ from support.fixtures import Done
 from support.world import TEXT, Agent, World
 
 from swarm_hook_core import git
+from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.changes.planning import plan_session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
@@ -48,6 +49,16 @@ class Scene(World):
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
+
+
+def test_a_removal_that_an_undo_has_given_back_is_its_session_s(scene: Scene) -> None:
+    scene.me.edit("notes.md", "beta\n", "")
+    done = scene.undoes(of=scene.me)
+    scene.undoes("--undo", done["id"])
+    (change,) = Fold(str(scene.repo / "notes.md")).changes()
+    assert {author.session_id for line in change.removed for author in line.authors} == {scene.me.session_id}
+    assert scene.swarm("commit", "-m", "mine", as_=scene.me).code == 0
+    assert scene.git("show", "HEAD:notes.md") == "alpha\ngamma\n"
 
 
 def test_the_lines_of_others_stay(scene: Scene) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+import subprocess
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
-from support.advice import advice_passes, advised, files_advised
+from support.advice import advice_passes, advised, files_advised, promise_is_kept
 from support.altered import Limits
 from support.shared_scenes import in_both_clients
 from support.world import TEXT, Agent, World
@@ -136,3 +138,75 @@ def test_an_advised_undo_takes_back_the_session_s_own_lines_in_a_shared_file(wor
     assert world.read("ab.txt") == TEXT.replace("beta", "by a")
     assert world.read("pb.txt") == TEXT.replace("alpha", "a person's")
     assert world.read("a1.txt") == TEXT
+
+
+def beside_a_peer(world: World, runtime: str) -> Agent:
+    """Return a session beside a peer that has changed a file."""
+    me, peer = world.session(runtime), world.session("codex")
+    me.bash("ls")
+    assert not peer.edit("notes.md", "beta", "PEER").denied
+    return me
+
+
+def beside_a_person(world: World, runtime: str) -> Agent:
+    """Return a session beside a person that has changed a file."""
+    me = world.session(runtime)
+    me.bash("ls")
+    world.write("notes.md", TEXT.replace("beta", "a person's"))
+    return me
+
+
+def beside_both(world: World, runtime: str) -> Agent:
+    """Return a session beside a peer and a person, each with a file of their own."""
+    me = beside_a_peer(world, runtime)
+    world.write("other.md", TEXT.replace("beta", "a person's"))
+    return me
+
+
+def beside_an_entry(world: World, runtime: str) -> Agent:
+    """Return a session beside a stash entry that no session has made."""
+    me = beside_a_person(world, runtime)
+    past = {**os.environ, "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z"}
+    identity = ["-c", "user.name=t", "-c", "user.email=t@t"]
+    subprocess.run(["git", *identity, "stash", "-q"], cwd=world.repo, env=past, check=True)
+    return me
+
+
+def beside_a_commit(world: World, runtime: str) -> Agent:
+    """Return a session beside a peer that has committed."""
+    me = beside_a_peer(world, runtime)
+    world.commit("a peer's")
+    return me
+
+
+WRITE = ""  # the client's own tool puts a text into the whole file
+# form of a refusal -> the others, the command
+FORMS: dict[str, tuple[Any, str]] = {
+    "a removal of a peer's change": (beside_a_peer, "rm notes.md"),
+    "a folder with a peer's change": (beside_a_peer, "rm -r ./*"),
+    "a whole text over a peer's change": (beside_a_peer, WRITE),
+    "a redirection over a peer's change": (beside_a_peer, "cat > notes.md <<'EOF'\nx\nEOF"),
+    "a whole text over a person's change": (beside_a_person, WRITE),
+    "a copy over a person's change": (beside_a_person, "cp other.md notes.md"),
+    "a person's work staged": (beside_a_person, "git add -A"),
+    "a person's work committed": (beside_a_person, "git commit -qam x"),
+    "a peer's work committed": (beside_a_peer, "git commit -qam x"),
+    "work of both staged": (beside_both, "git add -A"),
+    "an entry of the stash": (beside_an_entry, "git stash pop"),
+    "a moved branch": (beside_a_commit, "git reset --soft HEAD~1"),
+    "a peer's commit amended": (beside_a_commit, "git commit --amend --no-edit"),
+    "another branch": (beside_a_commit, "git checkout feature"),
+}
+
+
+@pytest.mark.parametrize(("form", "runtime"), in_both_clients(FORMS))
+def test_the_promise_of_a_refusal_is_kept(form: str, runtime: str, tmp_path: Path) -> None:
+    world = World(tmp_path, "notes.md", "other.md")
+    world.git("branch", "feature")
+    others, command = FORMS[form]
+    me = others(world, runtime)
+    tool: str = "Bash"
+    given: Any = {"command": command}
+    if command == WRITE:
+        tool, given = me.writing(str(world.repo / "notes.md") if runtime == "claude-code" else "notes.md")
+    promise_is_kept(me, tool, given, me.ask(tool, given).words)

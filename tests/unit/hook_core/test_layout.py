@@ -180,6 +180,37 @@ def test_a_line_in_another_layout_stays_the_session_s_beside_a_removal(world: Wo
     assert owners(file, me)[1].startswith("g(1)=0"), owners(file, me)
 
 
+def test_another_s_removal_of_a_line_in_a_new_layout_is_that_other_s(world: World, limits: Limits) -> None:
+    limits(seen, APART_NS=0)
+    file = world.repo / NAME
+    file.write_text(CODE)
+    world.commit()
+    me, other = Player("claude-code", world.repo), Player("codex", world.repo)
+    me.runs("ls")
+    edits(me, file, "g( 2 )", "g( 22 )")
+    saved(file, "f(1)\ng(22)\nh(3)\n")
+    me.runs("ls")
+    other.runs(f"cat {NAME}")
+    edits(other, file, "f(1)\n", "")
+    removers = {line.text: {author.session_id for author in line.authors}
+                for change in Fold(str(file)).changes() for line in change.removed}  # fmt: skip
+    assert removers[b"f( 1 )\n"] == {other.session_id} and removers[b"h( 3 )\n"] == {me.session_id}
+    assert world.swarm("commit", "-m", "mine", NAME, as_=me).code == 0
+    assert git(world.repo, "show", f"HEAD:{NAME}") == "f( 1 )\ng(22)\nh(3)\n"
+
+
+def test_a_person_s_removal_between_lines_in_a_new_layout_is_protected(world: World) -> None:
+    file = world.repo / NAME
+    file.write_text(CODE)
+    world.commit()
+    saved(file, "f( 1 )\nh( 3 )\n")  # by a person
+    me = Player("claude-code", world.repo)
+    me.runs("ls")
+    edits(me, file, "f( 1 )\n", "f( 1 )\ni( 4 )\n")
+    saved(file, "f(1)\ni(4)\nh(3)\n")
+    assert "a person's work" in me.ask("Bash", {"command": "git reset -q --hard"}).words
+
+
 @pytest.mark.parametrize("when", ["after the next call", "after the turn", "in a file that no call named"])
 def test_a_person_who_lays_out_a_file_is_named(when: str, world: World, limits: Limits) -> None:
     limits(seen, APART_NS=0)

@@ -14,6 +14,8 @@ from support.traced import Player, notes_an_end
 from support.transcripts import Log
 from support.world import TEXT, some_time_passes
 
+from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.registration import note_client
 from swarm_hook_core.state import ended_mark, make_private
 from swarm_hook_core.traces import journal_name, meetings, place_of, transcript_ends
 from swarm_hook_core.traces.journal import read
@@ -175,6 +177,28 @@ def test_a_patch_counts_for_all_its_files(work: Path) -> None:
         (work / name).write_text(TEXT.replace("beta", "MINE"))
     some_time_passes()
     assert me.runs("git checkout .") == ""
+
+
+@pytest.mark.parametrize("runtime", [*RUNTIMES, "opencode"])
+def test_the_end_of_a_session_s_last_call_outlives_it(runtime: str, work: Path, tmp_path: Path) -> None:
+    """A log tells it, or a plugin's mark. With the session its note of both goes."""
+    if runtime == "opencode":
+        me = Player(runtime, work)
+        note_client(me.core.config, SessionEvent(me.session_id, str(work), "UserPromptSubmit"), os.getppid())
+        assert me.ask("Bash", {"command": "echo mine >> notes.md"}).silent
+        marks_an_end(me)
+    else:
+        me = Session(runtime, work, tmp_path / "logs")
+        call = me.log.begins()
+        assert me.ask("Bash", {"command": "echo mine >> notes.md"}).silent
+        some_time_passes()  # the log has milliseconds
+        me.log.ends(call)
+    some_time_passes()
+    (work / "notes.md").write_text(TEXT + "a person's\n")
+    some_time_passes()
+    assert possible_owners(work / "notes.md") == [{runtime, ""}]
+    forget(me.runtime, me.session_id)
+    assert possible_owners(work / "notes.md") == [{runtime, ""}]
 
 
 def possible_owners(file: Path) -> list[set[str]]:

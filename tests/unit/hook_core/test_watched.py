@@ -293,6 +293,10 @@ def test_the_end_of_a_call_is_marked_for_the_client_s_process(shell: str, client
     assert done.stdout == done.stderr == b""
     marks = [int(path.name) for path in (tmp_path / "ended").iterdir()]
     assert marks == ([] if client in ("opencode", "hermes") else [os.getpid()])
+    for mark in (tmp_path / "ended").iterdir():  # of a call whose end is not noted yet
+        os.utime(mark, (1000, 1000))
+        subprocess.run([shell, "-c", words], env=env, input=b"{}", check=True)
+        assert (mark.stat().st_mtime == 1000) is (client != "claude-code"), "the calls since then only looked"
 
 
 def test_a_missing_script_denies_nothing(runtime: str, tmp_path: Path) -> None:

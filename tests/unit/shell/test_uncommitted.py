@@ -10,7 +10,8 @@ from support.checkouts import AMPLE, Checkout
 
 from swarm_hook_core.git_repository import NoAnswer
 from swarm_hook_core.shell.model import UNKNOWN, GitCall
-from swarm_hook_core.shell.programs.git.uncommitted import changes, swept
+from swarm_hook_core.shell.programs.git.uncommitted import swept
+from swarm_hook_core.stakes.files import Changed
 
 pytestmark = pytest.mark.slow
 
@@ -295,12 +296,9 @@ def test_aliases_and_folders_are_followed(checkout):
 
 def test_which_files_are_not_as_they_were_committed(templates):
     here = templates["dirty"]
-    everything = [str(here.top / name) for name in sorted(here.everything())]
-    changed, untracked = (
-        {os.path.relpath(file, here.top) for file in told} for told in changes(str(here.top), everything, AMPLE)
-    )
-    assert (changed, untracked) == ({"b.txt", "staged.txt"}, {"i.log", "n/x.txt", "u.txt"})
-    assert changes(str(here.top), [*everything, "/elsewhere/x"], 0.0) == ([], [])
+    changed = Changed().below(str(here.top), str(here.top))
+    found = {os.path.relpath(file, here.top): is_new for file, is_new in changed.items()}
+    assert found == {"b.txt": False, "staged.txt": False, "n/x.txt": True, "u.txt": True}
 
 
 def test_a_work_tree_is_removed_with_what_is_in_it(checkout, tmp_path):
@@ -337,7 +335,7 @@ def test_without_a_commit_without_a_repository_and_out_of_time(tmp_path):
     file = str(here.top / "a.txt")
     with pytest.raises(NoAnswer):
         swept(GitCall(str(here.top), ["add", "."], ""), [file], 0.0)
-    assert changes(str(here.top), [file], AMPLE) == ([file], [])
+    assert Changed().below(str(here.top), str(here.top)) == {file: False}
 
 
 def test_asking_changes_nothing(checkout):
@@ -345,7 +343,7 @@ def test_asking_changes_nothing(checkout):
     here.git("status")
     os.utime(here.top / "a.txt")
     before = here.footprint()
-    changes(str(here.top), [str(here.top / name) for name in here.everything()], AMPLE)
+    Changed().below(str(here.top), str(here.top))
     for words in (["stash", "-u"], ["worktree", "remove", "-f", "none"]):
         swept(GitCall(str(here.top), words, ""), [str(here.top / "b.txt")], AMPLE)
     assert here.footprint() == before

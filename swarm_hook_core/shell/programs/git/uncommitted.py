@@ -6,7 +6,7 @@ The verbs' own functions decide (``work_tree_verbs``, ``history_verbs``: `loses`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import own_path
@@ -35,33 +35,6 @@ def swept(call: GitCall, files: Sequence[str], seconds: float) -> tuple[list[str
     if touch.late:
         raise NoAnswer("out of time")
     return list(dict.fromkeys([*gone, *touch.lost])), touch.taken
-
-
-def changes(
-    top: str | None,
-    files: Iterable[str],
-    seconds: float,
-    settings: Iterable[str] = (),
-    environment: Mapping[str, str] | None = None,
-) -> tuple[list[str], list[str]]:
-    """Return ``(changed, untracked)``: the `files` that differ from the last commit, and those unknown to git."""
-    if top is None:
-        return [], []
-    repository = Repository(top, seconds, settings, environment)
-    named = {}
-    for file in files:
-        inside = os.path.relpath(own_path(file), top)
-        if not inside.startswith("../"):
-            named[inside] = file
-    try:
-        untracked = repository.untracked(named, with_ignored=True)
-        try:
-            changed = repository.against("HEAD", named)
-        except Refused:
-            changed = repository.tracked(named)  # no commit yet
-    except (NoAnswer, Refused):  # git gives no answer: no change is known
-        return [], []
-    return [named[one] for one in changed if one in named], [named[one] for one in untracked if one in named]
 
 
 def changed_in(top: str, folder: str, seconds: float) -> list[str] | None:
