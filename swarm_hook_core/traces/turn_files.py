@@ -11,7 +11,7 @@ session whose write of the file was let pass in this turn (``wrote``) goes on wi
 
 Of two that take a file at one moment, each has noted that before it looks, so at least one sees the other. Calls take
 files one at a time (`_OneAtATime`), so the earlier one sees nothing and has the file. Where that order is lost, since a
-process was stopped in there, both may be denied; they cannot both be let pass, whatever the clocks say.
+process was stopped in there, both may be denied; they cannot both be let pass. No clocks are compared.
 
 Requests for locks look at the journals too, after the lock is committed as well (``swarm_mcp.store.turn_locks``).
 """
@@ -68,7 +68,7 @@ class TurnFile:
     - runtime, session_id, agent    the client's session, and its sub-agent (empty for the session itself)
     - tool         the tool of the first write
     - at, written  times of the first and the last write (ns)
-    - is_sure      True if a write of it was let pass: its note was no loser's that was killed before it withdrew
+    - is_sure      True if a write of it was let pass: else the hook may have been killed before it withdrew its note
     - ended, end   time (ns) and kind of the entry that ends it; 0 and empty without one
     - journal      the path of the journal
     """
