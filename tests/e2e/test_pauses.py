@@ -129,7 +129,7 @@ def test_a_command_in_the_background_may_write_until_its_end(client: Client) -> 
     go, command = folder / "go", "until [ -e go ]; do sleep 0.05; done; echo built >> d.txt"
 
     def owners(name: str) -> list[list[bool]]:
-        """Return for each uncommitted line which of its possible authors are persons."""
+        """Return the persons among the possible authors of each uncommitted line."""
         argv = [str(client.ground.bin / "swarm-mcp"), "blame", name, "--json"]
         lines = json.loads(client.ground.run(argv, cwd=folder).stdout)["lines"]
         return [[author["is_person"] for author in line["authors"]] for line in lines if line["authors"]]

@@ -36,7 +36,7 @@ def _words(argv: list[str]) -> list[str]:
     """Return the verb and the words after it, without git's own options."""
     at = 1
     while argv[at].startswith("-"):
-        at += 2 if argv[at] in ("-C", "-c") else 1
+        at += 1 + (argv[at] in ("-C", "-c"))
     return argv[at:]
 
 
@@ -56,7 +56,7 @@ class _Git:
         self.limits = [one.replace(":(top,literal)", "") for one in behind]
 
     def answer(self, verb: str) -> str | None:
-        """Return git's output; None where it says no. Raises KeyError for a question that is new here."""
+        """Return git's output; None for a refusal. Raises KeyError for a question that is new here."""
         return {
             "ls-files": self.listed, "diff-index": self.changed, "diff-files": self.changed,
             "hash-object": self.hashed, "check-attr": self.attributes, "rev-parse": self.parsed,
@@ -104,7 +104,9 @@ class _Git:
     def read(self) -> str | None:
         how = self.given[0]
         if not how.startswith("--batch"):
-            return TEXT if self._object(self.given[-1]) == COMMITTED else None
+            if self._object(self.given[-1]) == COMMITTED:
+                return TEXT
+            return None
         said = ""
         for name in self.stdin.split("\n")[:-1]:
             found = self._object(name)
@@ -122,7 +124,9 @@ class _Git:
     def _object(self, name: str) -> str | None:
         if name in ("HEAD", COMMIT):
             return COMMIT
-        return COMMITTED if name == COMMITTED or name.removeprefix("HEAD:") in FILES else None
+        if name == COMMITTED or name.removeprefix("HEAD:") in FILES:
+            return COMMITTED
+        return None
 
     def _content(self, name: str) -> bytes | None:
         try:

@@ -125,7 +125,7 @@ class Ground:
         return len({head[0] for head in heads if head[1:2] == [b"wrote"]})
 
     def left(self, ending: str) -> list[str]:
-        """Return all files below the ground whose names end so, relative to it, sorted."""
+        """Return all files below the ground with names of this ending, relative to it, sorted."""
         return sorted(path[len(self.root) + 1 :] for path in files(self.root) if path.endswith(ending))
 
 

@@ -161,7 +161,7 @@ class Server:
         return event
 
     def _git(self, names: Iterable[str]) -> Callable[..., spawn.Result]:
-        """Return what answers for git beside these roles: only those about owners have a commit."""
+        """Return the stand-in for git beside these roles: only those about owners have a commit."""
         if roles.OF_OWNERS.isdisjoint(names):
             return stand_in.refuses
         return stand_in.answers_in(self.ground.work)

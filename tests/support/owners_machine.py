@@ -60,7 +60,7 @@ class Call(NamedTuple):
     way: str
     name: str
     number: int  # of the line that it adds or removes
-    anchor: int  # of the line after which it adds
+    anchor: int  # of the line that it adds behind
     logged: str  # its id in the client's log
 
 
@@ -145,7 +145,7 @@ class Owners(RuleBasedStateMachine):
                     found |= set(numbers(one.content().decode()))
         return found
 
-    # ------------------------------------------------------------------------------------------ who may own
+    # ------------------------------------------------------------------------------------------ possible owners
 
     def _open_over(self, name: str, but: int = PERSON, only_unread: bool = False) -> set[int]:
         """Return the players with a call that has not ended and may write the file."""
@@ -233,7 +233,7 @@ class Owners(RuleBasedStateMachine):
         with mock.patch("os.getppid", lambda: FIRST_PID + who):
             if is_plugin or (is_told and call.tool == "Bash"):
                 make_private(os.path.dirname(ended_mark()))
-                Path(ended_mark()).write_bytes(f"{player.session_id}\0".encode() if is_plugin else b"")
+                Path(ended_mark()).write_bytes(f"{player.session_id}\0".encode() * is_plugin)
                 endings.call_is_over(
                     player.core, ToolCall(call.tool, call.given, player.session_id, cwd=str(self.work))
                 )
@@ -361,7 +361,7 @@ class Owners(RuleBasedStateMachine):
         if "FRESH" in words:
             fresh = self._new().strip()
         command = words.replace("NAME", name).replace("FRESH", f"'{fresh}'")
-        if self._begins_call(who, "Bash", {"command": command}, "sweeps", name if words[:3] != "git" else ""):
+        if self._begins_call(who, "Bash", {"command": command}, "sweeps", name * (words[:3] != "git")):
             return
         before, heads = self._all(), {one: self._head(one) for one in FILES}
         is_there = {one: bool(self._lines(one)) for one in FILES}
@@ -446,7 +446,7 @@ class Owners(RuleBasedStateMachine):
     @precondition(lambda self: self.owners or self.removers)
     @rule(place=st.integers(-1, 5))
     def commits(self, place: int) -> None:
-        """A commit has no line, and no removal, that can only be another's."""
+        """A commit has no line, and no removal, that another player alone can have made."""
         who, acting = PERSON, ["--person"]
         if place >= 0:
             who = self._player(place)
@@ -467,7 +467,7 @@ class Owners(RuleBasedStateMachine):
     @precondition(lambda self: self.players and (self.owners or self.removers))
     @rule(place=PLACES, is_back=st.booleans())
     def undoes(self, place: int, is_back: bool) -> None:
-        """An undo takes back no line, and no removal, that can only be another's; its undo is where one was."""
+        """An undo takes back no line, and no removal, that another player alone can have made; its undo is where one was."""
         who = self._player(place)
         before, present = self._all(), self._bytes()
         done = self._swarm("undo", "--session", self.players[who].id, "--json")
@@ -539,7 +539,7 @@ class Owners(RuleBasedStateMachine):
         return found
 
     def _count(self) -> None:
-        """Count the lines of the end by what is known of them."""
+        """Count the lines of the end by kind."""
         if self.counts is None:
             return
         for key, owners, named in self._named():
@@ -548,7 +548,8 @@ class Owners(RuleBasedStateMachine):
                 word = "wrong"
             elif len(named) > 1:
                 word = f"doubtful: {'removed' if isinstance(key, tuple) else 'added'}, {self.origin[key]}"
-                word += ", calls at once" if len(owners) > 1 else ""
+                if len(owners) > 1:
+                    word += ", calls at once"
             self.counts[word] += 1
 
     @invariant()
