@@ -72,7 +72,7 @@ def with_mark(name: str, data: bytes) -> bytes:
 
 
 def note_last_end(path: str, name: str) -> None:
-    """Note the end of the session's last call in its journal at `path`, before the session's note goes. Never raises."""
+    """Note the end of the session's last call in its journal at `path`, before the note goes. Never raises."""
     try:
         data = journal.read(path)
         last = _last_call(data)

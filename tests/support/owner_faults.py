@@ -83,6 +83,8 @@ FAULTS: dict[str, Callable[[], list[Any]]] = {
     "layout_is_a_persons": _layout_is_a_persons,
     "restore_keeps_nothing": _restore_keeps_nothing,
 }
+
+
 @contextlib.contextmanager
 def planted(name: str) -> Iterator[None]:
     """Plant a fault for a while."""
