@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 from support.world import World
-from swarm_hook_core.traces.versions.inputs import Input, Inputs
 
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import INPUTS, kept_dir, traces_dir
 from swarm_hook_core.traces.versions.explained import MOST_CALLS, explain
 from swarm_hook_core.traces.versions.lines import lines_of
-from swarm_hook_core.traces.versions.replay import contents_after
+from swarm_hook_core.traces.versions.replay import Input, Inputs, contents_after
 
 WHOLE = b'5 7 Write\0/repo\0{"content": "x"}'
 

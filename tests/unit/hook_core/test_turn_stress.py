@@ -2,7 +2,7 @@
 
 Each writes the number that it has read plus one, if the check lets it; some are killed at any moment and replaced. A
 missing count was lost by a write from a stale view. The writer's name stands beside the number: two writers that make the
-same text lose nothing of each other's file, and the second one passes (``traces.new_text``).
+same text lose nothing of each other's file, and the second one passes (``traces.texts``).
 """
 
 from __future__ import annotations
