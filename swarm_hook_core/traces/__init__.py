@@ -244,7 +244,7 @@ def others_in(place: str, own_name: str) -> list[str]:
     """Return the paths of all other sessions' journals in `place`, and of the own session's file of running agents."""
     own, agents, start = (own_name, own_name + ".1"), own_name + AGENTS, os.path.join(place, "")
     found = [name for name in names_in(place) if name not in own and (name == agents or not name.endswith(AGENTS))]
-    return list({start + name.removesuffix(".1") for name in found})
+    return sorted({start + name.removesuffix(".1") for name in found})
 
 
 def append(path: str, lines: list[bytes], first: Callable[[], bytes]) -> None:
