@@ -145,6 +145,7 @@ class Authors:
         older = self._older(path, self._versions_of(path))
         peers = self._sessions_beside(path)
         lines, removed, own, doubtful = [], 0, 0, 0
+        is_whole = _is_whole(path, changes)
         for change in changes:
             added = [{author.session for author in line.authors} for line in change.added]
             is_written_anew = bool(added) and all(sessions == {self._session} for sessions in added)
@@ -152,7 +153,8 @@ class Authors:
                 sessions = {author.session for author in line.authors}
                 is_added = number <= change.new + len(change.added)
                 is_mine = sessions == {self._session}
-                is_mine = is_mine or (is_written_anew and not is_added and self._session in sessions)
+                if is_written_anew and not is_added:
+                    is_mine = is_whole or self._session in sessions
                 if is_mine or (is_shared and not sessions.isdisjoint(peers)):
                     own += 1
                     continue
@@ -253,6 +255,14 @@ class Authors:
             own = self._meetings.journals.own(os.path.dirname(path))
             self._written[place] = journal.newest_lines(own, ("wrote",))
         return escaped(path) in self._written[place]
+
+
+def _is_whole(path: str, changes: list[Change]) -> bool:
+    """Return True if the file has no line of the commit any more: who wrote it took the others' removals along."""
+    if len(changes) != 1 or changes[0].new or not changes[0].added:
+        return False
+    with open(path, "rb") as file:
+        return file.read().rstrip(b"\n").count(b"\n") < len(changes[0].added)
 
 
 class _Older:
