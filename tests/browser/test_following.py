@@ -24,7 +24,7 @@ def test_who_holds_what_appears_and_goes(ground, tab):
 def test_a_denial_appears(ground, tab):
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     ground.lock(ann, f"{ground.scope}/a.py", "mine")
-    start("claude-code", "bob", ground.scope)  # on a busy machine a session that nobody knows is denied, but not told of
+    start("claude-code", "bob", ground.scope)  # a busy machine does not record the denial of an unknown session
     tab.is_live()
     assert "swarm lock blocked" in write("claude-code", "bob", ground.scope, f"{ground.scope}/a.py").reason
     tab.shows("was refused")
