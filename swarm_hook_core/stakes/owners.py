@@ -258,8 +258,14 @@ class Authors:
 
 
 def _is_whole(path: str, changes: list[Change]) -> bool:
-    """Return True if the file has no line of the commit any more: who wrote it took the others' removals along."""
+    """Return True if the file has no line of the commit any more, in any layout.
+
+    Whoever wrote it like that has made the removals of others its own.
+    """
     if len(changes) != 1 or changes[0].new or not changes[0].added:
+        return False
+    added, removed = ({words_of(line.text) for line in lines} for lines in (changes[0].added, changes[0].removed))
+    if not added.isdisjoint(removed):
         return False
     with open(path, "rb") as file:
         return file.read().rstrip(b"\n").count(b"\n") < len(changes[0].added)
