@@ -233,18 +233,21 @@ class Peers:
 
     def first_under(self, folders: list[str], limit: int) -> tuple[list[Held], bool]:
         """Return the locks that `under` finds, and True if there may be more."""
-        found = self.all_under(folders, limit)
+        found = self._rows_under(folders, limit)
         return self._live(found), len(found) >= limit
 
     def all_under(self, folders: list[str], limit: int) -> list[Held]:
         """Return the same locks, also of sessions that have gone: it costs much less."""
+        return [held for held in self._rows_under(folders, limit) if self._is_peers(held)]
+
+    def _rows_under(self, folders: list[str], limit: int) -> list[Held]:
+        """Return what the store has, with locks of this session's agents: all count towards `limit`."""
         if self.turn_files is not None:
             found = self.turn_files.under(folders)
         else:
             found = []
         found += self.reader.locks_under(folders, self.own_id, limit, self.own_agent)
-        found += self.reader.worktree_locks_under(folders, self.own_id, limit)
-        return [held for held in found if self._is_peers(held)]
+        return found + self.reader.worktree_locks_under(folders, self.own_id, limit)
 
     def patterns(self, folders: list[str]) -> list[Held]:
         """Return the Held locks on patterns that may cover something below any of these folders."""

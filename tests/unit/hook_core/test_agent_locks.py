@@ -101,6 +101,13 @@ def test_many_locks_of_one_s_own_hide_no_sibling_s(runtime: str, repo: Path, me:
     assert [held.agent for held in peers.under([str(repo)], 5)] == ["a2"]
 
 
+def test_locks_of_agents_that_may_be_the_caller_say_that_there_are_more(runtime: str, repo: Path, me: str) -> None:
+    row = lock(runtime, me, *(f"{repo}/many/{number}" for number in range(20)), agent="a1")
+    peers = Peers(StoreReader(store_path()), row["id"], time.time(), SOME_AGENT)
+    assert peers.first_under([str(repo)], 5) == ([], True)
+    assert peers.all_under([str(repo)], 5) == []
+
+
 def test_what_a_sibling_changes_unseen_is_told_and_what_the_holder_does_is_not(
     runtime: str, repo: Path, me: str
 ) -> None:
