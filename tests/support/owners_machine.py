@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -24,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.apart import EXACT, NEAR, home_apart, tick, without
 from support.fixtures import Done, Ground
 from support.sessions import mistakes
+from support.swapped import Swap
 from support.traced import Player, checkout, git
 from support.transcripts import Log
 from support.world import patch
@@ -465,12 +468,18 @@ class Owners(RuleBasedStateMachine):
                 assert who in owners, f"{who} has committed the removal of w{number} by {set(owners)}"
 
     @precondition(lambda self: self.players and (self.owners or self.removers))
-    @rule(place=PLACES, is_back=st.booleans())
-    def undoes(self, place: int, is_back: bool) -> None:
-        """An undo takes back no line, and no removal, that another player alone can have made; its undo is where one was."""
+    @rule(place=PLACES, is_back=st.booleans(), is_linked=st.sampled_from((False, False, True)))
+    def undoes(self, place: int, is_back: bool, is_linked: bool = False) -> None:
+        """An undo takes back no line, and no removal, that another player alone can have made; its undo is where one was.
+
+        `is_linked`: a link to a folder outside is in the place of a folder meanwhile.
+        """
         who = self._player(place)
         before, present = self._all(), self._bytes()
-        done = self._swarm("undo", "--session", self.players[who].id, "--json")
+        with contextlib.ExitStack() as stack:
+            if is_linked:
+                stack.enter_context(self._linked())
+            done = self._swarm("undo", "--session", self.players[who].id, "--json")
         if done.code or not done.json.get("id"):
             assert self._bytes() == present, done
             return
@@ -496,6 +505,22 @@ class Owners(RuleBasedStateMachine):
                 self.owners.pop(number)
             for number in set(after[name]) - set(before[name]):
                 self.removers.pop((name, number))
+
+    @contextlib.contextmanager
+    def _linked(self) -> Iterator[None]:
+        """Put a link in the place of a folder for a while. Nothing behind it may change."""
+        inside, outside = self.work / "sub", self.base / "outside"
+        inside.mkdir(exist_ok=True)
+        shutil.copytree(inside, outside)
+        swap = Swap(inside, outside)
+        swap.make()
+        try:
+            yield
+        finally:
+            swap.take_back()
+            tick(self.base)
+        assert swap.seen() == swap.before, "the undo has followed a link"
+        shutil.rmtree(outside)
 
     # ------------------------------------------------------------------------------------------ what holds
 

@@ -65,6 +65,37 @@ def test_committed_lines_stay() -> None:
     assert weave.content_without({0, 1}, weave.settled({0, 1})) == b"a\nx\nb\n"
 
 
+def test_a_partly_committed_change_is_not_guessed() -> None:
+    weave = woven("a\nb\nc\n", "x\ny\nc\n")
+    weave.commit(b"x\nb\nc\n")
+    ((_hunk, conflict),) = weave.conflicts({0}, weave.settled({0}))
+    assert (conflict.step, conflict.lines) == (0, [1]), "nothing tells if `b` comes before `x` or behind it"
+
+
+LAYOUT = {  # contents: the second step lays out anew; the commit; steps to take back; the result, None for a refusal
+    "its own": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "", {0, 1}, "f( 1 )\n"),
+    "another's": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "", {0}, "f(1)\n"),
+    "the layout alone": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "", {1}, "f( 1 )\ng( 2 )\n"),
+    "partly committed": (["f( 1 )\nh( 3 )\n", "f( 1 )\nh( 3 )\ng( 2 )\n", "f(1)\nh(3)\ng(2)\n"], "f(1)\n", {0, 1}, "f(1)\nh( 3 )\n"),
+    "its line alone": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "f( 1 )\ng(2)\n", {0, 1}, "f( 1 )\ng(2)\n"),
+    "equal words": (["f( 1 )\nf( 1 )\n", "f( 1 )\ng( 2 )\nf( 1 )\n", "f(1)\ng(2)\nf(1)\n"], "f(1)\nf( 1 )\n", {0, 1}, "f(1)\nf( 1 )\n"),
+    "broken by itself": (["f( 1 )\n", "f( 1 )\ng(2, 3)\n", "f(1)\ng(\n2,\n3\n)\n"], "", {0, 1}, "f( 1 )\n"),
+    "broken by another": (["f( 1 )\n", "f( 1 )\ng(2, 3)\n", "f(1)\ng(\n2,\n3\n)\n"], "", {0}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", LAYOUT)
+def test_a_line_in_a_new_layout_is_the_same_line(case: str) -> None:
+    texts, head, steps, wanted = LAYOUT[case]
+    weave = woven(*texts[:-1])
+    weave.follow(1, texts[-1].encode(), is_layout=True)
+    weave.commit(head.encode())
+    conflicts = weave.conflicts(steps, weave.settled(steps))
+    assert bool(conflicts) is (wanted is None), [(one.step, one.lines) for _hunk, one in conflicts]
+    if wanted is not None:
+        assert weave.content_without(steps, weave.settled(steps)).decode() == wanted
+
+
 def test_a_binary_content_is_one_line() -> None:
     weave = Weave(b"\0a\nb", is_binary=True)
     weave.follow(0, b"\0a\nc")
