@@ -295,10 +295,12 @@ class Weave:
     ) -> list[Conflict]:
         found: dict[int, list[int]] = {}
         returning = [one for one in changed if not one.is_alive and one.lives_without(steps)]
-        for other in [hunk, *self._instead([hunk]), *self._around(returning)]:
+        instead = self._instead([hunk])
+        if returning:
+            found.update((other.step, []) for other in instead if other.step not in steps)
+        for other in [hunk, *instead, *self._around(returning)]:
             stay = [one for one in other.added if one.born == other.step and one.lives_without(steps)]
-            is_own = other.step in steps  # then its lines that stay are committed
-            if (returning and (stay or not is_own)) or (stay and not is_own):
+            if stay and (returning or other.step not in steps):  # those of these steps are committed
                 found.setdefault(other.step, []).extend(numbers[one] for one in stay if one in numbers)
         first, last = self._range(hunk, changed)
         for one in self.elements[first:last]:
@@ -319,11 +321,15 @@ class Weave:
         return found
 
     def _around(self, returning: Sequence[Element]) -> list[Hunk]:
-        """Return the hunks that have replaced lines on both sides of one of these: that has no place beside theirs."""
+        """Return the hunks with a change on both sides of one of these: that has no place beside their new lines."""
         found = []
         for hunk in self.hunks:
-            places = [one.place for one in hunk.removed] * bool(hunk.added)
-            if any(places[:1] < [one.place] < places[-1:] and one.place not in places for one in returning):
+            first, last = -1, len(self.elements)
+            if hunk.removed:
+                first, last = hunk.removed[0].place, hunk.removed[-1].place
+            else:
+                first, last = (one.place if one else end for one, end in ((hunk.left, -1), (hunk.right, last)))
+            if any(first < one.place < last and one not in hunk.removed for one in returning):
                 found.append(hunk)
         return [*found, *self._instead(found)]
 

@@ -223,16 +223,16 @@ class Owners(RuleBasedStateMachine):
         self.calls[who] = Call(tool, given, way, name, *(lines or (0, 0)), logged)
         self.made.discard(who)
         if said:
-            self._ends_call(who, is_told=False)
+            self._ends_call(who, is_told=False, is_denied=True)
         tick(self.base)
         return said
 
-    def _ends_call(self, who: int, is_told: bool = True) -> None:
-        """Let the client tell the end: by its hook or plugin after a call, and in its log."""
+    def _ends_call(self, who: int, is_told: bool = True, is_denied: bool = False) -> None:
+        """Let the client tell the end: by its hook or plugin after a call that was let pass, and in its log."""
         call, player = self.calls.pop(who), self.players[who]
         self.made.discard(who)
         tick(self.base)
-        is_plugin = player.runtime == "opencode"
+        is_plugin = player.runtime == "opencode" and not is_denied
         with mock.patch("os.getppid", lambda: FIRST_PID + who):
             if is_plugin or (is_told and call.tool == "Bash"):
                 make_private(os.path.dirname(ended_mark()))
