@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from support.world import TEXT, Agent, World
@@ -74,6 +76,7 @@ def test_a_commit_of_the_session_leaves_the_line_out(name: str, is_beside: bool,
 
 def test_a_later_call_that_cannot_write_does_not_lengthen_a_command(is_beside: bool, tmp_path: Path) -> None:
     scene = Scene(tmp_path, COMMANDS["appends"][0], is_beside)
-    scene.me.check("mcp__forge__list_issues", {})
+    with mock.patch("os.getppid", os.getpid):  # of the hook's process: this one is the client
+        scene.me.check("mcp__forge__list_issues", {})
     scene.me.call_ends()
     assert scene.may_be_a_person_s("PERSON")
