@@ -329,7 +329,7 @@ class Weave:
                 first, last = hunk.removed[0].place, hunk.removed[-1].place
             else:
                 first, last = (one.place if one else end for one, end in ((hunk.left, -1), (hunk.right, last)))
-            if any(first < one.place < last and one not in hunk.removed for one in returning):
+            if any(first < one.place < last and one not in hunk.changed for one in returning):
                 found.append(hunk)
         return [*found, *self._instead(found)]
 

@@ -205,12 +205,18 @@ def _is_needed(
     before: bytes | None, after: bytes | None, made: list[tuple[int, bytes | None]],
     calls: Sequence[tuple[Any, Replay, bool]], index: int,
 ) -> bool:  # fmt: skip
-    """Return True if the content that was found is farther away without this call: a later one may rest upon it."""
+    """Return True if the content that was found is farther away without this call: a later one may rest upon it.
+
+    So it is also without a look at the layout, which a formatter may have changed in all lines.
+    """
     if len(made) > MOST_TESTED:
         return False
-    wanted = _counted(after)
     without = _replayed(before, after, calls, None, without=index)
-    return _distance(_counted(_last(before, without)), wanted) > _distance(_counted(_last(before, made)), wanted)
+    contents = (_last(before, without), _last(before, made), after)
+    farther, nearer, wanted = map(_counted, contents)
+    if _distance(farther, wanted) <= _distance(nearer, wanted):
+        return False
+    return _distance(_lettered(farther), _lettered(wanted)) > _distance(_lettered(nearer), _lettered(wanted))
 
 
 def _counted(content: bytes | None) -> Lines:

@@ -110,9 +110,11 @@ class _Element:
     was_removed_by  of a line that an undo has brought back: all that may have removed it before
     laid_from   the committed lines of which it is another layout
     layouts     number of the present lines that are another layout of this one
+    laid_of     lines that have become this one by their new layout
+    laid_by     all that may have given it that
     """
 
-    __slots__ = ("text", "authors", "head", "removed_by", "ended_by", "was_removed_by", "laid_from", "layouts")
+    __slots__ = ("text", "authors", "head", "removed_by", "ended_by", "was_removed_by", "laid_from", "layouts", "laid_of", "laid_by")
 
     def __init__(self, text: bytes, authors: Authors, head: int | None = None):
         self.text = text
@@ -123,6 +125,8 @@ class _Element:
         self.was_removed_by: Authors = ()
         self.laid_from: list[_Element] = []
         self.layouts = 0
+        self.laid_of: list[_Element] = []
+        self.laid_by: Authors = ()
 
 
 class Fold:
@@ -174,8 +178,22 @@ class Fold:
             if old < old_end or new < new_end:
                 removed = [Line(self.head[index], self._remover_of(index)) for index in range(old, old_end)]
                 found.append(Change(old, new, removed, lines[new:new_end]))
+                self._tie_layouts(found[-1])
             old, new = old_end + 1, new_end + 1
         return found
+
+    def _tie_layouts(self, change: Change) -> None:
+        """Give the removal of a line that was committed before it was laid out anew, and its new layout, one owner."""
+        before = {
+            one: line
+            for index, line in enumerate(change.removed, change.old)
+            for one in self._removed_as(index)
+            if one.head is None
+        }
+        for line, one in zip(change.added, self.alive[change.new :]):
+            for old in one.laid_of:
+                if old in before:
+                    line.authors = before[old].authors = _merged(before[old].authors, one.laid_by)
 
     # ------------------------------------------------------------------------------------------- the fold
 
@@ -199,7 +217,7 @@ class Fold:
             older = self._older_than(moments[0].at_ns)
             for one in self.removed:
                 if one.head not in older:
-                    one.removed_by = tuple(dict.fromkeys((*one.removed_by, *later)))
+                    one.removed_by = _merged(one.removed_by, tuple(later))
         self.before_steps = len(self.removed)
         for step in steps[first:]:
             content = split_lines(step.after.content())
@@ -253,7 +271,7 @@ class Fold:
         for before in one.laid_from:  # until now it had only been laid out anew
             before.layouts -= 1
             if before.layouts:
-                before.removed_by = tuple(dict.fromkeys((*before.removed_by, *authors)))
+                before.removed_by = _merged(before.removed_by, authors)
             else:
                 before.removed_by = authors
 
@@ -281,6 +299,8 @@ class Fold:
                 continue
             writers = dict.fromkeys(author for one in found for author in one.authors)
             alive.append(_Element(text, tuple(writers) or authors))
+            alive[-1].laid_of = [old for one in found for old in (one, *one.laid_of)]
+            alive[-1].laid_by = _merged(authors, *(one.laid_by for one in found))
             alive[-1].laid_from = [one for old in found for one in (old.laid_from or [old]) if one.head is not None]
             for one in alive[-1].laid_from:
                 one.layouts += 1
@@ -363,7 +383,11 @@ class Fold:
         return found
 
     def _remover_of(self, index: int) -> Authors:
-        """Return all that may have removed the committed line with this index.
+        """Return all that may have removed the committed line with this index."""
+        return _merged(*(one.removed_by for one in self._removed_as(index))) or (PERSON,)
+
+    def _removed_as(self, index: int) -> list[_Element]:
+        """Return the removed lines that may be the committed one with this index.
 
         It may have come, been committed and gone since the first version: then it is an equal line of the steps.
         """
@@ -371,8 +395,11 @@ class Fold:
         same = [one for one in self.removed[self.before_steps :] if self._compared([one.text]) == text]
         own = [one for one in same if one.head == index]
         later = own or [one for one in same if one.head is None]
-        found = later or [one for one in self.removed if one.head == index]
-        return tuple(dict.fromkeys(author for one in found for author in one.removed_by)) or (PERSON,)
+        return later or [one for one in self.removed if one.head == index]
+
+
+def _merged(*authors: Authors) -> Authors:
+    return tuple(dict.fromkeys(one for some in authors for one in some))
 
 
 def _equal_parts(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:

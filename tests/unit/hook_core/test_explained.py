@@ -65,3 +65,12 @@ def test_a_journal_that_is_torn_in_its_last_look_tells_the_lines_all_the_same(wo
         if byte in b" \0":
             path.write_bytes(data[:begin] + line[: end + 1])
             assert [one.text for one in lines_of(str(world.repo / "notes.md")) if not one.is_committed] == [b"MINE\n"]
+
+
+def test_a_call_that_is_still_to_come_has_removed_no_line_that_is_there_in_a_new_layout() -> None:
+    calls = [
+        ("open", lambda content: [content.replace(b"g( 2 )\n", b"")], True),
+        ("made", lambda content: [content.replace(b"h( 3 )\n", b"")], False),
+    ]
+    found = explain(b"f( 1 )\ng( 2 )\nh( 3 )\n", b"f(1)\ng(2)\n", calls)
+    assert {part.call for part in found.parts} == {"made"}

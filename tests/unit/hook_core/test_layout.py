@@ -149,6 +149,22 @@ def test_a_person_s_line_keeps_its_place_where_a_layout_is_partly_committed(worl
     assert file.read_text() == "f(1)\ng( 2 )\nh(3)\n"
 
 
+def test_a_commit_keeps_a_peer_s_line_that_was_committed_before_it_was_laid_out(world: World) -> None:
+    file, me, peer = world.repo / NAME, Player("claude-code", world.repo), Player("codex", world.repo)
+    file.write_text(CODE)
+    world.commit()
+    me.runs("ls")
+    saved(file, f"{CODE}person( 9 )\n")
+    edits(peer, file, "f( 1 )\n", "f( 1 )\npeer( 4 )\n")
+    assert world.swarm("commit", "-m", "theirs", NAME, as_=peer).code == 0
+    me.runs(f"cat {NAME}")
+    edits(me, file, "g( 2 )", "g( 22 )")
+    saved(file, "f(1)\npeer(4)\ng(22)\nh(3)\nperson(9)\n")
+    done = world.swarm("commit", "-m", "mine", NAME, as_=me)
+    assert done.code == 0, done.err
+    assert git(world.repo, "show", f"HEAD:{NAME}") == "f(1)\npeer(4)\ng(22)\nh(3)\n"
+
+
 def test_a_person_s_line_stays_the_person_s_in_another_layout(world: World) -> None:
     file = world.repo / NAME
     file.write_text(CODE)
