@@ -13,7 +13,7 @@ from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
 from swarm_mcp.agents.harness.query import YOLO
 from swarm_mcp.cli.arguments import (
-    ACTING,
+    DOING,
     EFFORTS,
     FOLDERS,
     MODES,
@@ -97,12 +97,12 @@ OPTIONS = (
         "give the task a work tree of its own, on a branch of its own; `swarm-mcp worker merge TASK` brings"
         " its commits back",
     ),
-    *ACTING,
+    *DOING,
 )
 # Options on the start of a worker, for any task.
 OF_WORKERS = (
     "--spawner", "--harness", "--directory", "--label", "--model", "--effort", "--mode", "--timeout", "--command",
-    "--fresh", "--worktree", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
+    "--fresh", "--worktree", "--person", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from swarm_mcp.agents.dispatch.merging import Merged, MergeStopped
 from swarm_mcp.agents.dispatch.merging import merge as bring_back
 from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.answers.views import short
-from swarm_mcp.cli.arguments import ACTING, TASKS, WORKER, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import DOING, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import process_holder, say_refused
 from swarm_mcp.cli.output import complain, refused, say, show
@@ -30,7 +30,7 @@ from swarm_mcp.store import Store
         Option("--commit", "first commit the uncommitted changes in the task's work tree"),
         Option("--here", "onto the branch that is checked out here, though the task began on another"),
         Option("--wait SECONDS", "how long to wait in line for the locks (default: 0)"),
-        *ACTING,
+        *DOING,
     ),
     refuses=True,
     group=WORKER,
