@@ -100,6 +100,11 @@ class Meetings:
             newest.setdefault(trace.path, trace)
         return list(newest.values())
 
+    def is_named(self, path: str) -> bool:
+        """Return True if another session's journal has a write of the file at `path`, links resolved, by that name."""
+        others = self.journals.of_others(self.trail.place_of(os.path.dirname(path)))
+        return any(theirs.names(path) for theirs in others)
+
     def went_on_with(self, trace: Trace) -> bool:
         """Return True if this session has written the file of `trace` since: it knows the change."""
         last = journal.newest(self.journals.own(os.path.dirname(trace.path)), trace.path, ("wrote",))

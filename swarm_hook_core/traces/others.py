@@ -91,11 +91,18 @@ class OthersJournal:
             named = keys if any(name in self.data for name in names) else ()  # most journals do not name the file
             entries = [entry for key in named for entry in self._writes_of(key)]
         else:
-            if self._lines is None:
-                self._lines = journal.newest_lines(self.data, WRITES)
-            lines = [(key, line) for key in keys if (line := self._lines.get(escaped(key)))]
+            lines = [(key, line) for key in keys if (line := self._newest_lines().get(escaped(key)))]
             entries = [entry for key, line in lines for entry in self._writes_at(key, line)]
         return entries + self.commands_that_wrote(keys)
+
+    def names(self, path: str) -> bool:
+        """Return True if an entry is about a write of the file at `path`, by that very name."""
+        return escaped(path) in self._newest_lines()
+
+    def _newest_lines(self) -> dict[bytes, bytes]:
+        if self._lines is None:
+            self._lines = journal.newest_lines(self.data, WRITES)
+        return self._lines
 
     def _writes_at(self, key: str, line: bytes) -> list[Entry]:
         """Return the same as `_writes_of`, where `line` holds the newest entry about the path."""
