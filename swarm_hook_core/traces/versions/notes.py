@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator
 
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import (
-    FEW,
     escaped,
     journal,
     kept_dir,
@@ -24,7 +23,7 @@ from swarm_hook_core.traces import (
 )
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
-from swarm_hook_core.traces.versions.names import is_of, split_name
+from swarm_hook_core.traces.versions.names import is_of
 from swarm_hook_core.traces.versions.replay import Inputs
 from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
 
@@ -133,11 +132,15 @@ class JournalNotes:
 
     def _sort(self) -> None:
         of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
-        for words, raw in _heads(self.data):
+        for raw in self.data.split(b"\n"):
+            head, _, rest = raw.partition(b"\0")
+            words = head.split(b" ")
+            if len(words) != 4 or not words[0].isdigit():
+                continue  # torn
             self.ends.add(words)
             if words[1] in of_kind:
                 of_kind[words[1]].append(raw)
-            self._of_file.setdefault(raw.split(b"\0", 2)[1] if b"\0" in raw else b"", []).append(raw)
+            self._of_file.setdefault(rest.partition(b"\0")[0], []).append(raw)
         self.ends.sort()
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
@@ -179,9 +182,7 @@ class PlaceNotes:
         }
         self.commands: list[Act] | None = None
         self._base = base = kept_dir(place)
-        self._names = {name: names_in(os.path.join(base, name)) for name in names_in(base)}  # of versions, by journal
-        self._sorted: dict[str, dict[str, list[str]]] = {}  # journal -> name of a first version -> names
-        self._asked = 0  # files so far
+        self._names = {name: sorted(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
 
     def owner_by(self, name: str) -> tuple[str, str]:
@@ -197,22 +198,14 @@ class PlaceNotes:
 
     def versions(self, path: str) -> list[Version]:
         """Return the versions of the file as ``stored.writes_of``: also half and missing copies, the oldest first."""
-        self._asked += 1
-        found, first, base = [], version_name(path), self._base
+        found, first = [], version_name(path)
         for name, names in self._names.items():
-            folder = f"{base}/{name}"
-            if self._asked > FEW:
-                names = self._names_by_first(name).get(first, [])
-            found += [found_at(os.path.join(folder, one)) for one in names if is_of(one, first)]
+            for at in range(bisect_left(names, first), len(names)):
+                if not names[at].startswith(first):
+                    break
+                if is_of(names[at], first):
+                    found.append(found_at(f"{self._base}/{name}/{names[at]}"))
         return sorted((one for one in found if one is not None and not one.is_lost), key=lambda one: one.at_ns)
-
-    def _names_by_first(self, name: str) -> dict[str, list[str]]:
-        """Return the names of the versions of the session with this journal, by the name of each file's first one."""
-        if name not in self._sorted:
-            self._sorted[name] = {}
-            for one in self._names[name]:
-                self._sorted[name].setdefault(split_name(one)[0], []).append(one)
-        return self._sorted[name]
 
     def kept_between(self, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
         """Return ``[(path, version)]`` of the versions that a session has kept between the two times."""
@@ -238,14 +231,6 @@ class Notes:
         if place not in self._places:
             self._places[place] = PlaceNotes(place)
         return self._places[place]
-
-
-def _heads(data: bytes) -> Iterator[tuple[list[bytes], bytes]]:
-    """Yield ``(four words of the head, line)`` of the entries in `data` that are not torn."""
-    for raw in data.split(b"\n"):
-        words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) == 4 and words[0].isdigit():
-            yield words, raw
 
 
 def _entries(lines: Collection[bytes]) -> Iterator[Entry]:
