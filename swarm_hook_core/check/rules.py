@@ -21,7 +21,15 @@ from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.state import absolute_setting, has_settings, has_turn_files, is_watching, shares_locks
+from swarm_hook_core.state import (
+    absolute_setting,
+    end_by_mark,
+    has_settings,
+    has_turn_files,
+    hook_starter,
+    is_watching,
+    shares_locks,
+)
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -92,6 +100,8 @@ def harmless(check: Check) -> None:
     if not check.writes.are_possible():
         if not check.call.tool:
             raise ValueError("the payload names no tool")
+        if end_by_mark(hook_starter(check.config.runtime_name))[0] and check.trail is not None:
+            _leave(check, check.trail)  # else the end of this call would count as that of the one before
         check.end()
 
 

@@ -357,7 +357,7 @@ class Trail:
 
         Entries that a checker has left for this very call, before it stopped answering, are not left again.
         """
-        if self._lines:
+        if self._lines or end_by_mark(hook_starter(self.config.runtime_name))[0]:
             caller.demand_waiting()
             self._note_end()
         tried_ns = caller.tried_ns()
