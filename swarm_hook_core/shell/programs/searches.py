@@ -50,13 +50,14 @@ class Search:
         self._root = root
         self._words_for = words_for
         self._is_sure = is_sure
+        self._touched = call.walk.files.touched()
         self._names: list[str] | None = None
         self._paths: set[str | None] = set()
         self._left: float | None = None  # seconds to ask about single files; None before the search was run
 
     def names(self) -> list[str] | None:
         """Return the names as they are printed; None if they are unknown, or too many to be followed."""
-        if not self._is_sure or not self._call.walk.files.is_untouched(self._root):
+        if not self._is_sure or self._may_be_changed(self._root):
             return None
         names = self._all()
         if names is None or len(names) > MOST_NAMES:
@@ -71,13 +72,18 @@ class Search:
             is_found = self._one(path)
         if is_found:
             return self._is_sure or None
-        if is_found is False and self._call.walk.files.is_untouched(path):
+        if is_found is False and not self._may_be_changed(path):
             return False
         return None
 
     def found(self) -> Found:
         """Return the result, which is not known before something asks."""
         return Found(self._root, self.admits, self.names)
+
+    def _may_be_changed(self, path: str) -> bool:
+        """Return True if the script may change what is at or under `path` before it searches."""
+        touched = self._touched
+        return touched is None or any(contains(path, one) or contains(one, path) for one in touched)
 
     def _all(self) -> list[str] | None:
         if self._left is None:
