@@ -99,7 +99,7 @@ def _run(name: str, verb: str, items: list[str]) -> int:
     try:
         arguments = parse(name, command.usages, items)
     except UsageError as error:
-        raise UsageError(retired(verb, items) or str(error)) from None
+        raise UsageError("; ".join(filter(None, (str(error), retired(verb, items))))) from None
     _recover_undos()
     try:
         return command.run(arguments)
