@@ -9,7 +9,7 @@ the packages. docs/dev/architecture.md explains the parts; a part that a package
   NOUNS        noun -> {its word -> verb}: `task claim` is the verb `claim`
   ALIASES      second name -> verb
   OTHER_WORDS  a word of other tools that people type -> the verb for the same purpose
-  RETIRED      verb that is gone, or ``verb --option`` -> what to do instead
+  RETIRED      a verb that is gone, or ``verb --option`` -> the advice to those who type it
   TOOLS        modules with MCP tools (their ``TOOLS``), in the order of the list
   CHECKS       name of a doctor check -> its function; see ``doctor.own_checks``
   REACTIONS    moment -> its function, ``"package.module:function"``; see `react`

@@ -118,7 +118,7 @@ def changed_at(path: str) -> float:
             found = max(found, os.lstat(file).st_mtime)
         except FileNotFoundError:
             continue  # never rotated, or removed just now
-        except OSError:
+        except OSError:  # it is there, and its time cannot be read
             return float("inf")
     return found
 

@@ -62,7 +62,7 @@ def other_words() -> dict[str, str]:
 
 
 def retired(verb: str, items: Sequence[str] = ()) -> str:
-    """Return what to do instead of a verb, or of one of its options in `items`, that is gone; "" if none is."""
+    """Return the advice for a verb that is gone, or for such an option of it in `items`; else an empty text."""
     instead = contributions.table("RETIRED")
     found = [word for word in (verb, *(f"{verb} {item}" for item in items)) if word in instead]
     return "".join(f"{word!r} is gone: {instead[word]}" for word in found[:1])

@@ -7,6 +7,7 @@ start other programs (``--pre``, ``--pager``, settings in a file) is not run. Wh
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 
@@ -93,7 +94,9 @@ class Search:
         return self._names
 
     def _one(self, path: str) -> bool | None:
-        words = self._words_for(path) if self._words_for else None
+        words = None
+        if self._words_for is not None:
+            words = self._words_for(path)
         if words is None or not self._left or self._left <= 0:
             return None
         begun = time.monotonic()
@@ -165,7 +168,7 @@ def find(call: Call) -> None:
         elif action[0] in _REMOVES:
             _delete(call, founds)
         elif action[0].startswith("-f"):
-            call.write(action[1] if action[1:] else UNKNOWN, REPLACE)
+            call.write((*action, UNKNOWN)[1], REPLACE)
         elif action[0] in RUNS:
             streams.append(_run_on(call, action, founds))
         else:
@@ -185,20 +188,26 @@ def _parts(words: list[str]) -> list[str | list[str]]:
             end = min(end + 1, len(words))
         elif words[at] in _ACTIONS:
             end += _ACTIONS[words[at]]
-        is_action = words[at] in RUNS or words[at] in _ACTIONS
-        parts.append(words[at:end] if is_action else words[at])
+        if words[at] in RUNS or words[at] in _ACTIONS:
+            parts.append(words[at:end])
+        else:
+            parts.append(words[at])
         at = end
     return parts
 
 
 def _printing(parts: list[str | list[str]], action: list[str]) -> list[str]:
     """Return an expression that prints the files of `action`, and does nothing in place of the other actions."""
-    words = ["-depth"] if any([one] in parts for one in _REMOVES) else []
+    words = []
+    if any([one] in parts for one in _REMOVES):
+        words.append("-depth")
     for part in parts:
         if isinstance(part, str):
             words.append(part)
+        elif part is action:
+            words.append("-print0")
         else:
-            words.append("-print0" if part is action else "-true")
+            words.append("-true")
     return words
 
 
@@ -229,7 +238,7 @@ def _only(tests: list[str], target: list[str]) -> list[str]:
 
 def _literal(text: str) -> str:
     """Return the pattern that only `text` matches."""
-    return "".join("\\" + letter if letter in "*?[]\\" else letter for letter in text)
+    return re.sub(r"([*?[\]\\])", r"\\\1", text)
 
 
 def _names_of(founds: list[Found]) -> list[str] | None:
@@ -242,10 +251,12 @@ def _names_of(founds: list[Found]) -> list[str] | None:
 
 def _delete(call: Call, founds: list[Found]) -> None:
     names = _names_of(founds)
-    for name in names or ():
+    if names is None:
+        for one in founds:
+            call.tree(one.root, one.admits, REMOVE)
+        return
+    for name in names:
         call.write(name, REMOVE)
-    for one in founds if names is None else ():
-        call.tree(one.root, one.admits, REMOVE)
 
 
 def _run_on(call: Call, action: list[str], founds: list[Found]) -> Stream | None:
@@ -259,15 +270,17 @@ def _run_on(call: Call, action: list[str], founds: list[Found]) -> Stream | None
     if in_place or not call.walk.only_reads(words):
         names = _names_of(founds)
     if not words or names is None:
-        mark = call.walk.mark(founds)
-        return call.walk.run([word.replace("{}", mark) for word in words], None, None if in_place else call.folder)
+        mark, where = call.walk.mark(founds), call.folder
+        if in_place:
+            where = None
+        return call.walk.run([word.replace("{}", mark) for word in words], None, where)
     if in_place:
         for name in names:
             folder, last = os.path.split(absolute(call.folder, name) or name)
             call.walk.run([word.replace("{}", "./" + last) for word in words], None, folder)
         return None
     if together and names:
-        at = words.index("{}") if "{}" in words else len(words)
+        at = [*words, "{}"].index("{}")
         return call.walk.run([*words[:at], *names, *words[at + 1 :]], None, call.folder)
     run_each(call, names, lambda name: [word.replace("{}", name) for word in words])
     return call.output
@@ -335,7 +348,8 @@ def grep(call: Call) -> None:
     by_name = options.has("--files") or (call.name == "ack" and options.has("-f"))
     pattern = None
     if not by_name and not options.has("-e", "-f", "--regexp", "--file"):
-        pattern = operands.pop(0) if operands else ""
+        pattern = "".join(operands[:1])
+        operands = operands[1:]
     walks = call.name in _TAKES or options.has("-r", "-R", "--recursive", "--dereference-recursive")
     walks = walks or "recurse" in options.values("-d", "--directories")
     if not options.has(*_LISTS, *_LISTS_OF.get(call.name, ("-L",))):
@@ -376,17 +390,21 @@ def _alone(call: Call, words: list[str], operands: list[str], walks: bool) -> As
     places = [absolute(call.folder, one) or "/" for one in operands or ["."]]
 
     def words_for(path: str) -> list[str] | None:
-        is_met = any(contains(place, path) if walks else path == place for place in places)
-        return [*rest, path if is_met and os.path.isfile(path) else os.devnull]
+        is_met = path in places or (walks and any(contains(place, path) for place in places))
+        if is_met and os.path.isfile(path):
+            return [*rest, path]
+        return [*rest, os.devnull]
 
     return words_for
 
 
 def _in_found(call: Call, one: Found, words: list[str]) -> Found:
     """Return those of the files `one` in which the search `words` finds something."""
-    names = one.names() if one.names else None
+    names = one.names and one.names()
+    if names == []:
+        return Found(one.root, lambda _path: False)
     if names is not None:
-        return Search(call, [*words, *names], one.root).found() if names else Found(one.root, lambda _path: False)
+        return Search(call, [*words, *names], one.root).found()
     asked = Search(call, [*words, UNKNOWN], one.root, lambda path: [*words, path])
 
     def admits(path: str) -> bool | None:
@@ -394,7 +412,9 @@ def _in_found(call: Call, one: Found, words: list[str]) -> Found:
         if is_there is False:
             return False
         holds = asked.admits(path)
-        return holds if is_there or holds is False else None
+        if is_there is None and holds:
+            return None
+        return holds
 
     return Found(one.root, admits)
 
@@ -403,13 +423,16 @@ def _filter(call: Call, is_quiet: bool) -> None:
     """Report what a search in its input lets through: lines, or names of an earlier search."""
     stream = call.stdin
     if is_quiet or stream is None or not call.walk.scope.heard or call.name not in _NUL:
-        call.says("" if is_quiet else None)
+        if is_quiet:
+            call.says("")
         return
 
     def kept(lines: list[str]) -> list[str] | None:
         text = "".join(line + "\n" for line in lines)
-        if not lines or not is_known(text):
-            return [] if not lines else None
+        if not lines:
+            return []
+        if not is_known(text):
+            return None
         return printed(call, [call.name, *call.words], SECONDS, text, "\n")
 
     if stream.text is not None:
@@ -424,7 +447,7 @@ def _kept(call: Call, one: Found, kept: Callable[[list[str]], list[str] | None])
     """Return those of the files `one` whose names pass the filter `kept`."""
 
     def names() -> list[str] | None:
-        every = one.names() if one.names else None
+        every = one.names and one.names()
         if every is None:
             return None
         return kept(every)
@@ -438,6 +461,8 @@ def _kept(call: Call, one: Found, kept: Callable[[list[str]], list[str] | None])
         passed = kept(forms)
         if passed == []:
             return False
-        return is_there if passed == forms else None
+        if passed != forms:  # it depends on how the name is written
+            return None
+        return is_there
 
     return Found(one.root, admits, names)

@@ -19,7 +19,7 @@ SPAWNERS = {
     "swarm-ui": ("spawners", "UiShells"),
 }
 ALIASES = {"ui": "swarm-ui"}
-# It starts a supervisor of ours (``supervision``), which gives the worker its instructions and ends its task.
+# It starts a supervisor of ours (``supervision``): that gives the worker its instructions and ends its task.
 SUPERVISED = "process"
 RETIRED = ("tmux", "herdr")
 

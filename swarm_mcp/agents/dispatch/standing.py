@@ -1,7 +1,7 @@
 """A standing worker: it takes the tasks of a checkout as they come, a given number at a time, until it is ended.
 
 No state of importance is kept here. Tasks, workers and results stand in the store, and each worker has a supervisor of
-its own, which outlives a killed standing worker: the next one follows it. Only counts and costs are kept.
+its own that outlives a killed standing worker: the next one follows it. Only counts and costs are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Searches are run as they stand: what they find is written, and they start nothing and change nothing themselves."""
+"""Searches are run as they stand: the found files are written; a search itself starts nothing and changes nothing."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_search_starts_nothing_and_writes_nothing(command: str, repo: Path, mo
 
 
 def test_what_takes_too_long_is_asked_for_file_by_file(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole search ends in no time; what one file is asked for has all the time that there is."""
+    """The whole search has no answer; questions about single files have one."""
     from swarm_hook_core.shell.programs import searches
 
     real, asked = searches.run, []
