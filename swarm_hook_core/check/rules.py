@@ -277,7 +277,7 @@ def uncommitted_work(check: Check) -> "Verdict | None":
 
     By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
     warned. The looks go from the cheapest on, and most calls end early: a call that was not read, a session that is
-    alone, journals of others without a word of the call's files; then the comparison.
+    alone; then the comparison.
     """
     trail = check.trail
     if trail is None:
@@ -292,17 +292,10 @@ def uncommitted_work(check: Check) -> "Verdict | None":
         found = at_stake(check)
         if found is not None and found.denial is not None:
             return found
-    from swarm_hook_core.traces import unmet
+    from swarm_hook_core.stakes.writes import judge as by_level
 
-    if not neighbours and unmet.is_settled(trail, effects):
-        _leave(check, trail)
-        return None
-    from swarm_hook_core.traces.verdict import judge as by_level
-
-    denial, words = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
+    verdict = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
     _leave(check, trail)
-    verdict = Verdict(denial, words)
-    verdict.owners, verdict.noted = trail.owners, trail.noted
     return verdict
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
-from swarm_hook_core import EDIT, REMOVE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import top_around
 from swarm_hook_core.shell.model import Effects, Tree
+from swarm_hook_core.shell.programs.git.removed_trees import submodules
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.stakes.owners import Author
     from swarm_hook_core.traces.others import Trace
+
+    Row = tuple[str, str, str, str, str, str]  # as of ``Repository.rows_against``
 
 SECONDS = 2.0  # for all of git's answers about one call; commands of this kind are rare, and slow themselves
 MOST_TREES = 50  # folders of one call
@@ -53,6 +56,11 @@ class Stake:
         self.author: Author | None = None
 
     @property
+    def is_replaced(self) -> bool:
+        """True if the call replaces the whole file, by itself."""
+        return self.how == REPLACE and not self.words
+
+    @property
     def is_persons(self) -> bool:
         """True if a part of it is a person's, as far as its author was looked up."""
         return self.author is not None and self.author.is_person
@@ -63,24 +71,49 @@ class Changed:
 
     def __init__(self) -> None:
         self._end = time.monotonic() + SECONDS
-        self._found: dict[tuple[str, str], dict[str, bool]] = {}
+        self._listed: dict[tuple[str, str], dict[str, bool]] = {}
+        self._rows: dict[str, tuple[str, Row]] = {}  # path of a tracked file -> its work tree and git's row
 
     def left(self) -> float:
         """Return the seconds left for questions to git."""
         return max(0.0, self._end - time.monotonic())
 
-    def below(self, top: str, folder: str) -> dict[str, bool]:
-        """Return ``{path: True if git does not know the file}`` at and below `folder`. Raises NoAnswer.
+    def listed_below(self, top: str, folder: str) -> dict[str, bool]:
+        """Return ``{path: True if git does not know the file}`` at and below `folder`, of files that may be changed.
 
-        `top`: its work tree.
+        Their contents are not compared (`certain`). `top`: the work tree. Raises NoAnswer.
         """
-        if (top, folder) not in self._found:
+        if (top, folder) not in self._listed:
             inside = os.path.relpath(folder, top)
-            changed, new = _dirty(top, inside * (inside != "."), self.left())
-            names = {**dict.fromkeys(changed, False), **dict.fromkeys(new, True)}
-            paths = {os.path.join(top, name): is_new for name, is_new in names.items()}
-            self._found[top, folder] = {path: is_new for path, is_new in paths.items() if size_of(path) >= 0}
-        return self._found[top, folder]
+            rows, new = _dirty(top, inside * (inside != "."), self.left())
+            start = top.rstrip("/") + "/"
+            for row in rows:
+                self._rows.setdefault(start + row[0], (top, row))
+            names = {**dict.fromkeys((row[0] for row in rows), False), **dict.fromkeys(new, True)}
+            self._listed[top, folder] = {start + name: is_new for name, is_new in names.items()}
+        return self._listed[top, folder]
+
+    def certain(self, paths: Iterable[str]) -> list[str]:
+        """Return those of the listed `paths` that are there, with other contents than in the last commit.
+
+        Raises NoAnswer.
+        """
+        paths = [path for path in paths if size_of(path) >= 0]
+        by_top: dict[str, list[Row]] = {}
+        for path in paths:
+            if path in self._rows:
+                top, row = self._rows[path]
+                by_top.setdefault(top, []).append(row)
+        same: set[str] = set()
+        for top, rows in by_top.items():
+            changed = Repository(top, self.left()).by_content(rows)
+            same.update(os.path.join(top, name) for name in {row[0] for row in rows}.difference(changed))
+        return [path for path in paths if path not in same]
+
+    def below(self, top: str, folder: str) -> dict[str, bool]:
+        """Return the same as `listed_below`, of files that are certainly changed. Raises NoAnswer."""
+        listed = self.listed_below(top, folder)
+        return {path: listed[path] for path in self.certain(listed)}
 
 
 class Files:
@@ -114,7 +147,7 @@ class Files:
             if how == EDIT or is_moved or size_of(resolved) <= 0:
                 continue
             stake = Stake(resolved, how, by, False, spelled=path)
-            top = top_of(resolved)
+            top = top_around(resolved)
             if top and is_own(stake):
                 continue
             if not top or was_read(stake):
@@ -152,31 +185,26 @@ class Files:
 
 
 def top_of(path: str) -> str:
-    """Return the top of the work tree around the file at absolute `path`, or ""."""
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return ""
-    return tree.top
-
-
-def top_around(path: str) -> str:
     """Return the top of the work tree that absolute `path`, a file or a folder, lies in or is; or ""."""
     if os.path.isdir(path) and not os.path.islink(path):
         path = os.path.join(path, "x")
-    return top_of(path)
+    return top_around(path)
 
 
-def _dirty(top: str, name: str, seconds: float) -> tuple[list[str], list[str]]:
-    """Return ``(changed, untracked)`` names at and below `name`, relative to `top`. Raises NoAnswer."""
+def _dirty(top: str, name: str, seconds: float) -> tuple[list[Row], list[str]]:
+    """Return ``(rows of files that may be changed, names of untracked ones)`` at and below `name`, relative to `top`.
+
+    Raises NoAnswer.
+    """
     repository = Repository(top, seconds)
     try:
         new = repository.untracked([name])
     except Refused:
         return [], []  # not a work tree that git accepts: nothing is known to be uncommitted
     try:
-        return repository.against("HEAD", [name]), new
-    except Refused:
-        return repository.tracked([name]), new  # no commit yet
+        return repository.rows_against("HEAD", [name]), new
+    except Refused:  # no commit yet
+        return [(path, "", "", "A", "", "") for path in repository.tracked([name])], new
 
 
 def _states_of(top: str, names: Collection[str], seconds: float) -> tuple[set[str], set[str], set[str]]:
@@ -208,9 +236,7 @@ def size_of(path: str) -> int:
 
 def _repositories(root: str) -> list[tuple[str, str]]:
     """Return ``[(top, folder)]`` of the work trees that `root` lies in, or that lie in it."""
-    from swarm_hook_core.shell.programs.git.removed_trees import submodules
-
-    top = top_around(root)
+    top = top_of(root)
     if top:
         inner = submodules(top, top, [])
         return [(top, root), *((one, one) for one in inner if one.startswith(root.rstrip("/") + "/"))]

@@ -19,19 +19,18 @@ from swarm_hook_core.shell.programs.git import by_words, commit_hooks, touched_f
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
 from swarm_hook_core.stakes import advice, stash, wording
-from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_around
+from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_of
 from swarm_hook_core.stakes.owners import BUILT, OWN, Authors
-from swarm_hook_core.stakes.wording import Theirs
+from swarm_hook_core.stakes.wording import Theirs, also_in
 from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, journal
 from swarm_hook_core.traces.clearing import deed_of
 from swarm_hook_core.traces.file_changes import MOST, Patience
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.wording import also_in
 from swarm_hook_core.wording import way_past_hooks
 
 MOST_CALLS = 50  # git commands of one call
-MOST_LOOKED = 400  # files of one command that are looked at first: if sessions' work is among them, the last ones
+MOST_LOOKED = 100  # files of one command that are looked at first: if sessions' work is among them, the last ones
 MOST_FILES = 500  # files of one command with their authors looked up, if no session's work settles it
 FEW = advice.MOST_NAMED + 2  # files of one kind with their authors looked up, once the command is refused anyway
 _KEEPS = ("commit", "push", "add", "stage", "apply", "update-index")  # git verbs that leave a person's content in place
@@ -69,6 +68,8 @@ class Sweeps:
         self._commits = any(one.words[0] == "commit" for one in effects.git)
         self._patience = Patience(meetings.trail.changes)
         self._words: list[str] = []  # the present command, aliases expanded
+        self._files: dict[str, bool] = {}  # that it may affect -> True if git does not know the file
+        self._is_settled = False  # True if the first of its files settle the answer
         self._staged: set[str] = set()  # by an earlier command of the call
         self._committed: set[str] = set()  # by an earlier one
         self._stamps: dict[str, list[str]] = {}  # place -> stamps of the journals that were read
@@ -118,12 +119,7 @@ class Sweeps:
         if words[0] == "stash" and stash.verb_of(words) not in ("push", "save"):
             return None  # it takes entries out (``stash``)
         lost, taken = self._swept(git_call)
-        if words[0] == "commit":
-            # staged by this call: they go into the commit
-            lost = [one for one in lost if one.path not in self._staged]
         pending = self._during_hooks(git_call)
-        # those were reported with the command that staged them
-        taken = [one for one in taken if one.path not in self._staged]
         theirs = self._theirs(git_call, lost, words[0] not in _KEEPS, pending)
         self.at_stake += lost
         # Checked last: this searches the whole work tree, and would use up the time of the other questions.
@@ -138,29 +134,64 @@ class Sweeps:
             found = self._loses(git_call, theirs, lost)
         elif self._trail.level != OFF:
             found = self._takes(git_call, taken)
-        self._go_on(taken)
+        if found is None or found.denial is None:
+            self._go_on(git_call, taken)
         return found
 
     def _swept(self, git_call: GitCall) -> tuple[list[Stake], list[Stake]]:
-        """Return ``(lost, taken)``: changed files with changes that the command discards, and that it takes along."""
+        """Return ``(lost, taken)``: changed files with changes that the command discards, and that it takes along.
+
+        Of very many files the first ones alone, if sessions' changes among them settle the answer.
+        """
+        self._files = self._listed(git_call)
+        self._is_settled = False
+        first = self._first_of(self._files)
+        if len(first) < len(self._files):
+            lost, taken = self._stakes(git_call, first)
+            settling = lost
+            if self._words[0] in _TAKES and not git_call.aside:
+                settling = [*lost, *taken]
+            self._authors.find_sessions(settling, are_changed=True)
+            self._is_settled = any(one.trace is not None for one in settling)
+            if self._is_settled:
+                return lost, taken
+        return self._stakes(git_call, list(self._files))
+
+    def _listed(self, git_call: GitCall) -> dict[str, bool]:
+        """Return ``{path: True if git does not know the file}`` of the files that the command may affect."""
         files: dict[str, bool] = {}
         for root in uncommitted.roots(git_call):
-            top = top_around(root)
+            top = top_of(root)
             if top:
-                files.update(self._changed.below(top, root))
+                files.update(self._changed.listed_below(top, root))
             is_beside = self._is_beside(root)
             if is_beside and _may_lose_ignored(self._words):
                 files.update(
                     (trace.path, True) for trace in self._meetings.fresh_below(root) if trace.path not in files
                 )
-        files = {path: is_new for path, is_new in files.items() if path not in self._committed}
-        if not files:
+        return {path: is_new for path, is_new in files.items() if path not in self._committed}
+
+    def _first_of(self, files: dict[str, bool]) -> list[str]:
+        """Return the files to look at first: some of the session's own, then those that others have written."""
+        if not self._denies or len(files) <= MOST_LOOKED:
+            return list(files)
+        own = [path for path in files if self._authors.has_written(path)][:MOST]
+        theirs = filter(self._meetings.is_named, files)
+        return list(dict.fromkeys([*own, *theirs, *files]))[:MOST_LOOKED]
+
+    def _stakes(self, git_call: GitCall, files: list[str]) -> tuple[list[Stake], list[Stake]]:
+        """Return ``(lost, taken)`` among these listed files. What this call has staged was reported with that."""
+        paths = self._changed.certain(files)
+        if not paths:
             return [], []
-        found = uncommitted.swept(git_call, list(files), self._changed.left())
-        certain, (lost, taken) = not git_call.in_doubt, found
+        lost, taken = uncommitted.swept(git_call, paths, self._changed.left())
+        if self._words[0] == "commit":
+            lost = [path for path in lost if path not in self._staged]  # they go into the commit
+        taken = [path for path in taken if path not in self._staged]
+        certain = not git_call.in_doubt
         return (
-            [Stake(path, REMOVE, git_call.by, files[path], self._words, certain) for path in lost],
-            [Stake(path, EDIT, git_call.by, files[path], self._words, certain) for path in taken],
+            [Stake(path, REMOVE, git_call.by, self._files[path], self._words, certain) for path in lost],
+            [Stake(path, EDIT, git_call.by, self._files[path], self._words, certain) for path in taken],
         )
 
     def _is_beside(self, folder: str) -> bool:
@@ -189,8 +220,10 @@ class Sweeps:
             return self._meetings.pending_below(top)
         return []
 
-    def _go_on(self, taken: list[Stake]) -> None:
+    def _go_on(self, git_call: GitCall, taken: list[Stake]) -> None:
         """Assume that the command has run, for the commands after it."""
+        if self._is_settled and git_call is not self._effects.git[-1]:
+            taken = self._stakes(git_call, list(self._files))[1]
         paths = [one.path for one in taken]
         if self._words[0] in ("add", "stage", "apply"):
             self._staged.update(paths)
@@ -203,7 +236,8 @@ class Sweeps:
         self, git_call: GitCall, stakes: list[Stake], with_persons: bool, pending: Iterable[Trace] = ()
     ) -> Theirs:
         """Return the work of others in the files. Once a session's settles the answer, persons' is sought in a few."""
-        count, stakes = len(stakes), self._looked_at(stakes)
+        if self._trail.level != OFF and not self._is_settled:
+            self._authors.find_sessions(stakes, are_changed=True)
         traces = [*(one.trace for one in stakes if one.trace is not None), *pending]
         traces = list({trace.path: trace for trace in traces}.values())
         if with_persons and not (git_call.in_doubt and self._denies):
@@ -211,24 +245,8 @@ class Sweeps:
         persons = [one for one in stakes if one.is_persons] if with_persons else []
         theirs = Theirs(self._call, traces, persons, self._identity, self._now)
         theirs.stakes = stakes
-        if len(stakes) < count:
-            theirs.count = count
+        theirs.count = len(self._files) * self._is_settled
         return theirs
-
-    def _looked_at(self, stakes: list[Stake]) -> list[Stake]:
-        """Find other sessions' changes in these files. Return the first ones, if they settle the answer; else all."""
-        if self._trail.level == OFF or not stakes:
-            return stakes
-        rest: list[Stake] = []
-        if len(stakes) > MOST_LOOKED:
-            own = [one for one in stakes if self._authors.has_written(one.path)][:MOST]
-            rest = [one for one in stakes if one not in own]
-            stakes, rest = [*own, *rest[: MOST_LOOKED - len(own)]], rest[MOST_LOOKED - len(own) :]
-        self._authors.find_sessions(stakes, are_changed=True)
-        if self._denies and any(one.trace is not None for one in stakes):
-            return stakes
-        self._authors.find_sessions(rest, are_changed=True)
-        return [*stakes, *rest]
 
     def _find_persons(self, stakes: list[Stake], is_settled: bool) -> None:
         """Find the authors of the files that no other session has changed."""

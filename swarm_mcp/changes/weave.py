@@ -180,7 +180,7 @@ class Weave:
             self.hunks.append(hunk)
 
     def commit(self, head: bytes) -> None:
-        """Mark the lines of the last commit, with content `head`, in whatever layout: present ones, then others."""
+        """Mark the lines of the last commit, with content `head`, in any layout: present ones, then others."""
         keys = list(map(self._key, self._split(head)))
         names = self._names(keys)
         alive, dead = self._alive(), [one for one in self.elements if not one.is_alive]

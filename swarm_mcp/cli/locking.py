@@ -20,7 +20,7 @@ from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.acquisition import refused_answer, requested
-from swarm_mcp.sessions.acting import find_acting_session, surrounding_session
+from swarm_mcp.sessions.acting import find_acting_session, session_of_person, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
 
@@ -100,7 +100,9 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
     """
     pid, started = os.getpid(), start_time(os.getpid())
     session: Session | None
-    if args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip():
+    if args.given("--person"):
+        session = session_of_person(store, args)
+    elif args.value("--as") or os.environ.get("SWARM_MCP_INSTANCE_ID", "").strip():
         session = find_acting_session(store, args)
     else:
         session = surrounding_session(store)

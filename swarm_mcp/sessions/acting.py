@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 
 
 OWN_ID = "SWARM_MCP_INSTANCE_ID"
+NOT_REGISTERED = (
+    "this person's shell is not registered yet: its first lock, send or claim registers it; --as ID speaks for another"
+    " session"
+)
 MOST_LOOKED_AT = 1000  # sessions of a scope with a name to compare
 MOST_NAMED = 50  # sessions of a scope in the message about an ambiguous reference
 
@@ -49,11 +53,17 @@ MOST_NAMED = 50  # sessions of a scope in the message about an ambiguous referen
 def find_acting_session(store: Store, args: Given, reads: bool = False) -> Session:
     """Return the session that a command acts as.
 
-    The first of these: ``--as``; ``SWARM_MCP_INSTANCE_ID``; the session that owns this shell; the session of the client
-    that this process descends from; the registered shell of this terminal or script; elsewhere, the command that holds
-    locks around this one, or the only session of the scope if it may be around this process (`may_be_around`). Raises
-    UnknownInstance. Raises PersonOnly if an agent's shell names another live session, unless the command only `reads`.
+    The first of these: with ``--person`` the person's (`session_of_person`); ``--as``; ``SWARM_MCP_INSTANCE_ID``; the
+    session that owns this shell; the session of the client that this process descends from; the registered shell of
+    this terminal or script; elsewhere, the command that holds locks around this one, or the only session of the scope
+    if it may be around this process (`may_be_around`). Raises UnknownInstance. Raises PersonOnly if an agent's shell
+    names another live session, unless the command only `reads`.
     """
+    if args.given("--person") and not reads:
+        found = session_of_person(store, args)
+        if found is None:
+            raise UnknownInstance(NOT_REGISTERED)
+        return found
     scope = current_scope(args.value("--scope"))
     if args.value("--as"):
         return _named(store, scope, args.value("--as"), "" if reads else "--as")
@@ -70,10 +80,7 @@ def session_of_caller(store: Store, scope: str, reads: bool = False) -> Session:
     if row:
         return row
     if _at_terminal() and not around:
-        raise UnknownInstance(
-            "this terminal's shell is not registered yet: the first lock, send or claim typed here registers it;"
-            " --as ID speaks for another session"
-        )
+        raise UnknownInstance(NOT_REGISTERED)
     row = hold_session_around(store)
     if row:
         return row
@@ -216,6 +223,15 @@ def require_persons(store: Store, args: Given) -> None:
         f"--person is for persons, and this may be a command of {names}, whose client cannot be seen from here: type it"
         " at a terminal (a script of yours may set SWARM_MCP_ALLOW_SPAWN=1)"
     )
+
+
+def session_of_person(store: Store, args: Given) -> Session | None:
+    """Return the session around a command with ``--person``: its shell's, or that of a command with locks; or None.
+
+    Raises PersonOnly and UsageError as `require_persons`.
+    """
+    require_persons(store, args)
+    return surrounding_session(store)
 
 
 def _has_shell(store: Store, args: Given) -> bool:

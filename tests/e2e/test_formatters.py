@@ -44,7 +44,7 @@ def formatter(client: Client) -> Iterator[None]:
     settings.write_text(json.dumps(given))
     try:
         if client.name == "codex":
-            assert trust_hooks(client.ground), "Codex has not loaded the formatter's hook"
+            trust_hooks(client.ground)
         yield
     finally:
         if before:

@@ -220,11 +220,7 @@ def test_sub_agents_of_one_session_are_kept_apart(client: Client) -> None:
 
 
 def test_a_lock_taken_on_it_outlasts_the_turn(client: Client, peer: PlayedPeer) -> None:
-    coordinator = client.ground.coordinator
+    lock = client.shell("swarm-mcp lock notes.md --note 'for longer'")
     with Conversation(client) as session:
-        gate = written(client, peer, session.say)
-        (own,) = [row for row in coordinator.sessions() if row["id"] == coordinator.locks()[0]["instance_id"]]
-        coordinator.lock(own["id"], "notes.md", "for longer")
-        gate.open()
-        session.wait()
-        assert "for longer" in peer.denied("notes.md")
+        session.run("work", *edit(client, *CHANGE), lock)
+        assert "for longer" in peer.denied("notes.md"), client.results("work")

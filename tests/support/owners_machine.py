@@ -33,7 +33,7 @@ from support.world import patch
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import note_client
 from swarm_hook_core.state import ended_mark, make_private
-from swarm_hook_core.traces import endings, transcript_ends
+from swarm_hook_core.traces import endings, told_ends
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
@@ -81,7 +81,7 @@ class Owners(RuleBasedStateMachine):
         super().__init__()
         self._apart = contextlib.ExitStack()
         self.base = self._apart.enter_context(home_apart())
-        self._apart.enter_context(without(*EXACT, *NEAR, (transcript_ends, "PATIENCE_NS")))
+        self._apart.enter_context(without(*EXACT, *NEAR, (told_ends, "PATIENCE_NS")))
         self.work = checkout(self.base / "repo", *FILES)
         self.ground = Ground(self.base)
         self.players: dict[int, Player] = {}

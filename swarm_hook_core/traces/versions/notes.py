@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator
 
 from swarm_hook_core.paths import keys_for, real_paths
 from swarm_hook_core.traces import (
-    FEW,
     escaped,
     journal,
     kept_dir,
@@ -24,13 +23,13 @@ from swarm_hook_core.traces import (
 )
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
-from swarm_hook_core.traces.versions.names import is_of, split_name
+from swarm_hook_core.traces.versions.names import is_of
 from swarm_hook_core.traces.versions.replay import Inputs
 from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.transcript_ends import Logs
+    from swarm_hook_core.traces.told_ends import Logs
     from swarm_hook_core.traces.versions.acts import Act
 
 _ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call
@@ -133,17 +132,17 @@ class JournalNotes:
 
     def _sort(self) -> None:
         of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
-        for words, raw in _heads(self.data):
+        for words, raw in journal.heads(self.data):
             self.ends.add(words)
             if words[1] in of_kind:
                 of_kind[words[1]].append(raw)
-            self._of_file.setdefault(raw.split(b"\0", 2)[1] if b"\0" in raw else b"", []).append(raw)
+            self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
         self.ends.sort()
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
         """Yield the entries of these kinds about the path with this key, the newest first."""
         if self._last[0] != path:  # the questions about one file come together
-            self._last = path, list(_entries(self._of_file.get(escaped(path), ())))
+            self._last = path, list(journal.entries(reversed(self._of_file.get(escaped(path), []))))
         for entry in self._last[1]:
             if entry.kind in kinds:
                 yield entry
@@ -151,7 +150,7 @@ class JournalNotes:
     def of_kind(self, kind: str) -> list[Entry]:
         """Return the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
         if kind not in self._parsed:
-            self._parsed[kind] = list(_entries(self._of_kind[kind]))
+            self._parsed[kind] = list(journal.entries(reversed(self._of_kind[kind])))
         return self._parsed[kind]
 
     def commands_that_wrote(self, path: str) -> list[Entry]:
@@ -179,9 +178,7 @@ class PlaceNotes:
         }
         self.commands: list[Act] | None = None
         self._base = base = kept_dir(place)
-        self._names = {name: names_in(os.path.join(base, name)) for name in names_in(base)}  # of versions, by journal
-        self._sorted: dict[str, dict[str, list[str]]] = {}  # journal -> name of a first version -> names
-        self._asked = 0  # files so far
+        self._names = {name: sorted(names_in(os.path.join(base, name))) for name in names_in(base)}  # of versions
         self._kept: dict[str, tuple[list[int], list[tuple[str, Version]]]] = {}
 
     def owner_by(self, name: str) -> tuple[str, str]:
@@ -192,27 +189,19 @@ class PlaceNotes:
         return runtime, session_id
 
     def has_kept(self, name: str, at_ns: int) -> bool:
-        """Return True if the session's own files were kept before its command of this time (``own_files``)."""
+        """Return True if the session's own files were kept before its command of this time (``keeping``)."""
         return (name, at_ns) in self._kept_before
 
     def versions(self, path: str) -> list[Version]:
         """Return the versions of the file as ``stored.writes_of``: also half and missing copies, the oldest first."""
-        self._asked += 1
-        found, first, base = [], version_name(path), self._base
+        found, first = [], version_name(path)
         for name, names in self._names.items():
-            folder = f"{base}/{name}"
-            if self._asked > FEW:
-                names = self._names_by_first(name).get(first, [])
-            found += [found_at(os.path.join(folder, one)) for one in names if is_of(one, first)]
+            for at in range(bisect_left(names, first), len(names)):
+                if not names[at].startswith(first):
+                    break
+                if is_of(names[at], first):
+                    found.append(found_at(f"{self._base}/{name}/{names[at]}"))
         return sorted((one for one in found if one is not None and not one.is_lost), key=lambda one: one.at_ns)
-
-    def _names_by_first(self, name: str) -> dict[str, list[str]]:
-        """Return the names of the versions of the session with this journal, by the name of each file's first one."""
-        if name not in self._sorted:
-            self._sorted[name] = {}
-            for one in self._names[name]:
-                self._sorted[name].setdefault(split_name(one)[0], []).append(one)
-        return self._sorted[name]
 
     def kept_between(self, name: str, since_ns: int, until_ns: int) -> list[tuple[str, Version]]:
         """Return ``[(path, version)]`` of the versions that a session has kept between the two times."""
@@ -238,22 +227,6 @@ class Notes:
         if place not in self._places:
             self._places[place] = PlaceNotes(place)
         return self._places[place]
-
-
-def _heads(data: bytes) -> Iterator[tuple[list[bytes], bytes]]:
-    """Yield ``(four words of the head, line)`` of the entries in `data` that are not torn."""
-    for raw in data.split(b"\n"):
-        words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) == 4 and words[0].isdigit():
-            yield words, raw
-
-
-def _entries(lines: Collection[bytes]) -> Iterator[Entry]:
-    for raw in reversed(list(lines)):
-        try:
-            yield journal.Entry(raw)
-        except ValueError:
-            continue  # torn
 
 
 def _first_after(times: list[int], at_ns: int) -> float:

@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 
-from swarm_mcp.cli.arguments import ACTING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.arguments import DOING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.hold_command import LOST, Hold
 from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, process_holder, say_refused
@@ -26,7 +26,7 @@ HOLDING = (
     Option("--shared", "keep the files still for reading, as in `swarm-mcp lock`"),
     Option("--note TEXT", "the reason; shown to denied sessions"),
     Option("--expect SECONDS", "when you expect to be done, so that others can plan"),
-    *ACTING,
+    *DOING,
 )
 
 

@@ -8,7 +8,7 @@ from swarm_hook_core.labels import token
 from swarm_mcp.answers.views import registration, short
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
-    ACTING,
+    DOING,
     FOLDERS,
     INSTANCES,
     INTERNAL,
@@ -147,7 +147,7 @@ def _pane(args: Arguments) -> dict[str, str]:
 
 
 @verb(
-    Usage(Option("--force", "also another session than one's own"), PATIENCE, *ACTING),
+    Usage(Option("--force", "also another session than one's own"), PATIENCE, *DOING),
     Usage(
         RUNTIME,
         SESSION_ID,
@@ -221,7 +221,7 @@ def _may_go(store: Store, args: Arguments, row: Session) -> bool:
         ),
         *PLACE,
         ABSOLUTE,
-        *ACTING,
+        *DOING,
     ),
     group=SESSIONS,
 )
@@ -298,6 +298,6 @@ def _session(store: Store, args: Arguments) -> Session:
     try:
         return find_acting_session(store, args)
     except UnknownInstance:
-        if not reserved or args.value("--as"):
+        if not reserved or args.value("--as") or args.given("--person"):
             raise
         return store.instances.register(asked_for(args, preassigned_id=reserved))

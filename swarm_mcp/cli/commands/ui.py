@@ -8,6 +8,7 @@ from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
+    DOING,
     FOLDERS,
     INTERNAL,
     LARGEST,
@@ -52,7 +53,7 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
         Option("--role ROLE", "its role", source=ROLES),
         Option("--label TEXT", "more words for its label"),
         WAIT,
-        *ACTING,
+        *DOING,
     ),
     Usage(
         choice("prompt"),
@@ -60,7 +61,7 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
         TARGET,
         Option("--no-enter", "type it without pressing Enter"),
         WAIT,
-        *ACTING,
+        *DOING,
     ),
     Usage(
         choice("move"),
@@ -68,9 +69,9 @@ TARGET = Option("--target T", "the node, by the name that the interface has for 
         Option("--x N", "where to", required=True),
         Option("--y N", required=True),
         WAIT,
-        *ACTING,
+        *DOING,
     ),
-    Usage(choice("organize"), Option("--kind KIND", "how (grid)", source=("grid",)), WAIT, *ACTING),
+    Usage(choice("organize"), Option("--kind KIND", "how (grid)", source=("grid",)), WAIT, *DOING),
     group=INTERNAL,
 )
 def ui(args: Arguments) -> int:

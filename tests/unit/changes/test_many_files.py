@@ -12,8 +12,11 @@ from unittest import mock
 
 import pytest
 from support.many_files import ManyFiles
+from support.world import World
 
 from swarm_hook_core import git
+from swarm_hook_core.shell.programs.git import uncommitted
+from swarm_hook_core.stakes import sweeps
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import file_changes
 from swarm_mcp.changes.commit.git import Git
@@ -84,6 +87,43 @@ def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
             counts[name].append(found)
     more = {name: f"{few} for {FEW} files, {many} for {MANY}" for name, (few, many) in counts.items() if many - few}
     assert more == {}
+
+
+@pytest.mark.parametrize("command", ["git checkout .", "git stash", "git add -A"])
+def test_a_refusal_compares_the_first_of_very_many_files_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setattr(file_changes, "SECONDS", 600.0)
+    monkeypatch.setattr(sweeps, "MOST_LOOKED", 8)
+    many, counts = ManyFiles(tmp_path, FEW, shared=3), []
+
+    def swept(call: Any, files: list[str], seconds: float) -> Any:
+        counts.append(len(files))
+        return real(call, files, seconds)
+
+    real = uncommitted.swept
+    monkeypatch.setattr(uncommitted, "swept", swept)
+    verdict = many.sessions[1].ask("Bash", {"command": command})
+    assert verdict.denied and counts == [8] and f"more, perhaps, of {FEW} changed files" in verdict.words, verdict
+    if "-A" in command:
+        assert f"of {FEW} changed files" in many.sessions[1].ask("Bash", {"command": command}).notice
+        after = many.sessions[1].ask("Bash", {"command": f"{command} && git commit -qm all && git checkout ."})
+        assert not after.denied, "all of them are committed by then"
+
+
+def test_a_change_that_only_a_command_tells_is_found_behind_the_first_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeps, "MOST_LOOKED", 4)
+    names = [f"{number}.md" for number in range(9)]
+    world = World(tmp_path, *names)
+    peer, me = world.session("codex"), world.session("claude-code")
+    for name in names[:8]:
+        me.edit(name)
+    assert not peer.bash("echo PEER >> 8.md").denied
+    for command in ("git checkout .", "git stash", "git add -A"):
+        verdict = me.ask("Bash", {"command": command})
+        assert verdict.denied and "8.md (by codex" in verdict.words, verdict
 
 
 MOST_GITS = {

@@ -114,12 +114,13 @@ def test_killed_before_each_system_call(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("word", ["replace", "finish"])
-def test_the_recovery_is_killed_before_each_system_call(word: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.thorough)])
+def test_the_recovery_is_killed_before_each_system_call(word: str, stride: int, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
-    steps, number = steps_of_a_write(tmp_path / "whole"), 0
+    steps, number = steps_of_a_write(tmp_path / "whole"), 1 - stride
     last = len(steps) - 1 - steps[::-1].index(word)
     while True:
-        number += 1
+        number += stride
         folder = tmp_path / str(number)
         folder.mkdir()
         record = planned(folder)

@@ -209,6 +209,11 @@ AS_A_PERSON = {
     "restore": ["restore", "other.md", "--person"], "msg": ["msg", "all", "hello", "--person"],
     "task": ["task", "request", "fix", "a title", "--person"], "kv": ["kv", "set", "key", "1", "--person"],
     "request-lock": ["request-lock", "other.md", "--person"],
+    "hold": ["hold", "other.md", "--person", "--", "true"], "hold git": ["hold", "--git", "--person", "--", "true"],
+    "dispatch": ["worker", "dispatch", "a title", "--no-spawn", "--person"],
+    "poll": ["worker", "poll", "--for", "0.01", "--person"], "merge": ["worker", "merge", "--all", "--person"],
+    "ui": ["ui", "organize", "--wait", "0", "--person"], "deregister": ["deregister", "--person"],
+    "bootstrap": ["bootstrap", "--person"],
 }  # fmt: skip
 MARKS = {"claude-code": "CLAUDE_CODE_SESSION_ID", "codex": "CODEX_THREAD_ID"}
 
@@ -242,7 +247,8 @@ def test_an_agent_is_no_person(world: World, words: list[str], how: str) -> None
 )
 def test_a_person_is_not_both(world: World, words: list[str]) -> None:
     agent = world.session("codex", "agent0")
-    done = world.ground.swarm(*words, "--as", agent.id)
+    at = words.index("--person")
+    done = world.ground.swarm(*words[:at], "--as", agent.id, *words[at:])
     assert done.code == 2 and "exclude each other" in done.err and done.err.count("\n") == 1
 
 
@@ -257,6 +263,42 @@ def test_a_script_restores_writes_and_asks_as_a_person(world: World) -> None:
     (sent,) = world.sql("SELECT runtime FROM messages JOIN swarm_sessions s ON s.instance_id = sender")
     (asked,) = world.sql("SELECT runtime FROM tasks JOIN swarm_sessions s ON s.instance_id = requester")
     assert sent["runtime"] == asked["runtime"] == "terminal"
+
+
+def test_an_order_of_a_person_is_not_the_session_that_a_variable_names(world: World) -> None:
+    (agent,) = agents_at_work(world, 1)
+    env = {**os.environ, "SWARM_MCP_INSTANCE_ID": agent.id}
+
+    def given(*words: str) -> Done:
+        done = world.ground.process(*words, env=env, start_new_session=True)
+        assert done.code == 0, (words, done)
+        return done
+
+    (held,) = given("hold", "other.md", "--person", "--", *SWARM, "locks", "--json").json
+    assert held["instance_id"] != agent.id
+    (own,) = given("hold", "other.md", "--", *SWARM, "locks", "--json").json
+    assert own["instance_id"] == agent.id
+    given("worker", "dispatch", "a title", "--no-spawn", "--person")
+    given("worker", "poll", "--for", "0.01", "--person")
+    given("worker", "merge", "--all", "--person")
+    (asked,) = world.sql("SELECT runtime FROM tasks JOIN swarm_sessions s ON s.instance_id = requester")
+    assert asked["runtime"] == "terminal"
+    given("ui", "organize", "--wait", "0", "--person")
+    (order,) = world.sql("SELECT created_by FROM ui_commands")
+    assert order["created_by"] != agent.id
+
+
+def test_a_person_ends_the_session_of_the_own_shell(world: World) -> None:
+    agents_at_work(world, 1)
+    swarm = shlex.join(SWARM)
+    steps = ["lock other.md --person", "hold made.md --person -- true", "bootstrap --person", "deregister --person"]
+    script = " && ".join(f"{swarm} {step}" for step in steps)
+    done = subprocess.run(["sh", "-c", script], cwd=world.repo, start_new_session=True, check=False)
+    assert done.returncode == 0 and holders(world) == {} and len(world.swarm("instances").json) == 1
+    for words in (["deregister", "--person"], ["bootstrap", "--person"]):
+        done = world.ground.process(*words, start_new_session=True)
+        assert done.code == 1 and "not registered yet" in done.err and done.err.count("\n") == 1, done
+    assert len(world.swarm("instances").json) == 1
 
 
 @pytest.mark.parametrize("runtime", MARKS)

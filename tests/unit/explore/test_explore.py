@@ -22,8 +22,6 @@ IS_THOROUGH = bool(os.environ.get("SWARM_THOROUGH"))
 SCHEDULES = (4 if IS_THOROUGH else 1) * len(MEETINGS)
 SHORT = (
     "look_before_note",
-    "turns_overlooked",
-    "check_before_note",
     "no_look_after_commit",
 )  # planted faults that the first seeds show; the others only in a thorough run
 WITHIN = 400  # schedules of the meeting that shows a fault; each has been found in fewer

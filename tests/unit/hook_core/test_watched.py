@@ -212,7 +212,7 @@ def test_after_an_edit_a_shell_call_and_the_end_of_the_turn_compare_too(runtime:
     (repo / "f").unlink()
     payload = {**captured(runtime, "PreToolUse.Bash", repo), "session_id": me, "tool_input": {"command": "ls"}}
     assert "was removed" in run(runtime, "pre_tool_use", payload).out
-    (removal,) = wait_for(alterations)  # each report is a process of its own, and the last to start may be the first to end
+    (removal,) = wait_for(alterations)  # reports are processes of their own: the second may be the first to end
     edited(runtime, me, repo, "mine.txt")
     (repo / "f").write_text("anew\n")
     run(runtime, "turn", {**captured(runtime, "Stop", repo), "session_id": me})

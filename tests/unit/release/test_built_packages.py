@@ -91,6 +91,7 @@ def test_the_page_on_the_index_leads_into_the_repository_once_its_address_is_kno
     assert {path for kind, path in made if kind == "raw"} == {path for path in relative if path.endswith(".svg")}
 
 
+@pytest.mark.thorough
 def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
     """In two folders, by people with other habits, on other days. From the index: the release's build tools."""
     results = []

@@ -31,6 +31,7 @@ def without_the_repository() -> list[str]:
     return hide if (seen.returncode, seen.stdout) == (0, "") else []
 
 
+@pytest.mark.thorough
 def test_a_machine_without_a_network_gets_it_from_what_another_one_downloaded(tmp_path: Path):
     """By the very lines of docs/install.md, in an empty home, with the system's programs on PATH. From the index: all
     that we need."""
