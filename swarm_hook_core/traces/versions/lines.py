@@ -114,7 +114,10 @@ class _Element:
     laid_by     all that may have given it that
     """
 
-    __slots__ = ("text", "authors", "head", "removed_by", "ended_by", "was_removed_by", "laid_from", "layouts", "laid_of", "laid_by")
+    __slots__ = (
+        "text", "authors", "head", "removed_by", "ended_by", "was_removed_by", "laid_from", "layouts", "laid_of",
+        "laid_by",
+    )  # fmt: skip
 
     def __init__(self, text: bytes, authors: Authors, head: int | None = None):
         self.text = text
