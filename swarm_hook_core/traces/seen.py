@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, keeping, state_of
+from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.watching.snapshot import difference, full_resolved, parse
 
@@ -148,7 +148,7 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
             continue
         is_over = entry.agent == trail.call.agent and entry.at_ns <= last_ns
         if is_over or entry.text != state_of(entry.key):
-            keeping.after(trail, entry.key, str(full_resolved(entry.key)), at_end=only is not None)
+            trail.look(entry.key, str(full_resolved(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 
