@@ -1,4 +1,4 @@
-"""find, fd, grep, rg and ag: a search is run as it stands, without what it would do to the files that it finds.
+"""find, fd, grep, rg and ag: a search is run as it stands, but does nothing to the files that it finds.
 
 It is run when its result is first asked for, once, and changes nothing: actions are left out, and a search that would
 start other programs (``--pre``, ``--pager``, settings in a file) is not run. What is not found out in time is unknown.
@@ -10,12 +10,13 @@ import os
 import re
 import time
 from collections.abc import Callable
+from shutil import which
 
-from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE, git
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
-from swarm_hook_core.shell.options import split
+from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
 from swarm_hook_core.spawn import run
 
@@ -89,9 +90,12 @@ class Search:
     def _all(self) -> list[str] | None:
         if self._left is None:
             self._left = SECONDS
-            self._names = printed(self._call, self._words, SECONDS)
+            self._names = self._printed()
             self._paths = {absolute(self._call.folder, name) for name in self._names or ()}
         return self._names
+
+    def _printed(self) -> list[str] | None:
+        return printed(self._call, self._words, SECONDS)
 
     def _one(self, path: str) -> bool | None:
         words = None
@@ -337,6 +341,18 @@ _TAKES_LONG = (
 _LISTS = ("-l", "--files-with-matches", "--files-without-match", "--files-without-matches")
 _LISTS_OF = {"rg": ("--files",), "ag": ("-L", "-g"), "ack": ("-L", "-f", "-g")}
 _WHOLE = frozenset("-n -H -h --line-number --with-filename --no-filename --color --colour".split())
+# Options of ``rg`` that are followed where it is not installed, and those of them that grep has, too
+_GREP_OPTIONS = {
+    "-i": "-i",
+    "--ignore-case": "-i",
+    "-F": "-F",
+    "--fixed-strings": "-F",
+    "-w": "-w",
+    "--word-regexp": "-w",
+}
+_FOLLOWED = frozenset(_GREP_OPTIONS) | frozenset(
+    "-l --files-with-matches --files -e --regexp -g --glob -0 --null -n --line-number -H --with-filename".split()
+)
 # How to have names end with a NUL
 _NUL = {"rg": "-0", "ag": "-0", **dict.fromkeys(("grep", "egrep", "fgrep", "ggrep"), "--null")}
 
@@ -359,6 +375,9 @@ def grep(call: Call) -> None:
             _filter(call, options.has("-q"))
         return
     words = [call.name, *filter(None, [_NUL.get(call.name)]), *call.words]
+    if call.name == "rg" and all(map(is_known, operands)) and which("rg") is None:
+        call.says(None, _WithoutRipgrep(call, options, pattern, operands).found())
+        return
     if all(map(is_known, operands)):
         alone = None
         if call.name not in _TAKES and not options.has("--exclude-dir", "--exclude-from"):
@@ -372,6 +391,51 @@ def grep(call: Call) -> None:
             return
         founds += [_in_found(call, one, _without(words, operands)) for one in inner]
     call.says(None, founds)
+
+
+class _WithoutRipgrep(Search):
+    """A listing of ``rg`` where that is not installed, though the agent may have one: git's files, searched by grep."""
+
+    def __init__(self, call: Call, options: Options, pattern: str | None, operands: list[str]) -> None:
+        super().__init__(call, list(call.words), _around(call, operands or ["."]))
+        self._options, self._operands = options, operands
+        self._patterns = options.values("-e", "--regexp")
+        if pattern is not None:
+            self._patterns = [pattern]
+
+    def _printed(self) -> list[str] | None:
+        has, folder = self._options.has, self._call.folder
+        known = all(map(is_known, [*self._words, *self._patterns]))
+        is_followed = not set(self._options.given) - _FOLLOWED and "{" not in "".join(self._globs())
+        if folder is None or not known or not is_followed:
+            return None
+        files = git.ask(["ls-files", "-z", "-co", "--exclude-standard", "--", *self._pathspecs()], folder, SECONDS)
+        if files.code != 0:
+            return None
+        names = [name for name in files.stdout.split("\0") if name and os.path.isfile(os.path.join(folder, name))]
+        if has("--files") or not names:
+            return names
+        words = [word for option, word in _GREP_OPTIONS.items() if has(option)]
+        words += [word for pattern in self._patterns for word in ("-e", pattern)]
+        if not has("-F", "--fixed-strings"):
+            words.append("-P")
+        given = "".join(name + "\0" for name in names)
+        search = ["xargs", "-0", "grep", "-l", "--null", *words, "--"]
+        result = run(["/bin/sh", "-c", IN_FOLDER, "sh", folder, *search], SECONDS, stdin=given)
+        if result.code not in (0, 1, 123):  # 123: one of several runs of grep has found nothing
+            return None
+        return result.stdout.split("\0")[:-1]
+
+    def _globs(self) -> list[str]:
+        return self._options.values("-g", "--glob")
+
+    def _pathspecs(self) -> list[str]:
+        globs = self._globs()
+        wanted = [glob for glob in globs if glob[:1] != "!"] or ["*"]
+        unwanted = [glob[1:] for glob in globs if glob[:1] == "!"] + [".*", ".*/**"]  # hidden files
+        places = [os.path.join(root, "**", glob) for root in self._operands or [""] for glob in wanted]
+        plain = [root for root in self._operands if not os.path.isdir(absolute(self._call.folder, root) or "")]
+        return [f":(glob){place}" for place in places] + plain + [f":(exclude,glob)**/{glob}" for glob in unwanted]
 
 
 def _without(words: list[str], operands: list[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -97,9 +98,29 @@ def test_what_is_listed_is_written(command: str, repo: Path) -> None:
     assert (sorted(found.certain), sorted(found.possible)) == (certain.split(), possible.split())
 
 
+# For these, git and grep stand in where rg is not installed: clients bring one along that hooks do not find.
+WITHOUT_RG = [command for command in LISTED if command.startswith("rg ") and not set(command.split()) & {
+    "-il", "-lS", "--files-without-match", "-T", "--hidden", "-L", "--pre", "-lz", "-v", "'*.{md,py}'"}]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", WITHOUT_RG)
+def test_git_and_grep_stand_in_for_a_missing_rg(command: str, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = repo.parent / "without-rg"
+    programs.mkdir()
+    for name in ("git", "grep", "xargs"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(programs))
+    shutil.rmtree(repo / ".git")
+    subprocess.run(["git", "init", "-q"], cwd=repo, check=True)
+    certain, _bar, possible = LISTED[command].partition("|")
+    found = met(command, repo)
+    assert (sorted(found.certain), sorted(found.possible)) == (certain.split(), possible.split())
+
+
 def test_a_program_that_is_not_there_makes_its_result_possible(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(repo / "nowhere"))
     assert "src/x/c.py" in met("rg -l one src/x | xargs touch", repo).possible
+    assert "src/x/c.py" in met("fd . src/x | xargs touch", repo).possible
 
 
 # A search that would start `trap`, or write `trap`, if it were run as it stands.
