@@ -165,8 +165,8 @@ def has_open_command(own: bytes, agent: str) -> bool:
 def open_writes(own: bytes) -> list[Entry]:
     """Return the session's last writes without a noted result."""
     newest: dict[bytes, bytes] = {}  # key -> its last entry of these kinds
-    for words, raw in journal.heads(own[-OWN_TAIL:], newest_first=True):
-        if words[1] in (b"wrote", b"is"):
+    for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
+        if b" wrote " in raw or b" is " in raw:
             newest.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], raw)
     return [entry for entry in journal.entries(newest.values()) if entry.kind == "wrote" and entry.key.startswith("/")]
 
