@@ -103,6 +103,9 @@ class _Judgement:
         self._note_first()
         if self.effects is None or not (self.effects.trees or self.effects.git or self.effects.reads):
             self.meetings.look_only_for(self.targets)
+            if self._is_unmet():
+                self._note_passed([])
+                return None, ""
         clearings = [
             clearing
             for _path, resolved, how, _by in self.targets
@@ -142,6 +145,13 @@ class _Judgement:
         return None, "\n".join(filter(None, words))
 
     # ------------------------------------------------------------------------------------------- what it meets
+
+    def _is_unmet(self) -> bool:
+        """Return True if no other session has a word of the call's files, as mostly, and none has moved HEAD."""
+        if self.neighbours or self.trail.is_head_moved():
+            return False
+        places = {self.trail.place_of(os.path.dirname(target[1])) for target in self.targets}
+        return not any(map(self.meetings.journals.of_others, places))
 
     def _loses(self, how: str) -> bool:
         """Return True if a change of this kind destroys an unseen change, and the level denies that."""

@@ -23,7 +23,7 @@ class Committed:
     def __init__(self, trail: Trail) -> None:
         self.left = SECONDS * MOST_QUESTIONS
         self._trail = trail
-        self._patience = Patience(trail.changes)
+        self._patience: Patience | None = None
         self._paths: dict[str, bool] = {}  # path -> True if it is as committed
         self._changed: dict[
             str, list[str] | None
@@ -69,6 +69,7 @@ class Committed:
         """
         if not trace.journal or trace.held.kin:
             return False  # on another machine, or an agent of the same session
+        self._patience = self._patience or Patience(self._trail.changes)
         lines = self._patience.lines_of(trace.path)
         if lines is not None:  # those that may be a person's are protected as the person's
             return any(is_by(line, trace.journal) for line in lines if not any(one.is_person for one in line.authors))

@@ -130,8 +130,9 @@ class Meetings:
 
     def look_only_for(self, files: Iterable[Target]) -> None:
         """Leave out journals without a word of these files, as most are."""
-        keys = [key for path, resolved, *_how in files for key in self._keys_of(path, resolved)]
-        self.trail.names = frozenset(escaped(os.path.basename(key)) for key in keys)
+        names = {os.path.basename(one) for path, resolved, *_how in files for one in (path, resolved)}
+        if all(name.isascii() and name == name.strip() for name in names):  # others have more spellings in keys
+            self.trail.names = frozenset(escaped(one) for name in names for one in (name, name.casefold()))
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
         keys, writes = self._writes_of(path, resolved)
@@ -143,15 +144,15 @@ class Meetings:
     def _writes_of(self, path: str, resolved: str, is_real: bool = False) -> tuple[list[str], Writes]:
         """Return ``(keys of the file, others' newest writes of it)``. `is_real`: the path has no links to follow."""
         if path not in self._writes_on:
-            keys = keys_of(resolved) if is_real else self._keys_of(path, resolved)
+            if is_real:
+                keys = keys_of(resolved)
+            elif os.path.islink(resolved):
+                keys = [resolved]
+            else:
+                keys = keys_for(path, "/", self._real)
             others = self.journals.of_others(self.trail.place_of(os.path.dirname(resolved)))
             self._writes_on[path] = keys, [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
         return self._writes_on[path]
-
-    def _keys_of(self, path: str, resolved: str) -> list[str]:
-        if os.path.islink(resolved):
-            return [resolved]
-        return keys_for(path, "/", self._real)
 
     # ------------------------------------------------------------------------------- calls that run just now
 
@@ -200,7 +201,7 @@ class Meetings:
         `waits`: wait until it is over, two seconds at most. The Trace names the file.
         """
         place = self.trail.place_of(os.path.dirname(resolved))
-        if not self.journals.has_changed_within(place, journal.ASIDE_SECONDS):
+        if self.journals.is_quiet(place):
             return None
 
         def find() -> tuple[Trace, str] | None:

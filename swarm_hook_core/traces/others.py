@@ -333,20 +333,16 @@ class Journals:
         return [state_of(path) for path in files]
 
     def is_quiet(self, place: str) -> bool:
-        """Return True if no other session has added an entry in `place` lately: no write there is pending."""
-        if place not in self._quiet:
-            self._quiet[place] = not self.has_changed_within(place, OVERDUE_SECONDS)
-        return self._quiet[place]
+        """Return True if no other session has added an entry in `place` lately: no call there goes on.
 
-    def has_changed_within(self, place: str, seconds: float) -> bool:
-        """Return True if another session has added an entry in `place` within the last `seconds`.
-
-        True beside agents: their entries stand among the session's own.
+        False beside agents: their entries stand among the session's own.
         """
-        if self._siblings_in(place) is not None:
-            return True
-        since = self._now - seconds
-        return any(journal.changed_at(path) > since for path in others_in(place, self._trail.own_name))
+        if place not in self._quiet:
+            since = self._now - max(OVERDUE_SECONDS, journal.ASIDE_SECONDS)
+            others = others_in(place, self._trail.own_name)
+            is_old = not any(journal.changed_at(path) > since for path in others)
+            self._quiet[place] = is_old and self._siblings_in(place) is None
+        return self._quiet[place]
 
     def _may_concern(self, path: str) -> bool:
         """Return False if the journal at `path` has no word of the files that the call is about.

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, keeping, state_of
+from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.watching.snapshot import difference, full_resolved, parse
 
@@ -148,7 +148,7 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
             continue
         is_over = entry.agent == trail.call.agent and entry.at_ns <= last_ns
         if is_over or entry.text != state_of(entry.key):
-            keeping.after(trail, entry.key, str(full_resolved(entry.key)), at_end=only is not None)
+            trail.look(entry.key, str(full_resolved(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 
@@ -165,8 +165,8 @@ def has_open_command(own: bytes, agent: str) -> bool:
 def open_writes(own: bytes) -> list[Entry]:
     """Return the session's last writes without a noted result."""
     newest: dict[bytes, bytes] = {}  # key -> its last entry of these kinds
-    for words, raw in journal.heads(own[-OWN_TAIL:], newest_first=True):
-        if words[1] in (b"wrote", b"is"):
+    for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
+        if b" wrote " in raw or b" is " in raw:
             newest.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], raw)
     return [entry for entry in journal.entries(newest.values()) if entry.kind == "wrote" and entry.key.startswith("/")]
 

@@ -245,6 +245,10 @@ class Trail:
         if self.merges:
             merged_writes.note(self)
 
+    def look(self, path: str, text: str, at_end: bool) -> None:
+        """Collect the state `text` that the session's own write has left. Called by ``seen``, which `keeping` needs."""
+        keeping.after(self, path, text, at_end)
+
     def resolved(self, folder: str, path: str, of_link: bool = False) -> str:
         """Return `path` in `folder` with links resolved, or "" if the text cannot name a file.
 
