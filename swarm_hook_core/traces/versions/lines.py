@@ -228,7 +228,10 @@ class Fold:
         `is_undo`: a line that was removed before comes back, with its own authors. `moves`: so does one that was moved.
         """
         alive: list[_Element] = []
-        parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
+        present = [one.text for one in self.alive]
+        if present == content:
+            return  # mostly: a look after a write
+        parts = _equal_parts(self._compared(present), self._compared(content))
         moved: dict[bytes, Authors] = {}
         if moves:
             moved = self._words_without(parts)
