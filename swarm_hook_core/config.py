@@ -198,7 +198,7 @@ class RuntimeConfig(Frozen):
     replaces          the write tools that replace the whole file; all others change a part of it
     extract_changes   as `extract_paths`, but ``(path, how)`` (`EDIT`, ...), for a tool with several kinds; else None
     transcript        the form of the file in which the client logs the model's input, if its hooks get the path
-                      (``traces.transcript.FORMS``, ``traces.transcript_ends.FORMS``); else empty
+                      (``traces.transcript.FORMS``, ``traces.told_ends.FORMS``); else empty
     harmless_tools    the client's own tools with names that sound like writing, but that write no file of a checkout
     client_marks      of a client that is a shell script: parts of its path, see
                       ``process.client_process``

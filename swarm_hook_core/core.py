@@ -313,10 +313,10 @@ class HookCore:
             text = call.input.get("command")
         if not isinstance(text, str) or not any(mark in text for mark in ("commit", "push", "lint-staged", "prek")):
             return
-        from swarm_hook_core.traces import asides
+        from swarm_hook_core.traces.endings import commit_is_over
 
         try:
-            asides.end(self.config, call, time.time())
+            commit_is_over(self.config, call, time.time())
         except Exception as error:  # the note ends by itself after a while
             self.record_fault("traces", error)
 

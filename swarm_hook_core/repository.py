@@ -45,6 +45,12 @@ def tree_over(path: str, is_real: bool = False) -> "Tree | None":
         folder = parent
 
 
+def top_around(path: str) -> str:
+    """Return the top of the work tree around the file at absolute `path`, or ""."""
+    tree = tree_over(os.path.dirname(path))
+    return tree.top if tree is not None else ""
+
+
 def tree_at(folder: str, is_real: bool = False) -> "Tree | None":
     """Return the Tree with this folder as its top, else None."""
     mark = f"{folder.rstrip('/')}/.git"

@@ -78,10 +78,7 @@ def named_locks(locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> s
         if note:
             who += "; " + note.removesuffix("; ")
         some.append(f"{named(lock.file)} (held by {who})")
-    more = ""
-    if len(locks) > NAMED:
-        more = f" and {len(locks) - NAMED} more"
-    return ", ".join(some) + more
+    return ", ".join(some) + and_more(len(locks) - NAMED)
 
 
 def are_near(why: str, locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> str:
@@ -163,6 +160,26 @@ def holder(held: "Held", viewer_identity: str, own_id: str = "") -> tuple[str, s
     if held.agent:
         who = f"{agent_name(held.agent)} of {who}"
     return who, why, f"message the holder (instance {untrusted_text.named(held.instance_id)})"
+
+
+def changed_by(held: "Held", viewer_identity: str, now: float) -> str:
+    """Return the session that changed a file, when, and its purpose if this identity may know it."""
+    who = holder(held, viewer_identity)[0]
+    return f"{who} {duration(now - held.since)} ago{purpose(held, viewer_identity)}"
+
+
+def purpose(held: "Held", viewer_identity: str) -> str:
+    """Return the purpose of the session, in brackets after a blank, or "" if it is unknown or private."""
+    if not held.note.strip() or not same_circle(viewer_identity, token(held.label, "identity")):
+        return ""
+    from swarm_hook_core.untrusted_text import quoted
+
+    return f" (working on {quoted(held.note)})"
+
+
+def and_more(count: int) -> str:
+    """Return " and 3 more", or "" if there are no more."""
+    return f" and {count} more" if count > 0 else ""
 
 
 def duration(seconds: float) -> str:

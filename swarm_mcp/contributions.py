@@ -9,6 +9,7 @@ the packages. docs/dev/architecture.md explains the parts; a part that a package
   NOUNS        noun -> {its word -> verb}: `task claim` is the verb `claim`
   ALIASES      second name -> verb
   OTHER_WORDS  a word of other tools that people type -> the verb for the same purpose
+  RETIRED      a verb that is gone, or ``verb --option`` -> the advice to those who type it
   TOOLS        modules with MCP tools (their ``TOOLS``), in the order of the list
   CHECKS       name of a doctor check -> its function; see ``doctor.own_checks``
   REACTIONS    moment -> its function, ``"package.module:function"``; see `react`
@@ -44,7 +45,6 @@ TASK_CLAIMED = "task claimed"  # (store, task, prior_status): False if another m
 PUSH_BEGINS = "push begins"  # (folder): words about locks that are unknown here, or an empty text
 MACHINES = "machines"  # (store, scope): Machines (``answers.machines``), or None
 REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repository that is equal on all machines, or None
-LOGICAL_NEEDED = "logical needed"  # (tree): True if locks of this clone have to hold in all its work trees
 
 
 UNCOMMITTED = "swarm_mcp.changes.uncommitted_files:uncommitted_files"  # (store, scope, people): ``answers.edits.Edit``s

@@ -21,7 +21,15 @@ from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.state import absolute_setting, has_settings, has_turn_files, is_watching, shares_locks
+from swarm_hook_core.state import (
+    absolute_setting,
+    end_by_mark,
+    has_settings,
+    has_turn_files,
+    hook_starter,
+    is_watching,
+    shares_locks,
+)
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -92,6 +100,8 @@ def harmless(check: Check) -> None:
     if not check.writes.are_possible():
         if not check.call.tool:
             raise ValueError("the payload names no tool")
+        if end_by_mark(hook_starter(check.config.runtime_name))[0] and check.trail is not None:
+            _leave(check, check.trail)  # else the end of this call would count as that of the one before
         check.end()
 
 
@@ -267,7 +277,7 @@ def uncommitted_work(check: Check) -> "Verdict | None":
 
     By level (``traces``), a call that would lose such a change, or move HEAD under them (``head``), is denied or
     warned. The looks go from the cheapest on, and most calls end early: a call that was not read, a session that is
-    alone, journals of others without a word of the call's files; then the comparison.
+    alone; then the comparison.
     """
     trail = check.trail
     if trail is None:
@@ -282,17 +292,10 @@ def uncommitted_work(check: Check) -> "Verdict | None":
         found = at_stake(check)
         if found is not None and found.denial is not None:
             return found
-    from swarm_hook_core.traces import unmet
+    from swarm_hook_core.stakes.writes import judge as by_level
 
-    if not neighbours and unmet.is_settled(trail, effects):
-        _leave(check, trail)
-        return None
-    from swarm_hook_core.traces.verdict import judge as by_level
-
-    denial, words = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
+    verdict = by_level(check.session, trail, effects, check.reader, check.now, neighbours)
     _leave(check, trail)
-    verdict = Verdict(denial, words)
-    verdict.owners, verdict.noted = trail.owners, trail.noted
     return verdict
 
 

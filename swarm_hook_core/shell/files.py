@@ -131,11 +131,15 @@ class Files:
 
     def is_untouched(self, path: str) -> bool:
         """Return True if no earlier command of this script may have changed anything at or under absolute `path`."""
+        touched = self.touched()
+        return touched is not None and not any(contains(path, one) or contains(one, path) for one in touched)
+
+    def touched(self) -> list[str] | None:
+        """Return the absolute paths that earlier commands of this script have changed; None if they are unknown."""
         effects = self.effects
         if effects.guesses or effects.git or effects.runs:
-            return False
-        made = [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
-        return not any(contains(path, one) or contains(one, path) for one in made)
+            return None
+        return [absolute(one.folder, one.path) or "/" for one in effects.writes] + [one.root for one in effects.trees]
 
     def is_no_folder(self, path: str) -> bool:
         """Return True if no folder is at absolute `path`, and no earlier command of this script may have made one."""

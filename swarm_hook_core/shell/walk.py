@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 SECONDS = 0.008  # of the check's Budget
 SECONDS_TO_PARSE = 0.005  # of those, for a whole script; the part that was read in this time is walked
-SECONDS_TO_LIST = 0.012  # besides those, for listing the results of searches
 MOST_STEPS = 4000
 STEPS_A_LOOK = 4  # at the clock
 
@@ -74,7 +73,6 @@ class Walk(Unknowns):
         self.fresh = 0  # paths given out for process substitutions
         self.met: set[str] = set()  # programs met so far
         self.end = self.budget.part(SECONDS)
-        self.seconds_to_list = SECONDS_TO_LIST
 
     # Methods for programs
 

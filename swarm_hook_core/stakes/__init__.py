@@ -9,9 +9,10 @@ is at work.
     owners    the owners of a file's uncommitted content
     stash     entries that a command takes out of the stash
     verdict   the decision, by level; contents that go are kept first
+    writes    the decision about files that a call writes beside other sessions
     wording   denials, questions and notices
     advice    the same command for the session's own work alone
 
-Only a call that may destroy a file asks git (``check.company``). All other calls load nothing of this. A file that one
-call overwrites while another session writes it is the matter of ``traces.verdict``.
+Only a call that may destroy a file asks git (``check.company``). A call of a session that is alone, and destroys no
+file, loads nothing of this.
 """

@@ -6,10 +6,11 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from swarm_hook_core import EDIT, REMOVE
+from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import top_around
 from swarm_hook_core.shell.model import Effects, Tree
+from swarm_hook_core.shell.programs.git.removed_trees import submodules
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False
@@ -53,6 +54,11 @@ class Stake:
         self.spelled = spelled or path
         self.trace: Trace | None = None
         self.author: Author | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """True if the call replaces the whole file, by itself."""
+        return self.how == REPLACE and not self.words
 
     @property
     def is_persons(self) -> bool:
@@ -141,7 +147,7 @@ class Files:
             if how == EDIT or is_moved or size_of(resolved) <= 0:
                 continue
             stake = Stake(resolved, how, by, False, spelled=path)
-            top = top_of(resolved)
+            top = top_around(resolved)
             if top and is_own(stake):
                 continue
             if not top or was_read(stake):
@@ -179,18 +185,10 @@ class Files:
 
 
 def top_of(path: str) -> str:
-    """Return the top of the work tree around the file at absolute `path`, or ""."""
-    tree = tree_over(os.path.dirname(path))
-    if tree is None:
-        return ""
-    return tree.top
-
-
-def top_around(path: str) -> str:
     """Return the top of the work tree that absolute `path`, a file or a folder, lies in or is; or ""."""
     if os.path.isdir(path) and not os.path.islink(path):
         path = os.path.join(path, "x")
-    return top_of(path)
+    return top_around(path)
 
 
 def _dirty(top: str, name: str, seconds: float) -> tuple[list[Row], list[str]]:
@@ -238,9 +236,7 @@ def size_of(path: str) -> int:
 
 def _repositories(root: str) -> list[tuple[str, str]]:
     """Return ``[(top, folder)]`` of the work trees that `root` lies in, or that lie in it."""
-    from swarm_hook_core.shell.programs.git.removed_trees import submodules
-
-    top = top_around(root)
+    top = top_of(root)
     if top:
         inner = submodules(top, top, [])
         return [(top, root), *((one, one) for one in inner if one.startswith(root.rstrip("/") + "/"))]

@@ -11,12 +11,14 @@ session's or a person's.
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from swarm_hook_core.state import hook_starter
 from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.told_ends import marked_ns
+from swarm_hook_core.traces.told_ends import Logs, marked_ns
 from swarm_hook_core.traces.unread import looks_only
 from swarm_hook_core.traces.versions.by_persons import Saves
 from swarm_hook_core.traces.versions.layout import words_of
@@ -25,7 +27,6 @@ from swarm_hook_core.traces.versions.stored import versions_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.stakes.files import Stake
-    from swarm_hook_core.traces.transcript_ends import Logs
     from swarm_hook_core.traces.versions.lines import Change
     from swarm_hook_core.traces.versions.stored import Version
 
@@ -207,27 +208,20 @@ class Authors:
 
     def _is_by_call(self, path: str, changed_ns: int) -> bool:
         """Return True if a call of the session may have made the change, and no editor has reported it as a save."""
-        return self._is_during_call(path, changed_ns) and not self._is_save(path, changed_ns)
-
-    def _is_save(self, path: str, changed_ns: int) -> bool:
-        """Return True if an editor has reported the change of the file at that time as a save."""
+        folders = dict.fromkeys((os.path.dirname(path), self._trail.call.folder))
+        if not any(self._calls_in(folder).cover(path, changed_ns) for folder in folders):
+            return False
         place = self._trail.place_of(os.path.dirname(path))
         if place not in self._saves:
             self._saves[place] = Saves(place)
-        return changed_ns in self._saves[place].of(path)
-
-    def _is_during_call(self, path: str, changed_ns: int) -> bool:
-        """Return True if a call of the session may have made the change of the file at `changed_ns`."""
-        places = dict.fromkeys((os.path.dirname(path), self._meetings.trail.call.folder))
-        return any(self._calls_in(folder).cover(path, changed_ns) for folder in places)
+        return changed_ns not in self._saves[place].of(path)
 
     def ran_in_second(self, folder: str, second: int) -> bool:
         """Return True if a call of the session that its journal for absolute `folder` has ran in that Unix second."""
         return self._calls_in(folder).cover("", second * SECOND_NS, (second + 1) * SECOND_NS - 1)
 
     def _calls_in(self, folder: str) -> _Calls:
-        trail = self._meetings.trail
-        place = trail.place_of(folder)
+        trail, place = self._trail, self._trail.place_of(folder)
         if place not in self._calls:
             data, agent = self._meetings.journals.of_session(place), plain_word(trail.call.agent)
             ended_ns = marked_ns(trail.call.session_id, agent, hook_starter(trail.config.runtime_name))
@@ -239,18 +233,16 @@ class Authors:
 
         `changed_ns`: the time in question.
         """
-        config, call = self._meetings.trail.config, self._meetings.trail.call
+        config, call = self._trail.config, self._trail.call
         if not call.transcript or not config.transcript:
             return 0
         if self._logs is None:
-            from swarm_hook_core.traces.transcript_ends import Logs
-
             self._logs = Logs(config.transcript, call.transcript, call.session_id)
         return self._logs.end_of(agent.strip("-"), at_ns, changed_ns)
 
     def has_written(self, path: str) -> bool:
         """Return True if the session's journal notes a write of the file."""
-        place = self._meetings.trail.place_of(os.path.dirname(path))
+        place = self._trail.place_of(os.path.dirname(path))
         if place not in self._written:
             own = self._meetings.journals.own(os.path.dirname(path))
             self._written[place] = journal.newest_lines(own, ("wrote",))
@@ -295,7 +287,7 @@ class _Older:
         return self._searched <= MOST_SEARCHED and words in self._text
 
 
-class _Event:
+class _Event(NamedTuple):
     """A call of an agent that begins, or the end of its calls.
 
     from_ns  time from which on files may show it: their times lag behind our clock, but not behind an end
@@ -304,13 +296,10 @@ class _Event:
     key      the file that a NAMED call writes, as the journal spells it
     """
 
-    __slots__ = ("from_ns", "at_ns", "kind", "key")
-
-    def __init__(self, from_ns: int, at_ns: int, kind: str, key: bytes = b""):
-        self.from_ns = from_ns
-        self.at_ns = at_ns
-        self.kind = kind
-        self.key = key
+    from_ns: int
+    at_ns: int
+    kind: str
+    key: bytes = b""
 
     def may_write(self, key: bytes) -> bool:
         return self.kind == ANY or (self.kind == NAMED and self.key == key)
@@ -342,8 +331,6 @@ class _Calls:
 
     def cover(self, path: str, first_ns: int, last_ns: int = 0) -> bool:
         """Return True if a call may have changed the file at `path` at some time from `first_ns` to `last_ns`."""
-        from bisect import bisect_right
-
         key = escaped(path)
         for agent, events in self._events.items():
             times = self._times[agent]
@@ -354,8 +341,6 @@ class _Calls:
 
     def _is_open(self, agent: str, key: bytes, at_ns: int) -> bool:
         """Return True if a call of the agent was open at that time, and may write the file."""
-        from bisect import bisect_right
-
         events, last = self._events[agent], bisect_right(self._times[agent], at_ns) - 1
         begun = last
         while begun >= 0 and events[begun].kind in (ENDED, TURN):
@@ -376,12 +361,8 @@ class _Calls:
 def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:
     """Yield ``(agent, event)`` of the calls in a journal, and of their ends."""
     last_ns = 0
-    for raw in data.split(b"\n"):
-        head, _, rest = raw.partition(b"\0")
-        words = head.decode("ascii", "replace").split(" ")
-        if len(words) != 4 or not words[0].isdigit():
-            continue  # torn
-        at_ns, kind, agent, tool = int(words[0]), *words[1:]
+    for head, raw in journal.heads(data):
+        at_ns, (kind, agent, tool) = int(head[0]), (word.decode("ascii", "replace") for word in head[1:])
         if kind in _ENDS:
             last_ns = at_ns
             is_turn = kind == "over" and tool == "-"
@@ -389,7 +370,7 @@ def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str,
         elif kind in _CALLS:
             last_ns = max(at_ns - journal.SLACK_NS, last_ns)
             if tool in write_tools:
-                yield agent, _Event(last_ns, at_ns, NAMED, rest.partition(b"\0")[0])
+                yield agent, _Event(last_ns, at_ns, NAMED, raw.partition(b"\0")[2].partition(b"\0")[0])
             elif kind == "ran" and looks_only(raw):
                 yield agent, _Event(last_ns, at_ns, LOOKS)
             else:

@@ -13,6 +13,7 @@ session does, the entry has no known owner.
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
@@ -23,15 +24,13 @@ from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git import touched_files
 from swarm_hook_core.shell.programs.git.command_line import tree_of
 from swarm_hook_core.stakes.wording import PERSON_ALONE, WAY_PAST, asked_of, joined
-from swarm_hook_core.traces import NOTICE, OFF, keeping
+from swarm_hook_core.traces import NOTICE, OFF, journal, keeping
 from swarm_hook_core.traces import head as heads
 from swarm_hook_core.traces.head import Head, Note
-from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.unread import Reading
-from swarm_hook_core.traces.wording import and_more
 from swarm_hook_core.untrusted_text import command, named, quoted
-from swarm_hook_core.wording import duration, holder
+from swarm_hook_core.wording import and_more, duration, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,31 +171,25 @@ class Taking:
 # ------------------------------------------------------------------------------------------------ entries
 
 
-class StashEntry:
+class StashEntry(NamedTuple):
     """A stash entry: its `number`, its `commit`, its time `at` in Unix seconds, its `subject`."""
 
-    __slots__ = ("number", "commit", "at", "subject")
-
-    def __init__(self, number: int, commit: str, at: int, subject: str):
-        self.number = number
-        self.commit = commit
-        self.at = at
-        self.subject = subject
+    number: int
+    commit: str
+    at: int
+    subject: str
 
 
-class Announced:
+class Announced(NamedTuple):
     """The time `at` of a session's stash command; `instance_id` is empty for the call's own session.
 
     `kin`: see ``OthersJournal``.
     """
 
-    __slots__ = ("at", "instance_id", "label", "kin")
-
-    def __init__(self, at: float, instance_id: str, label: str, kin: str = ""):
-        self.kin = kin
-        self.at = at
-        self.instance_id = instance_id
-        self.label = label
+    at: float
+    instance_id: str
+    label: str
+    kin: str = ""
 
 
 def verb_of(words: list[str]) -> str:
@@ -294,20 +287,14 @@ def notes(folder: str, meetings: Meetings) -> list[Announced]:
     sources = [("", "", "", meetings.journals.own(folder))]
     others = meetings.journals.of_others(meetings.trail.place_of(folder))
     sources += [(*theirs.writer, theirs.kin, theirs.data) for theirs in others if theirs.writer is not None]
-    reading = meetings.reading()
-    return [Announced(at, *maker) for *maker, data in sources for at in _noted(data, reading)]
+    return [Announced(at, *maker) for *maker, data in sources for at in _noted(data, meetings.reading)]
 
 
 def _noted(data: bytes, reading: Reading) -> list[float]:
     """Return the times (Unix seconds) of the stash commands in a journal."""
     found, read = [], 0
-    for raw in reversed(data.split(b"\n")) if b"stash" in data else ():
-        if b"stash" not in raw:
-            continue
-        try:
-            entry = Entry(raw)
-        except ValueError:
-            continue  # torn
+    lines = [raw for raw in data.split(b"\n") if b"stash" in raw]
+    for entry in journal.entries(reversed(lines)):
         if entry.kind == "stash":
             found.append(entry.at_ns / 1e9)
         elif entry.kind == "ran" and read < MOST_COMMANDS:

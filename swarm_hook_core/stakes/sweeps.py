@@ -19,15 +19,14 @@ from swarm_hook_core.shell.programs.git import by_words, commit_hooks, touched_f
 from swarm_hook_core.shell.programs.git.command_line import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
 from swarm_hook_core.stakes import advice, stash, wording
-from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_around
+from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_of
 from swarm_hook_core.stakes.owners import BUILT, OWN, Authors
-from swarm_hook_core.stakes.wording import Theirs
+from swarm_hook_core.stakes.wording import Theirs, also_in
 from swarm_hook_core.traces import NOTICE, OFF, TOLD_ALONG, TURN, journal
 from swarm_hook_core.traces.clearing import deed_of
 from swarm_hook_core.traces.file_changes import MOST, Patience
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.wording import also_in
 from swarm_hook_core.wording import way_past_hooks
 
 MOST_CALLS = 50  # git commands of one call
@@ -162,7 +161,7 @@ class Sweeps:
         """Return ``{path: True if git does not know the file}`` of the files that the command may affect."""
         files: dict[str, bool] = {}
         for root in uncommitted.roots(git_call):
-            top = top_around(root)
+            top = top_of(root)
             if top:
                 files.update(self._changed.listed_below(top, root))
             is_beside = self._is_beside(root)

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 import os
 
-from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core import REMOVE
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.shell.programs.git.table import is_subcommand
+from swarm_hook_core.stakes import stash
 from swarm_hook_core.stakes.files import Changed, Files, Stake
 from swarm_hook_core.stakes.owners import BUILT, PERSON, Authors
-from swarm_hook_core.traces import NOTICE, OFF, keeping
+from swarm_hook_core.stakes.sweeps import Sweeps
+from swarm_hook_core.stakes.wording import Theirs, also_in, changed, joined
+from swarm_hook_core.traces import NOTICE, OFF, keeping, merged_writes, texts
+from swarm_hook_core.traces.file_changes import Patience
+from swarm_hook_core.traces.looks import has_read
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
 
@@ -48,9 +54,10 @@ class _Judgement:
         self.now = now
         self.identity = token(session.label, "identity")
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
-        self.authors, self.looks, self.changed = Authors(self.meetings), Looks(self.meetings), Changed()
+        self.authors, self.changed = Authors(self.meetings), Changed()
         self.is_noted = trail.level != OFF  # else the session's own calls are not known, nor kept as versions
         self.at_stake: list[Stake] = []
+        self._read: dict[str, bool] = {}  # path -> True if the session has read the file as it is now
 
     def verdict(self) -> Verdict | None:
         """Return the Verdict, and keep the contents that may go."""
@@ -70,25 +77,35 @@ class _Judgement:
         return self.is_noted and self.authors.is_own(stake.path)
 
     def _was_read(self, stake: Stake) -> bool:
-        return self.is_noted and self.looks.cover(stake)
+        """Return True if the call replaces a whole file that its session has read as it is now."""
+        if not (self.is_noted and stake.is_replaced):
+            return False
+        if stake.path not in self._read:
+            self._read[stake.path] = has_read(self.meetings, stake.spelled, stake.path)
+        return self._read[stake.path]
+
+    def _is_kept(self, stake: Stake) -> bool:
+        """Return True if the call's new content of the file keeps all uncommitted lines."""
+        return stake.is_replaced and texts.keeps(self.meetings, self.effects, stake.spelled, stake.path)
+
+    def _is_merged(self, stake: Stake) -> bool:
+        """Return True if the call's new content of the file is merged with the uncommitted lines."""
+        if not stake.is_replaced:
+            return False
+        return merged_writes.is_merged(self.meetings, self.effects, stake.spelled, stake.path)
 
     def _of_files(self, stakes: list[Stake]) -> Verdict:
         """Return the Verdict about a person's work in files that the call names, or in folders that it removes."""
         if not stakes:
             return Verdict()
-        from swarm_hook_core.stakes.wording import Theirs, changed, joined
-        from swarm_hook_core.traces import merged_writes
-        from swarm_hook_core.traces.file_changes import Patience
-        from swarm_hook_core.traces.wording import also_in
-
-        trail, effects = self.trail, self.effects
+        trail = self.trail
         self.authors.find_sessions(stakes)
         self.authors.find(stakes)
-        self.at_stake = [one for one in stakes if not _is_kept_by(self.meetings, effects, one)]
+        self.at_stake = [one for one in stakes if not self._is_kept(one)]
         persons = [one for one in self.at_stake if one.is_persons]
         if trail.level not in (OFF, NOTICE):
-            persons = [one for one in persons if one.is_certain and not self.looks.cover(one)]
-            persons = [one for one in persons if not _is_merged(self.meetings, effects, one)]
+            persons = [one for one in persons if one.is_certain and not self._was_read(one)]
+            persons = [one for one in persons if not self._is_merged(one)]
         if not persons or trail.level == OFF:
             return Verdict()
         self.authors.show_lines(persons)
@@ -106,17 +123,13 @@ class _Judgement:
             more = also_in(traces, self.meetings, Patience(trail.changes), self.identity)
             theirs_too = changed(traces, self.identity, self.now)
             also = joined(f"Others' uncommitted changes would go, too: {theirs_too}.", more)
-        text = theirs.denial(first.by, deed, also)
-        if trail.unmerged:
-            text += merged_writes.way(trail.unmerged)
+        text = theirs.denial(first.by, deed, also) + merged_writes.way(trail.unmerged)
         denial = Denial(first.path, None, text, loss=loss)
         denial.short, denial.question = theirs.shortly(deed), theirs.question(deed, first.by)
         return Verdict(denial)
 
     def _of_git(self) -> Verdict:
         """Return the Verdict on the git commands."""
-        from swarm_hook_core.stakes.sweeps import Sweeps
-
         assert self.effects is not None
         sweeps = Sweeps(self.meetings, self.authors, self.effects, self.changed, self.identity, self.now)
         self.trail.sweeps = sweeps
@@ -126,56 +139,15 @@ class _Judgement:
 
     def _of_stash(self) -> Verdict | None:
         """Return the Verdict on the call's stash commands, or None."""
-        from swarm_hook_core.shell.programs.git.table import is_subcommand
-
         assert self.effects is not None
         if not any(one.words[0] == "stash" or not is_subcommand(one.words[0]) for one in self.effects.git):
             return None
-        from swarm_hook_core.stakes import stash
-
         return stash.judge(self.meetings, self.authors, self.effects, self.identity, self.now)
-
-
-class Looks:
-    """The looks of the session at the files of one call; each file is looked up once."""
-
-    def __init__(self, meetings: Meetings):
-        self._meetings = meetings
-        self._covered: dict[str, bool] = {}  # path -> True if the session has read the file
-
-    def cover(self, stake: Stake) -> bool:
-        """Return True if the call replaces a whole file that its session has read as it is now."""
-        if stake.how != REPLACE or stake.words:
-            return False
-        if stake.path not in self._covered:
-            from swarm_hook_core.traces.looks import has_read
-
-            self._covered[stake.path] = has_read(self._meetings, stake.spelled, stake.path)
-        return self._covered[stake.path]
 
 
 def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
     """Return True if the client asks its user about a call when a hook wants that."""
     return config.asks is not None and config.asks(call)
-
-
-def _is_kept_by(meetings: Meetings, effects: Effects | None, stake: Stake) -> bool:
-    """Return True if the call's new content of the file keeps all uncommitted lines."""
-    if stake.how != REPLACE or stake.words:
-        return False
-    from swarm_hook_core.traces import texts
-
-    trail = meetings.trail
-    return texts.keeps(trail.config, trail.call, effects, stake.spelled, stake.path, meetings)
-
-
-def _is_merged(meetings: Meetings, effects: Effects | None, stake: Stake) -> bool:
-    """Return True if the call's new content of the file is merged with the uncommitted lines."""
-    if stake.how != REPLACE or stake.words:
-        return False
-    from swarm_hook_core.traces import merged_writes
-
-    return merged_writes.is_merged(meetings.trail, effects, stake.spelled, stake.path, meetings)
 
 
 def _keep(trail: Trail, stakes: list[Stake]) -> None:

@@ -5,20 +5,28 @@ The work of sessions and of persons is named in one sentence; the next ones say 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 
-from swarm_hook_core import REPLACE
+from swarm_hook_core import REMOVE
+from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.lookup.locks import Held
 from swarm_hook_core.stakes.files import Stake
 from swarm_hook_core.stakes.owners import Author
+from swarm_hook_core.storms import MANY, PERSON
+from swarm_hook_core.traces import journal
+from swarm_hook_core.traces.file_changes import Patience
+from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.traces.wording import and_more, changed_by
-from swarm_hook_core.untrusted_text import command, named
+from swarm_hook_core.untrusted_text import command, cut, named
+from swarm_hook_core.watching.report import quoted
+from swarm_hook_core.wording import and_more, changed_by, holder, purpose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.hooks import ToolCall
-    from swarm_hook_core.lookup import Held
+    # path, quoted lines of its diff, True if they are all, True if it is the diff to what the session has seen
+    Changes = tuple[str, list[str], bool, bool]
 
 LATE = (
     "Git was too slow to say if these files are still changed, so their sessions' own notes decide. Name your own"
@@ -32,6 +40,7 @@ PERSON_ALONE = "Past this only a person can go, by running it in a terminal of t
 WAY_PAST = "`swarm-mcp protect off --for 5m`"
 NAMED_SESSIONS = 3  # files of one session, and sessions, that are named
 NAMED = 5  # files with a person's work in one message
+NAMED_WITH_OWNERS = 3  # files of a message with all their owners
 RUNS = 3  # runs of lines of one file
 
 
@@ -102,9 +111,9 @@ class Theirs:
         it, as_it_is, stake, read = "it", "as it is", self.persons[0], ""
         if len(self.persons) > 1:
             it, as_it_is = "them", "as they are"
-        if stake.how == REPLACE and not stake.words:
-            show = " ".join(named(self._short(one.spelled)) for one in self.persons[:NAMED])
-            read = f"Read {it} first (`cat {show}`) and keep the lines that are there: that passes."
+        if stake.is_replaced:
+            look = self._look(one.spelled for one in self.persons[:NAMED])
+            read = f"Read {it} first ({look}) and keep the lines that are there: that passes."
         return [
             read,
             f"Leave {it} {as_it_is}, or ask the person to commit {it}, or to do this in a terminal of their own, where"
@@ -149,6 +158,98 @@ class Theirs:
             some.append(f"and {len(self.persons) - most} more")
         return "; ".join(some)
 
+    # ------------------------------------------------------------------------------------------- files that are written
+
+    def denial_of_write(self, how: str, by: str, times: int, changes: Sequence[Changes], also: str) -> str:
+        """Return the denial of a call that would replace or remove files with changes that its session has not seen.
+
+        times    number of recent denials of the session for the first file
+        changes  the lost changes that are shown
+        also     a sentence about further owners, or ""
+        """
+        first, others, paths = self.traces[0], self.traces[1:], self.paths[:NAMED]
+        if times >= MANY:
+            return self._denied_again(how, paths, times)
+        fact = f"swarm: {self.call.client_tool}{_in_brackets(by)} would {_verb(how)} {named(first.path)}"
+        if first.is_pending:
+            return (
+                f"{fact} at the very moment when {_writing(first, self._identity)}: one of the two changes would be"
+                f" lost. {self._way(how, paths)}"
+            )
+        names = [f"{named(one.path)} (by {self._changed_by(one)})" for one in others[: NAMED - 1]]
+        same = f" The same goes for {', '.join(names)}{and_more(len(others) - len(names))}." if names else ""
+        return (
+            f"{fact}, changed by {self._changed_by(first)}, after you last saw it, and not committed: their work would"
+            f" be lost.{same}{also and f' {also}'}{_shown(changes)}{self._way(how, paths, changes)}"
+        )
+
+    def _changed_by(self, trace: Trace) -> str:
+        return changed_by(trace.held, self._identity, self._now)
+
+    def _denied_again(self, how: str, paths: list[str], times: int) -> str:
+        """Return the denial of a call after many like it; in the end it asks the session to stop."""
+        trace = self.traces[0]
+        who = holder(trace.held, self._identity)[0]
+        why, first = f"it has a change by {who} that you have not seen", ""
+        if trace.is_pending:
+            why, first = f"{who} is writing it", "wait until that is made, then "
+        tool, look = self.call.client_tool, f"run {self._look(paths)}"
+        fact = f"swarm: {tool} would {_verb(how)} {named(trace.path)}: denied {times} times, as {why}."
+        fact += " Trying again changes nothing."
+        if how == REMOVE and times < PERSON:
+            return f"{fact[:-1]}: leave it to them, or {first or 'first '}{look}."
+        if times >= PERSON:
+            return f"{fact} Stop: {look}, or do the rest without this file and report that."
+        return f"{fact[:-1]}: {first}write a text that keeps that change, or {look} first, or edit only your lines."
+
+    def write_denied_shortly(self, how: str) -> str:
+        """Return the same for a client with room for few words: the way out comes first."""
+        trace = self.traces[0]
+        who, look = cut(holder(trace.held, self._identity)[0], 40), f"run {self._look([trace.path])}"
+        if trace.is_pending:
+            return f"swarm: {who} is writing {named(trace.path)} at this very moment. Wait, read it, then try again."
+        if how == REMOVE:
+            return f"swarm: would remove a change by {who} that is not committed. Leave it, or first {look}."
+        return f"swarm: would {_verb(how)} a change by {who} that is not committed. First {look}, then keep it."
+
+    def _way(self, how: str, paths: list[str], changes: Sequence[Changes] = ()) -> str:
+        """Return the advice: a text that keeps the `changes` shown, or a command that counts as a look.
+
+        A client's own reading tool mostly has no hook. No text can keep the change of a file that is removed.
+        """
+        is_pending, look, it = self.traces[0].is_pending, f"run {self._look(paths)}", "it"
+        if len(paths) > 1:
+            it = "them"
+        if how == REMOVE and is_pending:
+            return (
+                f"Leave {it}, or wait until the write is made, and {look}: if {it} may go, the removal passes then."
+                " Until then this is denied each time, for two minutes at most if the end is not reported."
+            )
+        if how == REMOVE:
+            return (
+                f"Leave {it} to their author. If {it} may go all the same, first {look} (only a shell command that"
+                f" shows all of {it} counts as a look here): then the removal passes."
+            )
+        if is_pending:
+            return (
+                f"Wait until it is made, {look}, then write a text that keeps it. Until then this is denied each time,"
+                " for two minutes at most if its end is not reported. Or edit only your lines."
+            )
+        if {path for path, _lines, is_whole, _is_seen in changes if is_whole} == set(paths):
+            return (
+                f"Write a text that keeps {it}: that passes. To drop {it} on purpose, first {look}. Or edit only your"
+                " lines, or leave it to them."
+            )
+        return (
+            f"First {look} (only a shell command that shows all of {it}, or all changes in {it}, counts as a look"
+            " here), then write a text that keeps their change: that passes. Or edit only your lines, or leave it to"
+            " them."
+        )
+
+    def _look(self, paths: Iterable[str]) -> str:
+        """Return the command that shows these files; after it the session may write them."""
+        return f"`cat {' '.join(quoted(self._short(path)) for path in paths)}`"
+
     def _short(self, path: str) -> str:
         """Return `path` relative to the reader's folder if it lies there."""
         return path.removeprefix(self.call.reader_folder.rstrip("/") + "/")
@@ -177,7 +278,7 @@ def changed(traces: Sequence[Trace], identity: str, now: float) -> str:
     for some in list(writers.values())[:NAMED_SESSIONS]:
         files = ", ".join(named(trace.path) for trace in some[:NAMED_SESSIONS])
         newest = max(some, key=lambda trace: trace.at_ns)
-        parts.append(f"{files}{and_more(len(some) - NAMED_SESSIONS)} (by {changed_by(newest, identity, now)})")
+        parts.append(f"{files}{and_more(len(some) - NAMED_SESSIONS)} (by {changed_by(newest.held, identity, now)})")
     rest = sum(len(some) for some in list(writers.values())[NAMED_SESSIONS:])
     return "; ".join(parts) + (f"; and {rest} more of other sessions" if rest else "")
 
@@ -245,3 +346,110 @@ def _runs(numbers: list[int]) -> str:
     if len(runs) > RUNS:
         listed += " and more"
     return listed
+
+
+def also_in(traces: Sequence[Trace], meetings: Meetings, patience: Patience, identity: str) -> str:
+    """Return the sentence about further owners of uncommitted lines in the files of `traces`; mostly empty.
+
+    A Trace names the last writer of its file, and `blame` all of them: so a message does.
+    """
+    parts, traces = [], traces[:NAMED_WITH_OWNERS]
+    patience.prepare(trace.path for trace in traces)
+    for trace in traces:
+        lines = patience.lines_of(trace.path) or ()
+        certain = [line.author for line in lines if line.author is not None]
+        sessions = {author.session for author in certain}
+        owners = []
+        for theirs in meetings.journals.of_others(meetings.trail.place_of(os.path.dirname(trace.path))):
+            if theirs.name != trace.journal and not theirs.kin and journal.owner_of(theirs.data) in sessions:
+                owners += [holder(Held(trace.path, *writer), identity)[0] for writer in [theirs.writer] if writer]
+        if any(author.is_person for author in certain):
+            owners.append("a person")
+        if owners:
+            parts.append(f"{named(trace.path)} has lines of {' and of '.join(owners)}, too.")
+    return " ".join(parts)
+
+
+def _shown(changes: Sequence[Changes]) -> str:
+    """Return the changes as quoted lines: another session's words, each behind a mark."""
+    parts = []
+    for path, lines, is_whole, is_seen in changes:
+        if lines:
+            since = "you last saw it" if is_seen else "the last commit"
+            first = "" if is_whole else "the first "
+            parts.append(f"Changed in {named(path)} since {since} ({first}{len(lines)} lines of diff, quoted):")
+            parts += lines
+    return "\n".join(["", *parts, ""]) if parts else " "
+
+
+def cannot_be_noted(error: OSError) -> str:
+    """Return the notice that a call goes ahead over another's change, because nothing can be noted."""
+    why = error.strerror or type(error).__name__
+    return (
+        f"swarm: this call would be denied, but nothing can be written into swarm's state folder ({why}), so it"
+        " goes ahead: keep the change of the other session. `swarm-mcp doctor` says more; tell the user."
+    )
+
+
+def are_cleared(clearings: list[tuple[Trace, str, str]], identity: str) -> str:
+    """Return one line per file that the call writes while another call clears its folder.
+
+    `clearings`: results of ``Meetings.clearing``.
+    """
+    lines = []
+    for trace, deed, place in clearings[:NAMED]:
+        who = holder(trace.held, identity)[0]
+        what = f"{deed} {'everything in' if deed == REMOVE else 'the changes in'} {named(place)}"
+        lines.append(
+            f"swarm: {named(trace.path)}: at this very moment {who} is about to {what}{purpose(trace.held, identity)}."
+            " Read the file again afterwards: if your change is missing, make it again."
+        )
+    return "\n".join(lines)
+
+
+def were_written_elsewhere(traces: list[Trace], identity: str, now: float) -> str:
+    """Return one line per file that the call writes and that sessions on other machines have written."""
+    lines = [
+        f"swarm: {named(trace.path)} was written by {changed_by(trace.held, identity, now)}, and that is not pushed:"
+        " the two changes meet when one of you pulls. Keep yours small there, or agree with them first."
+        for trace in traces[:NAMED]
+    ]
+    return "\n".join([*lines, *_so_were(len(traces) - NAMED)])
+
+
+def during_hooks(trace: Trace, name: str, identity: str) -> str:
+    """Return the reason not to write the file now: during another session's commit `name` puts changes aside."""
+    who = holder(trace.held, identity)[0]
+    return (
+        f"{who} is committing or pushing in this work tree, and its hooks ({cut(name, 40)}) put changes aside or reset"
+        f" files at the end: a change written to {named(trace.path)} now may be lost."
+    )
+
+
+def were_changed(traces: list[Trace], identity: str, now: float) -> str:
+    """Return one line per file that the call goes ahead to write although others have changed it."""
+    lines = []
+    for trace in traces[:NAMED]:
+        if trace.is_pending:
+            what = f"is written at this very moment: {_writing(trace, identity)}. Read it again afterwards"
+            lines.append(f"swarm: {named(trace.path)} {what}: if one of the two changes is missing, make it again.")
+        else:
+            what = f"was changed by {changed_by(trace.held, identity, now)}, and that is not committed"
+            way = "read it again before you go on with it, and keep their change."
+            lines.append(f"swarm: {named(trace.path)} {what}: {way}")
+    return "\n".join([*lines, *_so_were(len(traces) - NAMED)])
+
+
+def _so_were(more: int) -> list[str]:
+    if more > 0:
+        return [f"swarm: so were {more} more files that this call writes."]
+    return []
+
+
+def _writing(trace: Trace, identity: str) -> str:
+    who = holder(trace.held, identity)[0]
+    return f"{who} is writing it{purpose(trace.held, identity)}"
+
+
+def _verb(how: str) -> str:
+    return "remove" if how == REMOVE else "overwrite"

@@ -26,6 +26,7 @@ from swarm_hook_core.lookup import HOLD, TERMINAL, Held
 from swarm_hook_core.process import ancestors, host_id
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.stakes.verdict import judge as of_others
+from swarm_hook_core.stakes.writes import judge as of_sessions
 from swarm_hook_core.tenants import fates, losses
 from swarm_hook_core.tenants.eviction import Eviction
 from swarm_hook_core.tenants.wording import of_call
@@ -33,7 +34,6 @@ from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.head import LATELY_SECONDS
 from swarm_hook_core.traces.quiet_trails import asked_trail
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.traces.verdict import judge as of_sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def _other_denials(check: Check, effects: Effects) -> list[str]:
             verdicts.append(of_others(check.session, trail, effects, check.reader, check.now))
             trail = asked_trail(check.config, check.call)
             assert trail is not None
-            verdicts.append(Verdict(*of_sessions(check.session, trail, effects, check.reader, check.now)))
+            verdicts.append(of_sessions(check.session, trail, effects, check.reader, check.now))
     except Exception as error:  # they are asked again as the call comes again
         check.core.record_fault("traces", error)
     reasons = [one.denial.reason for one in verdicts if one is not None and one.denial is not None]

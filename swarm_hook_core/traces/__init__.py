@@ -24,8 +24,7 @@ same place:
     keeping     the contents that one call keeps
     journal     format of the journals, and searches in them
     elsewhere   other repositories with journals, and commands that may reach them
-    unmet       the first look: calls that meet nothing
-    named_files the files that a journal names, as that look asks
+    named_files the files that a journal names
     meetings    the traces of others for one call. It composes
       others      the journals of a place: the session's own, and each living other's
       siblings    the main thread and the agents of one session, as peers of each other
@@ -34,15 +33,13 @@ same place:
       transcript  files that the client has shown to its model, by the client's transcript
       redirections    files that a shell command redirects into
       looks       files that a shell command shows, whole or as a diff
-      endings     ends of calls and turns: after them no write is pending
-      told_ends, transcript_ends    ends of calls as the client tells them: by a hook, and by its log
+      endings     ends of calls, turns, and commits with hooks: after them no write is pending
+      told_ends   ends of calls as the client tells them: by a hook, and by its log
       texts       the text of a file that the session last saw, and the one that a call will write
       merged_writes    whole writes that go ahead merged with others' changes
       changed_lines, equal_lines    the lines that others have changed: kept, merged and quoted
       committed   questions to git about files
-      asides      commits during which hooks put changes aside
       clearing    removed folders, and git commands that discard changes
-    verdict     the decision, by level; words in wording
     file_changes the lines of files, with their owners, for words and advice
     turn_files  files that sessions have for their turns, at level ``turn``
     news        others' changes, told at the start of a session and of each turn

@@ -1,7 +1,7 @@
 """Calls that clear a folder: they remove it with everything in it, or git discards all changes in it.
 
-Writes of one file by two sessions meet by the file's name (``verdict``). Here the names are not known beforehand, so
-the folder is noted as a whole before the call looks at others' traces (``clears`` in its journal, ``spares`` after a
+Writes of one file by two sessions meet by the file's name (``stakes.writes``). Here the names are not known beforehand,
+so the folder is noted as a whole before the call looks at others' traces (``clears`` in its journal, ``spares`` after a
 denial). A write of a file in the folder meets that entry. In the other direction, the call meets pending writes in the
 folder.
 
@@ -28,8 +28,8 @@ from swarm_hook_core.traces.elsewhere import places_with
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.trail import Trail
-    from swarm_hook_core.traces.verdict import Met
 
 MOST = 50  # folders, and git commands, of one call
 SECONDS = 0.5  # for all git commands of one call
@@ -60,7 +60,7 @@ def note(trail: Trail, kind: str, places: dict[str, str], at_ns: int = 0) -> Non
                 trail.note_at(key, kind, deed, at_ns, place)
 
 
-def endangered(effects: Effects, meetings: Meetings) -> list[Met]:
+def endangered(effects: Effects, meetings: Meetings) -> list[tuple[Trace, str, str]]:
     """Return ``[(Trace, how, by)]`` of others' pending writes that git commands of the call would discard."""
     found = []
     for git_call in effects.git[:MOST]:

@@ -7,13 +7,11 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import top_around
+from swarm_hook_core.shell.programs.git.uncommitted import changed_in
+from swarm_hook_core.traces.file_changes import Patience, is_by
 from swarm_hook_core.traces.others import Trace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.file_changes import Patience
-    from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 0.5  # for each question
 MOST_QUESTIONS = 3  # Slow questions per call: a client waits for the check.
@@ -25,7 +23,7 @@ class Committed:
     def __init__(self, trail: Trail) -> None:
         self.left = SECONDS * MOST_QUESTIONS
         self._trail = trail
-        self._patience: Patience | None = None
+        self._patience = Patience(trail.changes)
         self._paths: dict[str, bool] = {}  # path -> True if it is as committed
         self._changed: dict[
             str, list[str] | None
@@ -43,10 +41,8 @@ class Committed:
         """
         if root not in self._changed:
             self._changed[root] = []
-            top = _top_of(os.path.join(root, "x"))
+            top = top_around(os.path.join(root, "x"))
             if top and os.path.lexists(root):
-                from swarm_hook_core.shell.programs.git.uncommitted import changed_in
-
                 with _Asking(self) as seconds:
                     self._changed[root] = changed_in(top, root, seconds)
         return self._changed[root]
@@ -73,9 +69,6 @@ class Committed:
         """
         if not trace.journal or trace.held.kin:
             return False  # on another machine, or an agent of the same session
-        from swarm_hook_core.traces.file_changes import Patience, is_by
-
-        self._patience = self._patience or Patience(self._trail.changes)
         lines = self._patience.lines_of(trace.path)
         if lines is not None:  # those that may be a person's are protected as the person's
             return any(is_by(line, trace.journal) for line in lines if not any(one.is_person for one in line.authors))
@@ -131,7 +124,7 @@ class Committed:
                 if path not in changed:
                     folder = os.path.dirname(path)
                     if folder not in tops:
-                        tops[folder] = _top_of(path)
+                        tops[folder] = top_around(path)
                     asked.setdefault(tops[folder], []).append(path)
         for top, some in asked.items():
             if top:
@@ -169,16 +162,9 @@ def _by_top(traces: list[Trace]) -> dict[str, list[Trace]]:
     for trace in traces:
         folder = os.path.dirname(trace.path)
         if folder not in tops:
-            tops[folder] = _top_of(trace.path)
+            tops[folder] = top_around(trace.path)
         found.setdefault(tops[folder], []).append(trace)
     return found
-
-
-def _top_of(path: str) -> str:
-    """Return the work tree around the file at absolute `path`, or ""."""
-    tree = tree_over(os.path.dirname(path))
-    top: str = tree.top if tree is not None else ""
-    return top
 
 
 def _as_committed(top: str, paths: list[str], seconds: float) -> list[str]:

@@ -3,6 +3,10 @@
 A session's next call notes the end of its earlier calls (``seen.note_what_was_left``). This module notes the end of a
 turn, and the end of a call for which another session was denied. Such a call is *awaited*: a file in the awaited folder
 says so. The folder exists only while a call is awaited, so most calls load nothing at their end.
+
+A commit with hooks that put unstaged changes aside, or reset the work tree (``commit_hooks``), notes the top of its
+work tree (``aside``) when it is let pass, and its end (``back``) afterwards, at the latest with its agent's next call.
+Writes of other sessions in that work tree meet the entry.
 """
 
 from __future__ import annotations
@@ -10,12 +14,25 @@ from __future__ import annotations
 import os
 import time
 
+from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.repository import tree_over
 from swarm_hook_core.state import awaited_dir, open_in_private, open_private
+from swarm_hook_core.traces import (
+    OFF,
+    journal,
+    journal_name,
+    level,
+    names_in,
+    place_of,
+    seen,
+    siblings,
+    traces_dir,
+    version_path,
+)
 from swarm_hook_core.traces import entry as new_entry
-from swarm_hook_core.traces import journal, journal_name, names_in, seen, traces_dir, version_path
 from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.traces.trail import trail_of
+from swarm_hook_core.traces.trail import Trail, trail_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,8 +83,6 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
     for place in names_in(traces_dir()):
         path = os.path.join(traces_dir(), place, name)
         if event.agent and event.name == "SubagentStop":
-            from swarm_hook_core.traces import siblings
-
             siblings.end(os.path.dirname(path), name, event.agent)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
@@ -88,9 +103,8 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
 def _calls_since_end(data: bytes, agent: str) -> list[bytes]:
     """Return the agent's entries about writes and commands since the last entry that all its calls are over."""
     found = []
-    for raw in reversed(data.split(b"\n")):
-        words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) != 4 or not words[0].isdigit() or words[2] != (agent or "-").encode():
+    for words, raw in journal.heads(data, newest_first=True):
+        if words[2] != (agent or "-").encode():
             continue
         if words[1] == b"over" and words[3] == b"-":
             break
@@ -132,3 +146,52 @@ def _forget_old(now: float) -> None:
                 _forget(path)
         except OSError:
             continue  # removed by another hook just now
+
+
+# -------------------------------------------------------------------------------- commits with hooks
+
+
+def open_commits(data: bytes, now: float) -> list[Entry]:
+    """Return the ``aside`` entries in the journal `data` without an end."""
+    if b" aside " not in data:
+        return []
+    found = []
+    for entry in journal.newest_of(data, "aside"):
+        if entry.at_ns / 1e9 < now - journal.ASIDE_SECONDS:
+            break
+        last = journal.newest(data, entry.key, ("aside", "back"))
+        if last is not None and last.kind == "aside":
+            found.append(entry)
+    return found
+
+
+def commits_around(path: str, data: bytes, now: float) -> list[Entry]:
+    """Return the entries of `open_commits` about the work tree of the file at `path`."""
+    return [entry for entry in open_commits(data, now) if _is_in_tree(path, entry)]
+
+
+def note_commits_over(own: bytes, trail: Trail, now: float) -> None:
+    """Note in `trail` the end of the calls that the journal `own` lists as running, for the trail's agent."""
+    for entry in open_commits(own, now):
+        if entry.agent == trail.call.agent:
+            trail.note_at(entry.key, "back")
+
+
+def commit_is_over(config: RuntimeConfig, call: ToolCall, now: float) -> None:
+    """Note the end of `call`: it puts nothing aside any more. Raises OSError."""
+    place = place_of(call.folder)
+    own = journal.read(os.path.join(place, journal_name(config.runtime_name, call.session_id)))
+    if open_commits(own, now):
+        trail = Trail(config, call, level(config.env_prefix, call.folder))
+        if trail.level != OFF:
+            note_commits_over(own, trail, now)
+            trail.leave()
+
+
+def _is_in_tree(path: str, entry: Entry) -> bool:
+    """Return True if the file at `path` is in the work tree with the top that is the entry's key."""
+    if not path.startswith(entry.key + "/"):
+        return False
+
+    tree = tree_over(os.path.dirname(path), is_real=True)
+    return tree is not None and tree.top == entry.key

@@ -27,11 +27,11 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
              See ``clearing``
     spares   it was denied
     aside    a commit that was let pass, during which a hook puts changes aside; `key` is the top of the work tree,
-             `text` the hook manager's name. See ``asides``
+             `text` the hook manager's name. See ``endings``
     back     it is over
     before   an unparsed command, ``ran`` with the same time, may redirect into the file; `text`: the file's state
     kept     the content of each file with a version of this session is known as it was before the command of this time;
-             `key` is its folder. See ``versions.own_files``
+             `key` is its folder. See ``keeping``
     ran      an unparsed shell command of a session that was alone; `key` is its folder, `text` the command
     moved    a command that moves HEAD was let pass; `key` is the top of the work tree, `text` its deed. See ``head``
     runs     a parsed command that may write files that it does not name; `key` is its folder
@@ -52,13 +52,13 @@ Entries are searched for by their key in the raw bytes. Entries about other file
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
 from swarm_hook_core.traces import escaped
 
 DAY_SECONDS = 86400  # traces older than that are ignored
-ASIDE_SECONDS = 120  # longest commit with hooks (``asides``); after that it keeps other sessions out no longer
+ASIDE_SECONDS = 120  # longest commit with hooks (``endings``); after that it keeps other sessions out no longer
 SLACK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
 HEAD = 16 * 1024  # bytes at the beginning that hold the first line
 LARGEST = 16 << 20  # bytes read of one file, its newest; sessions' own journals are much smaller
@@ -105,6 +105,22 @@ def parts(path: str) -> tuple[bytes, bytes]:
     """
     newer, older = (_read_if_there(file) for file in (path, path + ".1"))
     return newer, older
+
+
+def changed_at(path: str) -> float:
+    """Return the time of the last change of the journal at `path` in Unix seconds, 0 for a missing one.
+
+    If that cannot be found, it may be now: infinity.
+    """
+    found = 0.0
+    for file in (path, path + ".1"):
+        try:
+            found = max(found, os.lstat(file).st_mtime)
+        except FileNotFoundError:
+            continue  # never rotated, or removed just now
+        except OSError:  # it is there, and its time cannot be read
+            return float("inf")
+    return found
 
 
 def joined(newer: bytes, older: bytes) -> bytes:
@@ -237,10 +253,25 @@ def _first(data: bytes) -> Entry | None:
 def _entry_around(data: bytes, place: int) -> Entry | None:
     """Return the Entry of the line around index `place`, or None for a torn line."""
     begin, close = data.rfind(b"\n", 0, place) + 1, data.find(b"\n", place)
-    try:
-        return Entry(data[begin : close if close >= 0 else len(data)])
-    except ValueError:
-        return None  # torn, or cut off
+    return next(entries([data[begin : close if close >= 0 else len(data)]]), None)
+
+
+def heads(data: bytes, newest_first: bool = False) -> Iterator[tuple[list[bytes], bytes]]:
+    """Yield ``(four words of the head, line)`` of the entries in `data` that are not torn."""
+    lines = data.split(b"\n")
+    for raw in reversed(lines) if newest_first else lines:
+        words = raw.partition(b"\0")[0].split(b" ")
+        if len(words) == 4 and words[0].isdigit():
+            yield words, raw
+
+
+def entries(lines: Iterable[bytes]) -> Iterator[Entry]:
+    """Yield the entries in these lines, without torn ones."""
+    for line in lines:
+        try:
+            yield Entry(line)
+        except ValueError:
+            continue  # torn, or cut off
 
 
 def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:
@@ -251,13 +282,14 @@ def newest_lines(data: bytes, kinds: Collection[str]) -> dict[bytes, bytes]:
     if not is_kept:
         return _newest_lines(data, kinds, {})
     name = (data[: data.find(b"\n", 1)], tuple(kinds))  # the first line names session and place
-    size, digest, known = _newest.pop(name, (0, 0, {}))
+    size, digest, found = _newest.pop(name, (0, 0, {}))
     whole = data.rfind(b"\n") + 1  # the last line may be torn
     if whole < size or hash(data[:size]) != digest:
-        size, known = 0, {}
-    found = _newest_lines(data[size:whole], kinds, dict(known))
+        size, found = 0, {}
+    if whole > size:
+        found, digest = _newest_lines(data[size:whole], kinds, dict(found)), hash(data[:whole])
     if len(found) <= MOST_PATHS:
-        _newest[name] = (whole, hash(data[:whole]), found)
+        _newest[name] = (whole, digest, found)
     if len(_newest) > MOST_KEPT:
         del _newest[next(iter(_newest))]
     return _newest_lines(data[whole:], kinds, dict(found))
@@ -307,14 +339,9 @@ def entries_below(data: bytes, folder: str, kinds: Collection[str], with_folder:
 
     `with_folder`: also for the folder itself.
     """
-    begin, found = escaped(folder.rstrip("/")) + b"/", []
-    for key, line in newest_lines(data, kinds).items():
-        if key.startswith(begin) or (with_folder and key == escaped(folder)):
-            try:
-                found.append(Entry(line))
-            except ValueError:
-                continue  # torn
-    return sorted(found, key=lambda entry: -entry.at_ns)
+    begin, newest = escaped(folder.rstrip("/")) + b"/", newest_lines(data, kinds)
+    found = [newest[key] for key in newest if key.startswith(begin) or (with_folder and key == escaped(folder))]
+    return sorted(entries(found), key=lambda entry: -entry.at_ns)
 
 
 def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) -> list[Entry]:
@@ -328,15 +355,12 @@ def newest_below(data: bytes, folder: str, kinds: Collection[str], most: int) ->
         place = raw.find(b"\0")
         if not raw.startswith(begin, place) or not any(mark in raw[:place] for mark in marks):
             continue
-        try:
-            entry = Entry(raw)
-        except ValueError:
-            continue  # torn
-        same = (entry.key, entry.text if entry.kind == "ran" else "")
-        if same not in found and (entry.key + "/").startswith(folder.rstrip("/") + "/"):
-            found[same] = entry
-            if len(found) == most:
-                break
+        for entry in entries([raw]):
+            same = (entry.key, entry.text if entry.kind == "ran" else "")
+            if same not in found and (entry.key + "/").startswith(folder.rstrip("/") + "/"):
+                found[same] = entry
+        if len(found) == most:
+            break
     return list(found.values())
 
 

@@ -1,14 +1,22 @@
-"""The contents that one call keeps: of files before it writes them, and of files that it destroys (``versions``)."""
+"""The contents that one call keeps: of files before it writes them, and of files that it destroys (``versions``).
+
+Nothing tells beforehand the files that an unread command writes. So each file with a version of this session is kept
+once more right before it, if it has changed since its newest version: its changes are told from a person's then. An
+entry ``kept`` with the command's time says that the content of all these files is known as it was then. Of a file
+without a version it is not: a person may have changed it before.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 
+from swarm_hook_core import faults
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.state import rotate, write_all
 from swarm_hook_core.traces import (
     AFTER,
+    CUT,
     FEW,
     INPUTS,
     LATER,
@@ -16,19 +24,28 @@ from swarm_hook_core.traces import (
     LONGEST_INPUT,
     LOOK,
     LOST,
+    MERGED,
     escaped,
     has_versions,
     kept_dir,
     plain_word,
     state_of,
     version_path,
+    versions,
 )
+from swarm_hook_core.traces.redirections import redirected_files
+from swarm_hook_core.traces.versions.names import read_name, split_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.trail import Trail
 
 NEAR_NS = 10**8  # a file that changes later after the check of a write is looked at: others may have changed it
+MOST_NAMES = 200  # versions of the session that are looked through: 0.2 ms
+MOST_FILES = 64  # files of these, with up to two looks at the disk each: the whole stays under 0.5 ms
+MOST_COPIES = 20  # files that are kept before one command
+TICK_NS = 20_000_000  # the kernel's file times lag behind the clock by up to a tick
+_TIMED = (LATER, LOOK, AFTER)  # marks with a time and nothing more behind them
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -64,12 +81,10 @@ def _is_own(path: str, last_ns: int) -> bool:
 
 
 def own_files(trail: Trail, folder: str, at_ns: int) -> None:
-    """Keep the session's changed files before a command that may write any of them (``versions.own_files``).
+    """Keep the session's changed files before a command that may write any of them.
 
     `folder`: the session's versions in the place of the call.
     """
-    from swarm_hook_core.traces.versions.own_files import changed_since_kept
-
     try:
         paths = changed_since_kept(folder)
     except OSError:
@@ -84,8 +99,6 @@ def own_files(trail: Trail, folder: str, at_ns: int) -> None:
 
 def redirected(trail: Trail, command: str, at_ns: int) -> None:
     """Keep the files that an unparsed command redirects to, and collect their states."""
-    from swarm_hook_core.traces.redirections import redirected_files
-
     for spelled in redirected_files(command, trail.call.folder)[:FEW]:
         path = trail.resolved("/", spelled)
         if path and (not path.startswith("/dev/") or path.startswith("/dev/shm/")):
@@ -148,16 +161,12 @@ def lost(trail: Trail, path: str) -> str:
 
 def lost_text(trail: Trail, path: str, data: bytes) -> None:
     """Keep `data`, a content of the file at resolved `path` that this call destroys elsewhere. Raises OSError."""
-    from swarm_hook_core.traces import versions
-
     if len(data) <= versions.LIMIT_BYTES:
         at_ns = time.time_ns()
         versions.keep_text(data, f"{_version_path(trail, path)}{LOST}{at_ns}", at_ns)
 
 
 def _lost(trail: Trail, path: str) -> str:
-    from swarm_hook_core.traces import versions
-
     at_ns = time.time_ns()
     try:
         target = f"{_version_path(trail, path)}{LOST}{at_ns}"
@@ -174,8 +183,6 @@ def _keep(trail: Trail, path: str, target: str, at_ns: int) -> None:
     """Keep the content of the file at `path` as the version `target`."""
     if trail.is_asked or not has_versions(path):
         return
-    from swarm_hook_core.traces import versions
-
     lost, state = trail.lost.get(path, ("", ""))
     try:
         if lost and state == state_of(path) and versions.keep_again(lost, target, at_ns):
@@ -190,6 +197,66 @@ def _version_path(trail: Trail, path: str) -> str:
 
 
 def _record(trail: Trail, error: OSError) -> None:
-    from swarm_hook_core import faults
-
     faults.record_hourly(trail.config.runtime_name, "versions", error)
+
+
+# -------------------------------------------------------------------------------- changed files
+
+
+def changed_since_kept(folder: str) -> list[str] | None:
+    """Return the paths of the files that have changed since their newest version in `folder`.
+
+    `folder`: the versions of one session in one place. None if they are too many, or if a version's name is too long
+    to hold the path of its file. Raises OSError.
+    """
+    names = os.listdir(folder)
+    if len(names) > MOST_NAMES:
+        return None
+    newest: dict[str, tuple[int, str]] = {}  # name of the first version -> time and name of the newest; 0 of the first
+    for name in names:
+        first, at_ns = _first_and_time(name)
+        if at_ns >= newest.get(first, (0, ""))[0]:
+            newest[first] = at_ns, name
+    newest.pop("", None)
+    if len(newest) > MOST_FILES:
+        return None
+    found = []
+    for first, (at_ns, name) in newest.items():
+        path = first.replace("%2F", "/")
+        if "%" in path:
+            path = read_name(first)[0]
+        if path[:1] != "/" and not os.path.isabs(path):
+            if CUT in first:
+                return None
+            continue
+        copy = f"{folder}/{name}"
+        if _differs(path, at_ns or os.lstat(copy).st_mtime_ns, copy):
+            found.append(path)
+    if len(found) > MOST_COPIES:
+        return None
+    return found
+
+
+def _first_and_time(name: str) -> tuple[str, int]:
+    """Return the name of the first version of the file, and the version's time, 0 for the first one.
+
+    The name is empty for a content that was never the file's, or was kept for `swarm-mcp restore` alone.
+    """
+    at = name.rfind("%")
+    mark, rest = name[at : at + 2], name[at + 2 :]
+    if mark in _TIMED and rest.isdigit():
+        return name[:at], int(rest)
+    if mark == "%2":  # the last slash of the path: most names are first versions
+        return name, 0
+    first, mark, at_ns = split_name(name)
+    if mark in (LOST, MERGED):
+        return "", 0
+    return first, at_ns
+
+
+def _differs(path: str, at_ns: int, copy: str) -> bool:
+    """Return True if the file at `path` may differ from its `copy` of that time."""
+    try:
+        return os.lstat(path).st_ctime_ns > at_ns - TICK_NS
+    except OSError:
+        return bool(os.lstat(copy).st_mode & versions.CONTENT)  # the file is missing

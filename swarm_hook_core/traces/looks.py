@@ -17,6 +17,7 @@ from swarm_hook_core.shell.spans import are_whole, joined_lines
 from swarm_hook_core.traces import NO_FILE, journal, keys_of, state_of
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.watching import snapshot
 
 LONGEST = 4 * 1024 * 1024  # bytes of a file: the lines of a larger one are not counted
 MOST_PARTS = 40  # parts of one file that are combined
@@ -79,10 +80,8 @@ def _earlier_parts(own: bytes, path: str, state: str) -> list[tuple[int, int]]:
 
 def measured(path: str) -> tuple[int, int] | tuple[None, None]:
     """Return ``(lines, bytes)`` of a plain file, ``(None, None)`` for a large file or any other."""
-    from swarm_hook_core.watching.snapshot import read
-
     try:
-        data = read(path, LONGEST)[1]
+        data = snapshot.read(path, LONGEST)[1]
     except (OSError, ValueError):
         return None, None  # gone, too large, or not a plain file
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), len(data)
@@ -119,14 +118,10 @@ def _shown_by_command(meetings: Meetings, own: bytes, path: str, resolved: str, 
     changed_ns = int(state.partition(" ")[0])
     name = os.path.basename(path).encode("utf-8", "surrogatepass")
     lines = [raw for raw in own.split(b"\n") if b" ran " in raw.partition(b"\0")[0] and name in raw]
-    for raw in list(reversed(lines))[:MOST_COMMANDS]:
-        try:
-            entry = journal.Entry(raw)
-        except ValueError:
-            continue  # torn
+    for entry in journal.entries(list(reversed(lines))[:MOST_COMMANDS]):
         if entry.at_ns < changed_ns:
             return False
-        effects = meetings.reading().effects_of(entry)
+        effects = meetings.reading.effects_of(entry)
         if effects is None:
             return False  # no time is left
         for read in effects.reads:

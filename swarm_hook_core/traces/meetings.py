@@ -16,17 +16,20 @@ from typing import TypeVar
 
 from swarm_hook_core.budget import Budget
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.traces import journal, keys_of, seen, unmet
+from swarm_hook_core.storms import SECONDS
+from swarm_hook_core.traces import endings, escaped, journal, keys_of, seen
+from swarm_hook_core.traces.committed import Committed
+from swarm_hook_core.traces.elsewhere import places_with
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.others import Journals, OthersJournal, Trace
 from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.transcript import FORMS, Transcript
+from swarm_hook_core.traces.unread import Reading
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader
-    from swarm_hook_core.traces.committed import Committed
-    from swarm_hook_core.traces.transcript import Transcript
-    from swarm_hook_core.traces.unread import Reading
+    from swarm_hook_core.traces.trail import Target
 
     Found = TypeVar("Found")
     Writes = list[tuple[Entry, OthersJournal]]
@@ -46,22 +49,15 @@ class Meetings:
 
     def __init__(self, trail: Trail, reader: LockReader, now: float, budget: Budget | None = None):
         self.trail = trail
-        self.journals = Journals(trail, reader, now, self.reading)
         self._now = now
         self._real = real_paths()
-        self._budget = budget
-        # These are made when needed: few calls meet another's trace.
-        self._committed: Committed | None = None
+        if trail.reading is None:
+            trail.reading = Reading(budget, self._real)
+        self.reading = trail.reading  # all Meetings of a Trail share it
+        self.journals = Journals(trail, reader, now, self.reading)
+        self._git = Committed(trail)
         self._transcript: Transcript | None = None
         self._writes_on: dict[str, tuple[list[str], Writes]] = {}  # path -> its keys and writes; mostly asked twice
-
-    def reading(self) -> Reading:
-        """Return the Reading that parses others' commands for this call; all Meetings of its Trail share it."""
-        if self.trail.reading is None:
-            from swarm_hook_core.traces.unread import Reading
-
-            self.trail.reading = Reading(self._budget, self._real)
-        return self.trail.reading
 
     # ------------------------------------------------------------------------------------------- one file
 
@@ -73,7 +69,7 @@ class Meetings:
         fresh = self._newest_on(path, resolved, only_unseen=True, once=once)
         if fresh is None or fresh.is_pending:
             return fresh
-        if self._uncommitted([fresh]) and not self.was_shown(path, resolved):
+        if self._git.left_of([fresh]) and not self.was_shown(path, resolved):
             return fresh
         return None
 
@@ -91,12 +87,10 @@ class Meetings:
             keys, writes = self._writes_of(path, path, is_real=True)
             if writes:
                 found += _newest_of_each(path, keys, writes)
-        if are_changed and found:
-            left = self._git.without_committed_since(found)
-        else:
-            left = self._uncommitted_since(found)
+        if not are_changed:
+            found = self._git.left_of(found)
         newest: dict[str, Trace] = {}
-        for trace in sorted(left, key=lambda trace: -trace.at_ns):
+        for trace in sorted(self._git.without_committed_since(found), key=lambda trace: -trace.at_ns):
             newest.setdefault(trace.path, trace)
         return list(newest.values())
 
@@ -113,12 +107,10 @@ class Meetings:
     def is_theirs(self, trace: Trace) -> bool:
         """Return True if the uncommitted change in the file of `trace` is its writer's, and not this session's own."""
         own = self.journals.own(os.path.dirname(trace.path))
-        return not seen.is_own(own, trace.path, keys_of(trace.path), trace.at_ns) and bool(self._uncommitted([trace]))
+        return not seen.is_own(own, trace.path, keys_of(trace.path), trace.at_ns) and bool(self._git.left_of([trace]))
 
     def times_denied(self, path: str, call_id: str) -> int:
         """Return the number of calls of this session denied for the file lately, since its last look at it."""
-        from swarm_hook_core.storms import SECONDS
-
         own = self.journals.own(os.path.dirname(path))
         return seen.times_denied(own, path, call_id, int((self._now - SECONDS) * 1e9))
 
@@ -131,11 +123,15 @@ class Meetings:
     def note_own_files(self, folder: str) -> None:
         """Collect in the trail the states that the session's last writes have left, if not noted before."""
         own = self.journals.own(folder)
-        unmet.note_own(self.trail, own, folder)
-        if b" aside " in own:
-            from swarm_hook_core.traces import asides
+        seen.note_what_was_left(own, self.trail)
+        if seen.has_open_command(own, self.trail.call.agent):
+            self.trail.note_at(folder, "over")
+        endings.note_commits_over(own, self.trail, self._now)
 
-            asides.note_end(own, self.trail, self._now)
+    def look_only_for(self, files: Iterable[Target]) -> None:
+        """Leave out journals without a word of these files, as most are."""
+        keys = [key for path, resolved, *_how in files for key in self._keys_of(path, resolved)]
+        self.trail.names = frozenset(escaped(os.path.basename(key)) for key in keys)
 
     def _newest_on(self, path: str, resolved: str, only_unseen: bool, once: bool = False) -> Trace | None:
         keys, writes = self._writes_of(path, resolved)
@@ -147,16 +143,15 @@ class Meetings:
     def _writes_of(self, path: str, resolved: str, is_real: bool = False) -> tuple[list[str], Writes]:
         """Return ``(keys of the file, others' newest writes of it)``. `is_real`: the path has no links to follow."""
         if path not in self._writes_on:
-            folder = os.path.dirname(resolved)
-            if is_real:
-                keys = keys_of(resolved)
-            elif os.path.islink(resolved):
-                keys = [resolved]
-            else:
-                keys = keys_for(path, "/", self._real)
-            others = self.journals.of_others(self.trail.place_of(folder))
+            keys = keys_of(resolved) if is_real else self._keys_of(path, resolved)
+            others = self.journals.of_others(self.trail.place_of(os.path.dirname(resolved)))
             self._writes_on[path] = keys, [(entry, theirs) for theirs in others for entry in theirs.writes_on(keys)]
         return self._writes_on[path]
+
+    def _keys_of(self, path: str, resolved: str) -> list[str]:
+        if os.path.islink(resolved):
+            return [resolved]
+        return keys_for(path, "/", self._real)
 
     # ------------------------------------------------------------------------------- calls that run just now
 
@@ -210,11 +205,7 @@ class Meetings:
 
         def find() -> tuple[Trace, str] | None:
             for theirs in self.journals.of_others(place):
-                if b" aside " not in theirs.data:
-                    continue
-                from swarm_hook_core.traces import asides
-
-                for entry in asides.open_around(resolved, theirs.data, self._now):
+                for entry in endings.commits_around(resolved, theirs.data, self._now):
                     if (trace := theirs.trace(resolved, entry)) is not None:
                         return trace, entry.text
             return None
@@ -247,8 +238,6 @@ class Meetings:
 
     def unseen_below(self, root: str, admits: Callable[[str], bool | None]) -> list[Trace]:
         """Return the fresh unseen Traces at and below absolute `root`, for paths that `admits(path)` accepts."""
-        from swarm_hook_core.traces.elsewhere import places_with
-
         root = self._real(root)
         places = places_with(self.trail, root)
         coming = [trace for trace in self._pending_in(places, root) if admits(trace.path)]
@@ -260,7 +249,7 @@ class Meetings:
                 trace = _newest_of(path, [path], writes, self.journals.own(os.path.dirname(path)))
                 if trace is not None:
                     changed.append(trace)
-        left = self._uncommitted(changed)
+        left = self._git.left_of(changed)
         return coming + [trace for trace in left if not self.was_shown(trace.path, trace.path)]
 
     def pending_below(self, root: str) -> list[Trace]:
@@ -289,14 +278,11 @@ class Meetings:
 
     def fresh_of_each_below(self, root: str) -> list[Trace]:
         """Return the fresh Traces below `root`: one for each session that has changed a file."""
-        return self._uncommitted_since(self._of_each_below(root))
+        return self._git.without_committed_since(self._git.left_of(self._of_each_below(root)))
 
     def unpushed_of_each_below(self, root: str) -> list[Trace]:
         """Return one Trace for each session and file with unpushed changes below `root`, without ignored files."""
-        found = self._of_each_below(root)
-        if found:
-            return self._git.unpushed_of(found)
-        return []
+        return self._git.unpushed_of(self._of_each_below(root))
 
     def _of_each_below(self, root: str) -> list[Trace]:
         return [trace for path, writes in self._changed_below(root) for trace in _newest_of_each(path, [path], writes)]
@@ -325,7 +311,7 @@ class Meetings:
                 found.append(trace)
                 if len(found) == most:
                     break
-        left = self._uncommitted(found)
+        left = self._git.left_of(found)
         return left, [trace.path for trace in found if trace not in left]
 
     def on_other_machines_below(self, root: str) -> list[Trace]:
@@ -346,12 +332,12 @@ class Meetings:
         journals = [(theirs, places[place]) for place in places for theirs in self.journals.of_others(place)]
         for theirs, folders in journals:
             written = [(entry.key, entry) for entry in theirs.writes_below(root)]
-            for folder in folders if theirs.has_commands else ():
+            for folder in folders if theirs.commands.are_any else ():
                 changed = self._git.changed_below(folder)
                 if changed is None:
                     written += theirs.commands_lately_below(folder)
                 for path in (changed or ())[:MOST_CHANGED]:
-                    written += [(path, entry) for entry in theirs.commands_that_wrote([path])]
+                    written += [(path, entry) for entry in theirs.commands.that_wrote([path])]
             for path, entry in written:
                 found.setdefault(path, []).append((entry, theirs))
         some = sorted(found.items(), key=_last_written)
@@ -362,34 +348,12 @@ class Meetings:
 
     # ------------------------------------------------------------------------------------------- git, transcript
 
-    @property
-    def _git(self) -> Committed:
-        if self._committed is None:
-            from swarm_hook_core.traces.committed import Committed
-
-            self._committed = Committed(self.trail)
-        return self._committed
-
-    def _uncommitted(self, traces: list[Trace]) -> list[Trace]:
-        """Return the traces on files with uncommitted changes."""
-        if traces:
-            return self._git.left_of(traces)
-        return []
-
-    def _uncommitted_since(self, traces: list[Trace]) -> list[Trace]:
-        """Return the traces with uncommitted changes and no later commit of their files."""
-        if traces:
-            return self._git.without_committed_since(self._git.left_of(traces))
-        return []
-
     def was_shown(self, path: str, resolved: str) -> bool:
         """Return True if the client's transcript shows that the model has seen the file as it is now."""
         config, call = self.trail.config, self.trail.call
         if not call.transcript or not config.transcript:
             return False
         if self._transcript is None:
-            from swarm_hook_core.traces.transcript import FORMS, Transcript
-
             if config.transcript not in FORMS:
                 return False  # it tells the ends of calls alone
             self._transcript = Transcript(config, call)

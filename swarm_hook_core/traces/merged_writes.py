@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import client_release, faults, unheard
+from swarm_hook_core import client_release, faults, settings, unheard
 from swarm_hook_core.config import ALLOWED, PLUGIN, RuntimeConfig
 from swarm_hook_core.denial import Loss, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall
@@ -58,7 +58,7 @@ class Merge:
 
 
 def is_merged(
-    trail: Trail, effects: Effects | None, path: str, resolved: str, meetings: Meetings, trace: Trace | None = None
+    meetings: Meetings, effects: Effects | None, path: str, resolved: str, trace: Trace | None = None
 ) -> bool:  # fmt: skip
     """Merge the call's text of a file, and collect that in the trail. Return False if it has to be denied.
 
@@ -66,14 +66,13 @@ def is_merged(
     path     as the call names it; `resolved`: without links
     trace    the newest unseen write of another session; None for a person's work
     """
-    known = trail.merges.get(resolved)
-    if known is not None:
-        known.trace = known.trace or trace
-        return True
-    found = trail.unmerged.get(resolved) or merge_of(trail, effects, path, resolved, meetings)
+    trail = meetings.trail
+    found = trail.merges.get(resolved) or trail.unmerged.get(resolved) or _merge_of(meetings, effects, path, resolved)
     if found is None:
         return False
     found.trace = found.trace or trace
+    if resolved in trail.merges:
+        return True
     is_taken = can_merge(trail.config, trail.call)
     if not is_taken or input_with(trail.config, trail.call, [*trail.merges.values(), found]) is None:
         trail.unmerged[resolved] = found  # for the denial
@@ -82,11 +81,9 @@ def is_merged(
     return True
 
 
-def merge_of(
-    trail: Trail, effects: Effects | None, path: str, resolved: str, meetings: Meetings
-) -> Merge | None:  # fmt: skip
+def _merge_of(meetings: Meetings, effects: Effects | None, path: str, resolved: str) -> Merge | None:
     """Return the Merge of the call's text, or None for a conflict, or if one of the three texts is not known."""
-    new, present = texts.of_call(trail.config, trail.call, effects, path), texts.present(resolved)
+    new, present = texts.of_call(meetings.trail, effects, path), texts.present(resolved)
     if new is None or present is None:
         return None
     base = texts.known(meetings, resolved)
@@ -102,9 +99,7 @@ def can_merge(config: RuntimeConfig, call: ToolCall) -> bool:
     """Return True if the client takes another input without weakening its user's rules, and that is wanted."""
     if not config.merges or not call.takes_input:
         return False
-    from swarm_hook_core.settings import merge
-
-    if merge(config.env_prefix, call.folder).value != "on":
+    if settings.merge(config.env_prefix, call.folder).value != "on":
         return False
     return config.merges == PLUGIN or _release(config) in config.merge_versions
 

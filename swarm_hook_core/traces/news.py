@@ -15,6 +15,7 @@ from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
 from swarm_hook_core.untrusted_text import NOTE, named
+from swarm_hook_core.wording import and_more, changed_by, holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ class News:
 
     def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
         """Put the Traces `found`, the newest first, into words: one line per session, with its files."""
-        from swarm_hook_core.traces.wording import and_more, changed_by
-        from swarm_hook_core.wording import holder
-
         by_whom: dict[str, list[Trace]] = {}
         for trace in found:
             by_whom.setdefault(holder(trace.held, identity)[0], []).append(trace)
@@ -71,7 +69,7 @@ class News:
         for group in shown:
             some = group[:FILES]
             names = ", ".join(named(os.path.relpath(trace.path, root), NOTE) for trace in some)
-            lines.append(f"- {names}{and_more(len(group) - len(some))}: by {changed_by(some[0], identity, now)}")
+            lines.append(f"- {names}{and_more(len(group) - len(some))}: by {changed_by(some[0].held, identity, now)}")
             self._paths += [trace.path for trace in some]
         left = groups[len(shown) :]
         if left:

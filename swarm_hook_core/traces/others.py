@@ -7,21 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator
+from typing import NamedTuple
 
 from swarm_hook_core.liveness import departed
 from swarm_hook_core.lookup.locks import Held
 from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.process import host_id
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import AGENTS, NO_FILE, escaped, journal, named_files, others_in, seen, state_of
+from swarm_hook_core.traces import (
+    AGENTS,
+    NO_FILE,
+    escaped,
+    journal,
+    named_files,
+    others_in,
+    seen,
+    siblings,
+    state_of,
+    told_ends,
+)
 from swarm_hook_core.traces.journal import Entry
+from swarm_hook_core.traces.siblings import Siblings
+from swarm_hook_core.traces.unread import Reading, UnreadCommands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, LockReader
-    from swarm_hook_core.traces.siblings import Siblings
+    from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.trail import Trail
-    from swarm_hook_core.traces.unread import Reading, UnreadCommands
 
 PENDING_SECONDS = 5  # longest check of a call; a hook that was killed adds no further entry
 OVERDUE_SECONDS = 120  # longest time from a check to the write, if no entry tells the end of the call
@@ -29,52 +41,38 @@ FEW_FILES = 16  # files searched for one by one; for more, the journal's writes 
 WRITES = ("wrote", "will", "wont")  # kinds of entries about the writing of a file
 
 
-class Trace:
+class Trace(NamedTuple):
     """A fresh trace on the file at `path`. `held`: its session, time and purpose, as ``wording`` takes them.
 
     `is_pending`: the write may not have reached the disk, so git does not know it. `is_checked`: the call is still
     being checked. `journal`: the file name of the journal.
     """
 
-    __slots__ = ("path", "held", "at_ns", "tool", "is_pending", "is_checked", "journal")
-
-    def __init__(
-        self,
-        path: str,
-        held: Held,
-        at_ns: int,
-        tool: str,
-        is_pending: bool = False,
-        is_checked: bool = False,
-        journal: str = "",
-    ):
-        self.is_checked = is_checked
-        self.journal = journal
-        self.path = path
-        self.held = held
-        self.at_ns = at_ns
-        self.tool = tool
-        self.is_pending = is_pending
+    path: str
+    held: Held
+    at_ns: int
+    tool: str
+    is_pending: bool = False
+    is_checked: bool = False
+    journal: str = ""
 
 
 class OthersJournal:
     """Another session's journal with the entries `data`, for one call.
 
-    `reading()`: the Reading that parses commands; `reader`: the store's LockReader; `name`: the journal's file name.
+    `commands`: those that were not parsed; `reader`: the store's LockReader; `name`: the journal's file name.
     `kin`: words for the owner if it is the main thread, or an agent, of the session that makes the call.
     """
 
-    __slots__ = ("data", "name", "_reading", "_commands", "_may_have_commands", "_reader", "_now", "_asked", "_lines",
+    __slots__ = ("data", "name", "commands", "_reader", "_now", "_asked", "_lines",
                  "_writer", "_purpose", "_clearings", "kin")  # fmt: skip
 
-    def __init__(self, data: bytes, reading: Callable[[], Reading], reader: LockReader, now: float, name: str = "",
+    def __init__(self, data: bytes, reading: Reading, reader: LockReader, now: float, name: str = "",
                  kin: str = ""):  # fmt: skip
         self.data = data
         self.kin = kin
         self.name = name
-        self._reading = reading
-        self._commands: UnreadCommands | None = None
-        self._may_have_commands = True  # until they are searched for, once
+        self.commands = UnreadCommands(data, reading)
         self._reader = reader
         self._now = now
         self._asked = 0  # files so far
@@ -93,7 +91,7 @@ class OthersJournal:
         else:
             lines = [(key, line) for key in keys if (line := self._newest_lines().get(escaped(key)))]
             entries = [entry for key, line in lines for entry in self._writes_at(key, line)]
-        return entries + self.commands_that_wrote(keys)
+        return entries + self.commands.that_wrote(keys)
 
     def names(self, path: str) -> bool:
         """Return True if an entry is about a write of the file at `path`, by that very name."""
@@ -106,13 +104,10 @@ class OthersJournal:
 
     def _writes_at(self, key: str, line: bytes) -> list[Entry]:
         """Return the same as `_writes_of`, where `line` holds the newest entry about the path."""
-        try:
-            newest = journal.Entry(line)
-        except ValueError:
-            return self._writes_of(key)  # torn
-        if newest.kind == "wrote":
+        newest = next(journal.entries([line]), None)
+        if newest is not None and newest.kind == "wrote":
             return [newest]
-        return self._writes_of(key)
+        return self._writes_of(key)  # torn, or of another kind
 
     def _writes_of(self, key: str) -> list[Entry]:
         """Return the newest write of the path with this key, and the one that is being checked."""
@@ -124,18 +119,6 @@ class OthersJournal:
         before = journal.newest(self.data, key, ("wrote",))
         return [entry for entry in (newest, before) if entry and entry.kind != "wont"]
 
-    def commands_that_wrote(self, keys: Collection[str]) -> list[Entry]:
-        """Return the entries of the newest unparsed commands that wrote a file with one of these keys."""
-        commands = self._unread()
-        if commands is not None:
-            return commands.that_wrote(keys)
-        return []
-
-    @property
-    def has_commands(self) -> bool:
-        """Return True if the journal holds unparsed commands."""
-        return self._unread() is not None
-
     def writes_below(self, root: str) -> list[Entry]:
         """Return each path's newest write at and below absolute `root`, without those by unparsed commands."""
         entries = journal.entries_below(self.data, root, ("wrote",), with_folder=True)
@@ -146,24 +129,17 @@ class OthersJournal:
         for entry in journal.newest_below(self.data, root, ("wrote",), most):
             if entry.key.startswith("/"):
                 yield entry.key, entry
-        commands = self._unread()
-        if commands is not None:
-            yield from commands.lately_below(root)
+        yield from self.commands.lately_below(root)
 
     def commands_lately_below(self, root: str) -> list[tuple[str, Entry]]:
         """Return ``[(path, entry)]`` of files below `root` that unparsed commands of the last day wrote."""
-        commands, since = self._unread(), self._now - journal.DAY_SECONDS
-        if commands is not None:
-            return list(commands.written_below(root, int(since * 1e9)))
-        return []
+        return list(self.commands.written_below(root, int((self._now - journal.DAY_SECONDS) * 1e9)))
 
     def pending_below(self, root: str) -> list[tuple[str, Entry]]:
         """Return ``[(path, entry)]`` of pending writes at and below absolute `root`."""
         entries = journal.entries_below(self.data, root, WRITES, with_folder=True)
         pending = [(entry.key, entry) for entry in entries if entry.kind != "wont" and entry.key.startswith("/")]
-        commands = self._unread()
-        if commands is not None:
-            pending += commands.written_below(root, int((self._now - PENDING_SECONDS) * 1e9))
+        pending += self.commands.written_below(root, int((self._now - PENDING_SECONDS) * 1e9))
         return [(path, entry) for path, entry in pending if self.is_pending(path, entry)]
 
     def clearing_of(self, keys: Collection[str], since_ns: int) -> tuple[Entry, str, str] | None:
@@ -186,8 +162,7 @@ class OthersJournal:
             last = journal.newest(self.data, entry.key, ("clears", "spares"))
             if last is not None and last.kind == "clears":
                 found.append((last, last.text, last.key))
-        commands = self._unread()
-        return found + (commands.cleared_since(since_ns) if commands is not None else [])
+        return found + self.commands.cleared_since(since_ns)
 
     def made(self, path: str, newest: Entry) -> Entry | None:
         """Return the last entry, up to `newest`, with a write that was really made, or None.
@@ -246,8 +221,6 @@ class OthersJournal:
         found = seen.ended_ns(self.data, entry)
         if found:
             return found
-        from swarm_hook_core.traces import told_ends
-
         return told_ends.end_of(self.name, self.data, entry)
 
     def trace(self, path: str, entry: Entry, is_pending: bool = False) -> Trace | None:
@@ -287,24 +260,14 @@ class OthersJournal:
             return None
         return (instance_id, label)
 
-    def _unread(self) -> UnreadCommands | None:
-        """Return the UnreadCommands of the journal, or None."""
-        if self._commands is None and self._may_have_commands:
-            self._may_have_commands = b" ran " in self.data
-            if self._may_have_commands:
-                from swarm_hook_core.traces.unread import UnreadCommands
-
-                self._commands = UnreadCommands(self.data, self._reading())
-        return self._commands
-
 
 class Journals:
     """The journals around the call of `trail`, each read once until `forget`.
 
-    `reader`: the store's LockReader; `reading()`: the Reading that parses commands.
+    `reader`: the store's LockReader; `reading`: parses commands.
     """
 
-    def __init__(self, trail: Trail, reader: LockReader, now: float, reading: Callable[[], Reading]):
+    def __init__(self, trail: Trail, reader: LockReader, now: float, reading: Reading):
         self._trail = trail
         self._reader = reader
         self._now = now
@@ -333,8 +296,6 @@ class Journals:
         if place not in self._siblings:
             trail, found = self._trail, None
             if trail.call.agent or os.path.lexists(os.path.join(place, trail.own_name + AGENTS)):
-                from swarm_hook_core.traces import siblings
-
                 found = siblings.around(trail, place)
             self._siblings[place] = found
         return self._siblings[place]
@@ -384,7 +345,8 @@ class Journals:
         """
         if self._siblings_in(place) is not None:
             return True
-        return any(_age(path, self._now) < seconds for path in others_in(place, self._trail.own_name))
+        since = self._now - seconds
+        return any(journal.changed_at(path) > since for path in others_in(place, self._trail.own_name))
 
     def _may_concern(self, path: str) -> bool:
         """Return False if the journal at `path` has no word of the files that the call is about.
@@ -407,14 +369,6 @@ class Journals:
         except NotOrdinary as error:
             self._trail.pass_over(error)
             return b""
-
-
-def _age(path: str, now: float) -> float:
-    """Return the seconds since the file at `path` was changed, infinity for a missing file."""
-    try:
-        return now - os.stat(path).st_mtime
-    except OSError:
-        return float("inf")  # removed just now
 
 
 def is_in(keys: Collection[str], place: str) -> bool:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 from swarm_hook_core.state import NotOrdinary, clear_place, ended_mark
-from swarm_hook_core.traces import AGENTS, head, journal, journal_name, names_in, others_in, told_ends, traces_dir
+from swarm_hook_core.traces import AGENTS, head, journal, journal_name, names_in, others_in, traces_dir
 from swarm_hook_core.traces.versions.stored import store_ended
 
 UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an unknown session is removed
@@ -17,6 +17,8 @@ UNKNOWN_SECONDS = 600  # time after its last entry at which the journal of an un
 
 def forget(runtime: str, session_id: str) -> None:
     """Remove all journals of a session that has ended, and its notes about HEAD. Never raises."""
+    from swarm_hook_core.traces import told_ends  # slow to load, and a cleaning does without
+
     head.forget(runtime, session_id)
     name = journal_name(runtime, session_id)
     for place in _places():
@@ -34,20 +36,18 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
     `is_known(runtime, session id)`: True if the store has that session. `now` in Unix seconds. Raises OSError. Notes
     about HEAD without a change for a day go, too.
     """
-    from swarm_hook_core.traces import head
-
     head.prune(now)
     gone = 0
     for place in _places():
         for path in others_in(place, ""):
-            age = now - _changed_at(path)
+            age = now - journal.changed_at(path)
             if age > journal.DAY_SECONDS or (
                 age > UNKNOWN_SECONDS and not is_known(*journal.owner_of(_entries_of(path)))
             ):
                 _remove(path)
                 gone += 1
         for path in _left_agents(place):
-            if now - _changed_at(path) > UNKNOWN_SECONDS:
+            if now - journal.changed_at(path) > UNKNOWN_SECONDS:
                 _remove(path)
         _close(place)
     _forget_ends(now)
@@ -68,7 +68,7 @@ def _forget_ends(now: float) -> None:
     folder = os.path.dirname(ended_mark())
     for name in names_in(folder):
         path = os.path.join(folder, name)
-        if _changed_at(path) < now - journal.DAY_SECONDS:
+        if journal.changed_at(path) < now - journal.DAY_SECONDS:
             _remove(path)
 
 
@@ -81,16 +81,6 @@ def _entries_of(path: str) -> bytes:
         return journal.read(path)
     except NotOrdinary:
         return b""  # not a journal: it has no owner
-
-
-def _changed_at(path: str) -> float:
-    found = 0.0
-    for file in (path, path + ".1"):
-        try:
-            found = max(found, os.lstat(file).st_mtime)
-        except FileNotFoundError:
-            continue  # this part is missing
-    return found
 
 
 def _remove(path: str) -> None:

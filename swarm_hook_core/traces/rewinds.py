@@ -37,10 +37,7 @@ def changed_since_turn(data: bytes, root: str) -> list[str]:
 
 def _turn_ended(data: bytes) -> int:
     """Return the end of the last turn; of an interrupted one, the time until which its last call may have written."""
-    for raw in reversed(data[-journal.TAIL :].split(b"\n")):
-        words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) != 4 or not words[0].isdigit():
-            continue  # torn
+    for words, _raw in journal.heads(data[-journal.TAIL :], newest_first=True):
         if words[1] == b"over" and words[3] == b"-":
             return int(words[0])
         if words[1] in CALLS:

@@ -25,9 +25,9 @@ from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.stored import Version, contents_of, journals_of, versions_of
-from swarm_hook_core.traces.wording import and_more
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.watching.snapshot import Snapshot, digest_of, full_resolved, read_resolved
+from swarm_hook_core.wording import and_more
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 
-from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
+from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, keeping, state_of
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.watching.snapshot import difference, full_resolved, parse
 
@@ -100,17 +100,13 @@ def ended_ns(data: bytes, entry: Entry) -> int:
     """
     found, later = 0, entry.at_ns + APART_NS
     about, agent = escaped(entry.key), (entry.agent or "-").encode()
-    for raw in reversed(data.split(b"\n")):
-        head, _, rest = raw.partition(b"\0")
-        words = head.split(b" ")
-        if len(words) != 4 or not words[0].isdigit():
-            continue  # torn
+    for words, raw in journal.heads(data, newest_first=True):
         at_ns, kind = int(words[0]), words[1]
         if at_ns < entry.at_ns - APART_NS:
             break
         if at_ns <= entry.at_ns:
             continue  # noted at the same moment
-        is_left = kind == b"is" and entry.kind != "ran" and rest.partition(b"\0")[0] == about
+        is_left = kind == b"is" and entry.kind != "ran" and raw.split(b"\0", 2)[1:2] == [about]
         if is_left or (words[2] == agent and (kind == b"over" or (kind in CALLS and at_ns > later))):
             found = at_ns
     return found
@@ -152,7 +148,7 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
             continue
         is_over = entry.agent == trail.call.agent and entry.at_ns <= last_ns
         if is_over or entry.text != state_of(entry.key):
-            trail.look(entry.key, str(full_resolved(entry.key)), at_end=only is not None)
+            keeping.after(trail, entry.key, str(full_resolved(entry.key)), at_end=only is not None)
             has_noted = True
     return has_noted
 
@@ -160,30 +156,19 @@ def note_what_was_left(own: bytes, trail: Trail, only: Collection[str] | None = 
 def has_open_command(own: bytes, agent: str) -> bool:
     """Return True if the agent's newest entry is an unparsed command of an earlier call."""
     name, last_ns = (agent or "-").encode(), time.time_ns() - APART_NS
-    for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
-        words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) == 4 and words[2] == name and words[0].isdigit() and words[1] != b"takes":
+    for words, _raw in journal.heads(own[-OWN_TAIL:], newest_first=True):
+        if words[2] == name and words[1] != b"takes":
             return words[1] in (b"ran", b"runs") and int(words[0]) <= last_ns
     return False
 
 
 def open_writes(own: bytes) -> list[Entry]:
     """Return the session's last writes without a noted result."""
-    found, noted = [], set()
-    for raw in reversed(own[-OWN_TAIL:].split(b"\n")):
-        if b" wrote " not in raw and b" is " not in raw:
-            continue
-        try:
-            key = raw.split(b"\0", 2)[1]
-            if key in noted:
-                continue
-            entry = journal.Entry(raw)
-        except (IndexError, ValueError):
-            continue  # torn, or cut off
-        noted.add(key)
-        if entry.kind == "wrote" and entry.key.startswith("/"):
-            found.append(entry)
-    return found
+    newest: dict[bytes, bytes] = {}  # key -> its last entry of these kinds
+    for words, raw in journal.heads(own[-OWN_TAIL:], newest_first=True):
+        if words[1] in (b"wrote", b"is"):
+            newest.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], raw)
+    return [entry for entry in journal.entries(newest.values()) if entry.kind == "wrote" and entry.key.startswith("/")]
 
 
 def _is_as_left(own: bytes, path: str, keys: Collection[str], last: Entry) -> bool:

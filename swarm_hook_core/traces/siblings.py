@@ -19,7 +19,7 @@ import time
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.state import is_at, lock_alone, open_in_private, open_private, read_all, write_all
-from swarm_hook_core.traces import AGENTS, first_line, line
+from swarm_hook_core.traces import AGENTS, first_line, journal, line
 from swarm_hook_core.traces import entry as new_entry
 
 TYPE_CHECKING = False
@@ -55,10 +55,7 @@ class Siblings:
     def _split(self, data: bytes, now_ns: int) -> tuple[bytes, dict[bytes, bytes]]:
         first, entries = b"", []
         last = dict(self._running)  # running agent -> time of its last entry
-        for raw in data.split(b"\n"):
-            words = raw.partition(b"\0")[0].split(b" ")
-            if len(words) != 4 or not words[0].isdigit():
-                continue  # torn
+        for words, raw in journal.heads(data):
             if words[1] == b"session":
                 first = first or raw
                 continue
@@ -136,10 +133,7 @@ def _word_of(trail: Trail) -> bytes:
 def _running(data: bytes) -> dict[bytes, int]:
     """Return ``{agent: its beginning}`` of the agents that have begun and not ended, by the file's entries `data`."""
     found: dict[bytes, int] = {}
-    for raw in data.split(b"\n"):
-        words = raw.partition(b"\0")[0].split(b" ")
-        if len(words) != 4 or not words[0].isdigit():
-            continue  # torn
+    for words, _raw in journal.heads(data):
         if words[1] == b"begins":
             found.setdefault(words[2], int(words[0]))
         elif words[1] == b"ends":

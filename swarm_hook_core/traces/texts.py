@@ -11,7 +11,7 @@ the file. One that drops them is denied each time, until the session has looked.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_hook_core import REPLACE
 from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
@@ -27,6 +27,7 @@ from swarm_hook_core.watching.snapshot import digest_of, parse, read_resolved
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.traces.meetings import Meetings
+    from swarm_hook_core.traces.trail import Trail
 
 SECONDS = 0.5  # for git's answer
 LONGEST = 1024 * 1024  # bytes
@@ -35,24 +36,19 @@ _KEYS = ("content", "contents", "file_text", "new_content", "text")
 _ADD = "*** Add File: "
 
 
-class Known:
+class Known(NamedTuple):
     """The text that a session knows of a file; `is_seen`: it has seen that very text, else it is the last commit's.
 
     `text` is empty for a file that is neither seen nor committed.
     """
 
-    __slots__ = ("text", "is_seen")
-
-    def __init__(self, text: str, is_seen: bool):
-        self.text = text
-        self.is_seen = is_seen
+    text: str
+    is_seen: bool
 
 
-def known(meetings: Meetings | None, path: str) -> Known:
+def known(meetings: Meetings, path: str) -> Known:
     """Return the Known text of the file at resolved `path` for the session of the call, else the last commit's."""
-    data = None
-    if meetings is not None:
-        data = _seen(meetings, path)
+    data = _seen(meetings, path)
     if data is not None:
         return Known(_decoded(data), True)
     return Known(_committed(path) or "", False)
@@ -142,21 +138,13 @@ def _committed(path: str) -> str | None:
 # ------------------------------------------------------------------------------------------------ new texts
 
 
-def keeps(
-    config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str, resolved: str,
-    meetings: Meetings | None = None,
-) -> bool:  # fmt: skip
+def keeps(meetings: Meetings, effects: Effects | None, path: str, resolved: str) -> bool:
     """Return True if the new content is known and keeps all that others have changed since the session saw the file.
 
-    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None. Without
-    `meetings`, all that is not committed counts as others' changes.
+    `path`: as named by the call; `resolved`: without links; `effects`: effects of a shell or MCP call, or None.
     """
-    new = of_call(config, call, effects, path)
-    if new is None:
-        return False
-
-    now = present(resolved)
-    if now is None:
+    new, now = of_call(meetings.trail, effects, path), present(resolved)
+    if new is None or now is None:
         return False
     last = known(meetings, resolved)
     if last.text == now:
@@ -164,10 +152,10 @@ def keeps(
     return changed_lines.are_kept(last.text, now, new)
 
 
-def of_call(config: RuntimeConfig, call: ToolCall, effects: Effects | None, path: str) -> str | None:
+def of_call(trail: Trail, effects: Effects | None, path: str) -> str | None:
     """Return the new text that a call will put in place of the file, or None if it is not known."""
     if effects is None:
-        return _of_tool(config, call, path)
+        return _of_tool(trail.config, trail.call, path)
     return _of_script(effects, path)
 
 

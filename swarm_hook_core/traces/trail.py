@@ -21,7 +21,9 @@ from swarm_hook_core.traces import (
     append,
     entry,
     first_line,
+    journal,
     journal_name,
+    keeping,
     kept_dir,
     keys_of,
     level_of,
@@ -60,7 +62,6 @@ class Trail:
     - owners: facts for the owners of changed files: ``(Trace, how, by, path of the kept copy, number of denials)``
     - merges: resolved path -> Merge of a whole write that goes ahead merged (``merged_writes``)
     - unmerged: the same for a write that could be merged, where the client or a setting does not let it
-    - noted_ns: time of the intended writes, once they are noted (``unmet``)
     - names: escaped names of the call's files, if changes of others in other files do not matter to it
     - sweeps: the judged git commands of the call (``stakes``)
     - is_asked: True for a dry run (``asked``): nothing is written
@@ -71,7 +72,7 @@ class Trail:
     __slots__ = (
         "config", "call", "level", "own_name", "owners", "noted",
         "_places", "_lines", "_left", "lost", "_real", "_of_others", "_targets", "reading", "_changes", "merges",
-        "unmerged", "noted_ns", "names", "sweeps", "_written", "_begun",
+        "unmerged", "names", "sweeps", "_written", "_begun",
         "_made_ns",
     )  # fmt: skip
 
@@ -84,7 +85,6 @@ class Trail:
         self.noted: list[Notice] = []
         self.merges: dict[str, Merge] = {}
         self.unmerged: dict[str, Merge] = {}
-        self.noted_ns = 0
         self.names: frozenset[bytes] = frozenset()
         self.sweeps: Sweeps | None = None
         self._places: dict[str, str] = {}  # folder -> place
@@ -96,7 +96,7 @@ class Trail:
         self.lost: dict[str, tuple[str, str]] = {}  # path -> result of ``keeping.lost``, and the file's state then
         self._real: Callable[[str], str] | None = None  # from ``paths.real_paths``, once a path was resolved
         self._targets: list[Target] | None = None  # result of `targets_of`
-        self.reading: Reading | None = None  # result of ``Meetings.reading``
+        self.reading: Reading | None = None  # parses commands of others, once there are Meetings
         self._changes: FileChanges | None = None
         self._of_others: dict[str, list[str]] | None = None  # result of ``elsewhere.places_of_others``
 
@@ -226,8 +226,6 @@ class Trail:
         paths = [*paths]
         if not paths and not self.merges:
             return
-        from swarm_hook_core.traces import keeping
-
         keeps_each = is_beside_others or bool(self.call.agent)
         sent = self.call.input
         if self.merges:
@@ -246,12 +244,6 @@ class Trail:
             keeping.write_input(self, written, given)
         if self.merges:
             merged_writes.note(self)
-
-    def look(self, path: str, text: str, at_end: bool) -> None:
-        """Collect the state `text` that the session's own write has left. Called by ``seen``, which `keeping` needs."""
-        from swarm_hook_core.traces import keeping
-
-        keeping.after(self, path, text, at_end)
 
     def resolved(self, folder: str, path: str, of_link: bool = False) -> str:
         """Return `path` in `folder` with links resolved, or "" if the text cannot name a file.
@@ -302,8 +294,6 @@ class Trail:
         if command is not None and len(command) <= LONGEST_TEXT:
             at_ns = time.time_ns()
             if ">" in command:
-                from swarm_hook_core.traces import keeping
-
                 keeping.redirected(self, command, at_ns)
             self._keep_own_files(at_ns)
             self._begin("ran", call.folder, command, at_ns)
@@ -322,8 +312,6 @@ class Trail:
         folder = os.path.join(kept_dir(self.place_of(self.call.folder)), self.own_name)
         if self.is_asked or not os.path.isdir(folder):
             return  # it has written no file here
-        from swarm_hook_core.traces import keeping
-
         keeping.own_files(self, folder, at_ns)
 
     def note_unnamed(self, effects: Effects | None, has_reads: bool = False) -> None:
@@ -357,14 +345,12 @@ class Trail:
 
         Entries that a checker has left for this very call, before it stopped answering, are not left again.
         """
-        if self._lines:
+        if self._lines or end_by_mark(hook_starter(self.config.runtime_name))[0]:
             caller.demand_waiting()
             self._note_end()
         tried_ns = caller.tried_ns()
         for place, lines in self._lines.items():
             if tried_ns:
-                from swarm_hook_core.traces import journal
-
                 data = journal.read(os.path.join(place, self.own_name))
                 lines = journal.after_a_try(data, lines, tried_ns, self._made_ns)
             if lines:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
@@ -31,7 +31,7 @@ PAUSE = 0.05
 OF_AGENTS = "subagents"  # the folder of their transcripts, in both clients
 
 
-class Form:
+class Form(NamedTuple):
     """The transcript format of one family of clients.
 
     looks     ``entry -> [(call, path, text, first)]``: a call of the reading tool has a `path` and None for `text`;
@@ -40,9 +40,8 @@ class Form:
     of_agent  ``(path of the session's transcript, agent) -> path`` of the sub-agent's transcript
     """
 
-    def __init__(self, looks: Callable[[dict[str, Any]], Iterable[Look]], of_agent: Callable[[str, str], str]):
-        self.looks = looks
-        self.of_agent = of_agent
+    looks: Callable[[dict[str, Any]], Iterable[Look]]
+    of_agent: Callable[[str, str], str]
 
 
 class Transcript:

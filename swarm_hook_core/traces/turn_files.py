@@ -90,8 +90,7 @@ class TurnFile:
 
     def is_of(self, runtime: str, session_id: str, agent: str = "") -> bool:
         """Return True if this agent may write the file: agents may write their session's files."""
-        whose = "" if not agent else plain_word(agent)
-        return (self.runtime, self.session_id) == (runtime, session_id) and self.agent in ("", whose)
+        return (self.runtime, self.session_id) == (runtime, session_id) and self.agent in ("", _noted(agent))
 
     def is_over(self, now_ns: int) -> bool:
         """Return True if the file is its session's no longer, as far as the journal tells."""
@@ -225,7 +224,7 @@ def noted_since(since_ns: int) -> list[TurnFile]:
     """Return what journals with an entry after `since_ns` tell, also of turns that are over."""
     places = [os.path.join(traces_dir(), name) for name in names_in(traces_dir())]
     paths = [path for place in places for path in others_in(place, "")]
-    return [one for path in paths if _changed_ns(path) >= since_ns for one in _in_journal(path)]
+    return [one for path in paths if journal.changed_at(path) >= since_ns / 10**9 for one in _in_journal(path)]
 
 
 def end(runtime: str, session_id: str, agent: str | None = None, over_ns: int = 0) -> None:
@@ -238,7 +237,7 @@ def end(runtime: str, session_id: str, agent: str | None = None, over_ns: int = 
         (one.journal, one.agent): one
         for one in lasting(now_ns)
         if (one.runtime, one.session_id) == (runtime, session_id)
-        and (agent is None or one.agent == ("" if not agent else plain_word(agent)))
+        and (agent is None or one.agent == _noted(agent))
         and (not over_ns or one.written <= over_ns)
     }
     for one in ends.values():
@@ -282,13 +281,8 @@ def _in_journal(path: str) -> list[TurnFile]:
     runtime, session_id = journal.owner_of(data)
     found: list[TurnFile] = []
     last: dict[str, TurnFile] = {}  # key -> the file, as long as it lasts
-    for raw in data.split(b"\n"):
-        if not any(kind in raw for kind in _KINDS):
-            continue
-        try:
-            noted = journal.Entry(raw)
-        except ValueError:
-            continue  # torn
+    lines = (raw for raw in data.split(b"\n") if any(kind in raw for kind in _KINDS))
+    for noted in journal.entries(lines):
         one = last.get(noted.key)
         if noted.kind == "wrote":
             if one is not None and one.agent == noted.agent:
@@ -309,15 +303,9 @@ def _in_journal(path: str) -> list[TurnFile]:
     return found
 
 
-def _changed_ns(path: str) -> int:
-    """Return when the journal at `path` was last changed; 0 for none."""
-    found = 0
-    for part in (path, path + ".1"):
-        try:
-            found = max(found, os.stat(part).st_mtime_ns)
-        except OSError:
-            continue  # never rotated, or removed just now
-    return found
+def _noted(agent: str) -> str:
+    """Return the agent as an Entry of it names it; empty for the session itself."""
+    return plain_word(agent) if agent else ""
 
 
 def _touch(path: str, at_ns: int) -> None:

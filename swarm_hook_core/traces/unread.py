@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from swarm_hook_core import REMOVE
+from swarm_hook_core.budget import Budget
 from swarm_hook_core.paths import contains, keys_for
 from swarm_hook_core.traces import journal
 from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.budget import Budget
     from swarm_hook_core.shell.model import Effects, Tree
 
     # (entry of a command or None, keys of the files that it wrote, folders that it wrote)
@@ -71,8 +71,6 @@ class Reading:
         from swarm_hook_core.shell import effects_of, walk  # noqa: F401 - loading it is not held against the command
 
         if self._budget is None:
-            from swarm_hook_core.budget import Budget
-
             self._budget = Budget()
         if self._until is None:
             self._until = self._budget.part()
@@ -98,11 +96,15 @@ class Reading:
 
 
 class UnreadCommands:
-    """The unparsed commands in the journal with the entries `data`. `most_files`: that are asked about; None: any."""
+    """The unparsed commands in the journal with the entries `data`. `most_files`: that are asked about; None: any.
 
-    __slots__ = ("_reading", "_data", "_lines", "_wide", "_asked", "_most", "_read")
+    are_any  False for the journal of a session that was never alone
+    """
+
+    __slots__ = ("are_any", "_reading", "_data", "_lines", "_wide", "_asked", "_most", "_read")
 
     def __init__(self, data: bytes, reading: Reading, most_files: int | None = MOST_FILES):
+        self.are_any = b" ran " in data
         self._reading = reading
         self._data = data
         self._lines: list[bytes] | None = None  # raw entries of commands that do more than look, the newest first
@@ -113,7 +115,7 @@ class UnreadCommands:
     def that_wrote(self, keys: Collection[str]) -> list[Entry]:
         """Return the entries of the newest commands that wrote the file with one of these keys."""
         self._asked += 1
-        if self._most is not None and self._asked > self._most:
+        if not self.are_any or (self._most is not None and self._asked > self._most):
             return []
         if self._lines is None:
             lines = [raw for raw in self._data.split(b"\n") if b" ran " in raw]
@@ -169,11 +171,8 @@ class UnreadCommands:
         return self._read[raw]
 
     def _parsed(self, raw: bytes) -> Written:
-        try:
-            entry = journal.Entry(raw)
-        except ValueError:
-            return None, frozenset(), ()  # torn
-        if entry.kind != "ran":
+        entry = next(journal.entries([raw]), None)
+        if entry is None or entry.kind != "ran":
             return None, frozenset(), ()
         writes, trees = self._reading.written_by(entry)
         return entry, {key for folder, path in writes for key in keys_for(path, folder, self._reading.real)}, trees

@@ -9,7 +9,6 @@ VERBS = {
     "cancel": "swarm_mcp.agents.commands.workers",
     "pause": "swarm_mcp.agents.commands.workers",
     "resume": "swarm_mcp.agents.commands.workers",
-    "merge": "swarm_mcp.agents.commands.merge",
     "run": "swarm_mcp.agents.commands.run",
     "runs": "swarm_mcp.agents.commands.runs",
     "logs": "swarm_mcp.agents.commands.runs",
@@ -24,11 +23,17 @@ NOUNS = {
     "task": {"show": "task"},
     "worker": {
         "dispatch": "dispatch", "poll": "poll", "run": "run", "runs": "runs", "logs": "logs", "cancel": "cancel",
-        "pause": "pause", "resume": "resume", "merge": "merge", "harness": "harness", "roles": "roles", "loop": "loop",
+        "pause": "pause", "resume": "resume", "harness": "harness", "roles": "roles", "loop": "loop",
     },
 }  # fmt: skip
 OTHER_WORDS = {
     "ps": "runs", "kill": "cancel", "stop": "cancel", "abort": "cancel", "start": "dispatch", "spawn": "dispatch",
     "work-on": "dispatch",
 }  # fmt: skip
+RETIRED = {
+    "merge": "tasks have no work trees any more: `git worktree list` names those left, `git merge` takes one in",
+    "dispatch --all": "`swarm-mcp worker poll` has all open tasks done, as they become ready",
+    "dispatch --worktree": "make one with `git worktree add`, and name it with --directory",
+    "cancel --discard": "`git worktree remove` takes a task's work tree away",
+}
 TOOLS = ("swarm_mcp.agents.tools.dispatch",)

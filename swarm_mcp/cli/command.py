@@ -15,7 +15,7 @@ from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp import __version__
 from swarm_mcp.cli.arguments import parse, unknown
 from swarm_mcp.cli.output import complain, flush, forget_output, line_width, refused, say, say_help
-from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, is_verb, other_words, verb_named, words_of
+from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, is_verb, other_words, retired, verb_named, words_of
 from swarm_mcp.contributions import put_undos_right
 from swarm_mcp.errors import PersonOnly, Refused, SwarmError, UsageError
 
@@ -89,14 +89,17 @@ def _run(name: str, verb: str, items: list[str]) -> int:
     if name in NOUNS and items[:1] in ([], ["--help"], ["-h"]):
         return _help([name])
     if name in NOUNS and not is_verb(verb):
-        raise UsageError(unknown(items[0], words_of(name), "word"))
+        raise UsageError(retired(items[0]) or unknown(items[0], words_of(name), "word"))
     if not is_verb(verb):
-        return _fail(f"swarm-mcp: {_unknown(verb, items)}", _usage_code(verb))
+        return _fail(f"swarm-mcp: {retired(verb) or _unknown(verb, items)}", _usage_code(verb))
     words = items[: [*items, "--"].index("--")]  # a flag behind a -- is for another command
     if "--help" in words or "-h" in words:
         return _help(name.split())
     command = verb_named(verb)
-    arguments = parse(name, command.usages, items)
+    try:
+        arguments = parse(name, command.usages, items)
+    except UsageError as error:
+        raise UsageError("; ".join(filter(None, (str(error), retired(verb, items))))) from None
     _recover_undos()
     try:
         return command.run(arguments)

@@ -12,6 +12,8 @@ from swarm_mcp.cli import arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from swarm_mcp.cli.arguments import Verb
 
 
@@ -57,6 +59,13 @@ def aliases() -> dict[str, str]:
 def other_words() -> dict[str, str]:
     """Return words of other tools that people type: word -> the verb for the same purpose."""
     return contributions.table("OTHER_WORDS")
+
+
+def retired(verb: str, items: Sequence[str] = ()) -> str:
+    """Return the advice for a verb that is gone, or for such an option of it in `items`; else an empty text."""
+    instead = contributions.table("RETIRED")
+    found = [word for word in (verb, *(f"{verb} {item}" for item in items)) if word in instead]
+    return "".join(f"{word!r} is gone: {instead[word]}" for word in found[:1])
 
 
 def verb_named(name: str) -> Verb:

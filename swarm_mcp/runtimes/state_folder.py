@@ -25,7 +25,7 @@ THEIRS = {
     "runs": "records of what workers did",
     "team": "which clones have joined a team (`swarm-mcp team leave` in one ends that)",
     "undos": "what `swarm-mcp undo --undo` can take back",
-    "worktrees": "work trees of tasks, with unmerged commits (`swarm-mcp worker merge` in their repository lists them)",
+    "worktrees": "work trees of tasks of an earlier release (`git worktree list` in their repository names them)",
 }
 
 

@@ -118,7 +118,6 @@ class Locks(Part, metaclass=later):
     covering = verb(lock_listing.covering)
     exactly = verb(lock_listing.exactly)
     seen_in = verb(worktree_locks.seen_in)
-    spread = verb(worktree_locks.spread)
     left = verb(lock_rows.left)
     is_held = verb(lock_listing.is_held)
     fences_held = verb(lock_listing.fences_held)

@@ -16,13 +16,13 @@ from swarm_hook_core.repository import Tree
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.session import anywhere
 from swarm_mcp.store import lock_rows
-from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of, with_names
+from swarm_mcp.store.lock_request import GIT_SECONDS, Reach, forms, meet, reach_in, reach_of, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.store.database import Database, Transaction
+    from swarm_mcp.store.database import Transaction
 
 
 def exist(tx: Transaction) -> bool:
@@ -78,29 +78,6 @@ def seen_in(tx: Transaction, folder: str) -> dict[str, str]:
     found = _of_others(tx, tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
     places = {row.id: _place(row.repository or "", tree).removeprefix(NO_CASE) for row, _here in found}
     return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
-
-
-def spread(db: Database, folder: str) -> int:
-    """Let the locks on paths hold in all work trees of the clone around `folder`, if it is set so; how many."""
-    tree = repository.tree_over(os.path.realpath(folder), is_real=True)
-    if tree is None or not repository.opted_in(tree):
-        return 0
-    tops = repository.trees_beside(tree)
-    names = {}
-    mine = "AND c.repository IS NULL AND c.pattern IS NULL AND c.machine IS NULL AND c.path_key IS NOT NULL"
-    for row in lock_rows.select(db, mine, ()):
-        if any(repository.place_of(row.path_key or "", top) is not None for top in tops):
-            here = reach_in(row)
-            if here:
-                there = tree_of(here)
-            else:
-                there = None
-            if here and there and there.common == tree.common:
-                names[row.id] = with_names(here, asked=False).names[0]
-    with db.writing() as tx:
-        for lock, name in names.items():
-            tx.change("UPDATE context SET repository = ? WHERE id = ? AND repository IS NULL", (name, lock))
-    return len(names)
 
 
 def _takes_part(tx: Transaction, tree: Tree) -> bool:

@@ -15,7 +15,6 @@ REACTIONS = {
     "push begins": "swarm_mcp.team.freshness:asked",
     "machines": "swarm_mcp.team.machines:machines_of",
     "repository name": "swarm_mcp.team.freshness:repository_name",
-    "logical needed": "swarm_mcp.team.memberships:has_joined",
 }
 TABLES = {
     # Repositories shared with other machines: how far this machine's replica has come (`version` and `mark` of the

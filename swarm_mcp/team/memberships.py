@@ -81,11 +81,6 @@ def membership_of(tree: Tree) -> Membership | None:
     return _read(_file(tree.common))
 
 
-def has_joined(tree: Tree) -> bool:
-    """Return True if the clone of work tree `tree` has joined."""
-    return membership_of(tree) is not None
-
-
 def remember(membership: Membership) -> None:
     """Write a membership down, in place of one that the clone has. Raises OSError."""
     write_private(_file(membership.common), json.dumps(membership._asdict()))

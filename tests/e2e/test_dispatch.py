@@ -223,34 +223,3 @@ def test_a_secret_gets_nowhere(lead: Lead) -> None:
     texts += [str(row) for row in lead.coordinator.query(own, lead.id)]
     for secret in (SECRET, other, token):
         assert not [text[max(0, text.find(secret) - 200) :][:400] for text in texts if secret in text], secret[:8]
-
-
-def test_a_plan_is_done_in_work_trees_and_merged(lead: Lead) -> None:
-    """The lead's locks and uncommitted changes count in the work trees too, and all comes back in one go."""
-    client, words = lead.client, ("--as", lead.id)
-    checkout = client.ground.checkout
-    client.ground.git(checkout, "config", "swarm.logical", "true")
-    lead.coordinator.lock(lead.id, "notes.md", "careful surgery")
-    denied = (
-        client.replace("notes.md", "line one", "line two")
-        if client.name == "codex"
-        else client.shell("echo x > notes.md")
-    )
-    make = client.create("made.md", "made\n") if client.name == "codex" else client.shell("echo made > made.md")
-    client.models.script("first", denied, make)
-    client.models.script("second", client.shell("cat made.md > seen.md"))
-    first = lead.coordinator.json("request-task", "implement", play("first"), *words)["id"]
-    second = lead.coordinator.json("request-task", "implement", play("second"), "--depends-on", first, *words)["id"]
-    done = lead.coordinator.json("dispatch", "--all", "--worktree", "--harness", client.harness, *words)
-    assert [row["status"] for row in done["tasks"]] == ["done", "done"], done
-    assert "swarm lock blocked" in client.results("first")[0] and "careful surgery" in client.results("first")[0]
-    assert not (checkout / "made.md").exists()
-    listed = {row["task_id"]: row for row in lead.coordinator.json("merge", *words)}
-    assert [listed[one]["commits"] for one in (first, second)] == [1, 2] and not listed[first]["uncommitted"]
-    merged = lead.coordinator.json("merge", second, first, *words)["merged"]
-    assert [one["files"] for one in merged] == [["made.md"], ["seen.md"]]
-    assert (checkout / "seen.md").read_text() == "made\n"
-    assert_untouched(client, "notes.md")
-    assert client.ground.run(["git", "status", "--porcelain"]).stdout == ""
-    assert lead.coordinator.json("merge", *words) == []
-    assert wait_for(lambda: client.ground.own_processes() == [], 60)

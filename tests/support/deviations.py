@@ -199,7 +199,7 @@ SUPERVISED = "workers are supervised here, and can be told how to run"
 TOOLS = (
     *(
         Deviation("dispatch", f"extra properties.{name}", SUPERVISED)
-        for name in "model mode effort timeout_seconds max_cost_usd resume fresh worktree".split()
+        for name in "model mode effort timeout_seconds max_cost_usd resume fresh".split()
         + "system_prompt skills output_schema env mcp_servers".split()
     ),
     *(

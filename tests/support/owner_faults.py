@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from swarm_hook_core.traces.versions import acts, lines, steps, stored
+from swarm_hook_core import no_links
+from swarm_hook_core.stakes import owners
+from swarm_hook_core.traces import told_ends
+from swarm_hook_core.traces.versions import acts, lines, notes, steps, stored
 from swarm_mcp.changes.commit import parts
 from swarm_mcp.locking import restore
 
@@ -30,6 +34,35 @@ def _grace() -> list[Any]:
 def _unseen_end() -> list[Any]:
     """The command line does not see an end that only the client's mark tells."""
     return [mock.patch.object(stored, "with_mark", lambda _name, data: data)]
+
+
+def _pause() -> list[Any]:
+    """A call lasts until its session's next call, while its model thinks."""
+    act_of = acts._act
+
+    def longer(noted: notes.JournalNotes, entry: Any, looks: Any) -> acts.Act:
+        act = act_of(noted, entry, looks)
+        act.end_ns = act.late_ns = noted.ends.next_of(entry)
+        return act
+
+    def is_open(calls: owners._Calls, agent: str, key: bytes, at_ns: int) -> bool:
+        begun = [one for one in calls._events[agent] if one.kind in ("any", "named") and one.from_ns <= at_ns]
+        return bool(begun) and begun[-1].may_write(key)
+
+    return [mock.patch.object(acts, "_act", longer), mock.patch.object(owners._Calls, "_is_open", is_open)]
+
+
+def _refused_goes_on() -> list[Any]:
+    """A call that the client has refused goes on: no hook runs after it, its log alone tells."""
+    return [
+        mock.patch.object(told_ends, "logs_of", lambda *_given: None),
+        mock.patch.object(owners.Authors, "_end_of", lambda *_given: 0),
+    ]
+
+
+def _follows_links() -> list[Any]:
+    """An undo follows a link in the place of a folder."""
+    return [mock.patch.object(no_links, "_FOLDER", no_links._FOLDER & ~os.O_NOFOLLOW)]
 
 
 def _ownerless_removal() -> list[Any]:
@@ -82,6 +115,9 @@ FAULTS: dict[str, Callable[[], list[Any]]] = {
     "takes_removals": _takes_removals,
     "layout_is_a_persons": _layout_is_a_persons,
     "restore_keeps_nothing": _restore_keeps_nothing,
+    "pause": _pause,
+    "refused_goes_on": _refused_goes_on,
+    "follows_links": _follows_links,
 }
 
 

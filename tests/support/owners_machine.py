@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -24,13 +26,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.apart import EXACT, NEAR, home_apart, tick, without
 from support.fixtures import Done, Ground
 from support.sessions import mistakes
+from support.swapped import Swap
 from support.traced import Player, checkout, git
 from support.transcripts import Log
 from support.world import patch
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.registration import note_client
 from swarm_hook_core.state import ended_mark, make_private
-from swarm_hook_core.traces import endings, transcript_ends
+from swarm_hook_core.traces import endings, told_ends
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
@@ -78,7 +81,7 @@ class Owners(RuleBasedStateMachine):
         super().__init__()
         self._apart = contextlib.ExitStack()
         self.base = self._apart.enter_context(home_apart())
-        self._apart.enter_context(without(*EXACT, *NEAR, (transcript_ends, "PATIENCE_NS")))
+        self._apart.enter_context(without(*EXACT, *NEAR, (told_ends, "PATIENCE_NS")))
         self.work = checkout(self.base / "repo", *FILES)
         self.ground = Ground(self.base)
         self.players: dict[int, Player] = {}
@@ -220,16 +223,16 @@ class Owners(RuleBasedStateMachine):
         self.calls[who] = Call(tool, given, way, name, *(lines or (0, 0)), logged)
         self.made.discard(who)
         if said:
-            self._ends_call(who, is_told=False)
+            self._ends_call(who, is_told=False, is_denied=True)
         tick(self.base)
         return said
 
-    def _ends_call(self, who: int, is_told: bool = True) -> None:
-        """Let the client tell the end: by its hook or plugin after a call, and in its log."""
+    def _ends_call(self, who: int, is_told: bool = True, is_denied: bool = False) -> None:
+        """Let the client tell the end: by its hook or plugin after a call that was let pass, and in its log."""
         call, player = self.calls.pop(who), self.players[who]
         self.made.discard(who)
         tick(self.base)
-        is_plugin = player.runtime == "opencode"
+        is_plugin = player.runtime == "opencode" and not is_denied
         with mock.patch("os.getppid", lambda: FIRST_PID + who):
             if is_plugin or (is_told and call.tool == "Bash"):
                 make_private(os.path.dirname(ended_mark()))
@@ -465,12 +468,18 @@ class Owners(RuleBasedStateMachine):
                 assert who in owners, f"{who} has committed the removal of w{number} by {set(owners)}"
 
     @precondition(lambda self: self.players and (self.owners or self.removers))
-    @rule(place=PLACES, is_back=st.booleans())
-    def undoes(self, place: int, is_back: bool) -> None:
-        """An undo takes back no line, and no removal, that another player alone can have made; its undo is where one was."""
+    @rule(place=PLACES, is_back=st.booleans(), is_linked=st.sampled_from((False, False, True)))
+    def undoes(self, place: int, is_back: bool, is_linked: bool = False) -> None:
+        """An undo takes back no line, and no removal, that another player alone can have made; its undo is where one was.
+
+        `is_linked`: a link to a folder outside is in the place of a folder meanwhile.
+        """
         who = self._player(place)
         before, present = self._all(), self._bytes()
-        done = self._swarm("undo", "--session", self.players[who].id, "--json")
+        with contextlib.ExitStack() as stack:
+            if is_linked:
+                stack.enter_context(self._linked())
+            done = self._swarm("undo", "--session", self.players[who].id, "--json")
         if done.code or not done.json.get("id"):
             assert self._bytes() == present, done
             return
@@ -496,6 +505,22 @@ class Owners(RuleBasedStateMachine):
                 self.owners.pop(number)
             for number in set(after[name]) - set(before[name]):
                 self.removers.pop((name, number))
+
+    @contextlib.contextmanager
+    def _linked(self) -> Iterator[None]:
+        """Put a link in the place of a folder for a while. Nothing behind it may change."""
+        inside, outside = self.work / "sub", self.base / "outside"
+        inside.mkdir(exist_ok=True)
+        shutil.copytree(inside, outside)
+        swap = Swap(inside, outside)
+        swap.make()
+        try:
+            yield
+        finally:
+            swap.take_back()
+            tick(self.base)
+        assert swap.seen() == swap.before, "the undo has followed a link"
+        shutil.rmtree(outside)
 
     # ------------------------------------------------------------------------------------------ what holds
 

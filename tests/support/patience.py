@@ -19,7 +19,7 @@ from support.checkouts import AMPLE
 from swarm_hook_core import budget, client_release, coordinator, lease_renewal, lifecycle, pattern_match, sessions
 from swarm_hook_core.lookup import glance, waiting, worktree_locks
 from swarm_hook_core.shell import collision, walk
-from swarm_hook_core.shell.programs import archives, asked, find_expression
+from swarm_hook_core.shell.programs import archives, searches
 from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.stakes import files, owners, stash
 from swarm_hook_core.traces import clearing, committed, file_changes, looks, texts, transcript
@@ -31,7 +31,7 @@ from swarm_hook_core.watching import watch, watched_files
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
         (clearing, client_release, committed, coordinator, file_changes, files, listings, looks, pattern_match, pushes,
-         stash, texts), "SECONDS"
+         searches, stash, texts), "SECONDS"
     ),
     archives: "LISTING_SECONDS",
     collision: "GIT_SECONDS TREE_SECONDS",
@@ -46,14 +46,13 @@ HURRY: dict[ModuleType, str] = {
 
 # What only processes meet besides: the start of one's session, a store that others write, and processor time.
 PROCESSES: dict[ModuleType, str] = {
-    **dict.fromkeys((find_expression, lines, reflog, waiting), "SECONDS"),
-    asked: "SECONDS_TO_ASK",
+    **dict.fromkeys((lines, reflog, waiting), "SECONDS"),
     budget: "SECONDS",
     glance: "BUSY_SECONDS",
     lease_renewal: "TELL_SECONDS",
     lifecycle: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE",
     sessions: "DEADLINE_SECONDS",
-    walk: "SECONDS SECONDS_TO_PARSE SECONDS_TO_LIST",
+    walk: "SECONDS SECONDS_TO_PARSE",
 }
 
 # The launcher ends a coordinator that takes longer.

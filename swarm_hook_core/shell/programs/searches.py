@@ -1,265 +1,532 @@
-"""find and fd: the files they find, and the commands that they run on them."""
+"""find, fd, grep, rg and ag: a search is run as it stands, but does nothing to the files that it finds.
+
+It is run when its result is first asked for, once, and changes nothing: actions are left out, and a search that would
+start other programs (``--pre``, ``--pager``, settings in a file) is not run. What is not found out in time is unknown.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable
-from typing import Any
+from shutil import which
 
-from swarm_hook_core import REMOVE, REPLACE
+from swarm_hook_core import REMOVE, REPLACE, git
+from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import Options, split
-from swarm_hook_core.shell.programs.find_expression import RUNS, Action, Expression, names_below
-from swarm_hook_core.shell.programs.ignoring import IgnoreRules
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
-from swarm_hook_core.wildcards import match
+from swarm_hook_core.spawn import run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.model import Admits
+    Ask = Callable[[str], "list[str] | None"]
+
+SECONDS = 0.3  # for a whole search; the same again for one file after another, if it takes longer
+MOST_NAMES = 200  # that are followed one by one
+IN_FOLDER = 'cd "$1" && shift && exec "$@"'
+# Program -> short options by which it starts other programs, and the beginnings of long ones. Others are not run: ack's
+# settings in a folder may name a pager, and zgrep is a script.
+_STARTS_MORE = {
+    **dict.fromkeys(("find", "gfind", "grep", "egrep", "fgrep", "ggrep"), ("", ())),
+    "rg": ("z", ("--pre", "--hostname-bin", "--search-zip")),
+    "ag": ("z", ("--pager", "--search-zip")),
+    **dict.fromkeys(("fd", "fdfind"), ("xXl", ("--exec", "--list"))),
+}
 
 
-LONGEST_REGEX = 200  # characters
+class Search:
+    """The command `words`, which prints names that end with a NUL, in the folder of `call`; its files are under `root`.
+
+    words_for  path -> the command that prints this name alone if the search finds it; None if there is no such command
+    is_sure    False if commands that the search is run without decide about what is found
+    """
+
+    def __init__(
+        self, call: Call, words: list[str], root: str, words_for: Ask | None = None, is_sure: bool = True
+    ) -> None:
+        self._call = call
+        self._words = words
+        self._root = root
+        self._words_for = words_for
+        self._is_sure = is_sure
+        self._touched = call.walk.files.touched()
+        self._names: list[str] | None = None
+        self._paths: set[str | None] = set()
+        self._left: float | None = None  # seconds to ask about single files; None before the search was run
+
+    def names(self) -> list[str] | None:
+        """Return the names as they are printed; None if they are unknown, or too many to be followed."""
+        if not self._is_sure or self._may_be_changed(self._root):
+            return None
+        names = self._all()
+        if names is None or len(names) > MOST_NAMES:
+            return None
+        return names
+
+    def admits(self, path: str) -> bool | None:
+        """Return True if the file at absolute `path` is found; None if that is unknown."""
+        if self._all() is not None:
+            is_found: bool | None = path in self._paths
+        else:
+            is_found = self._one(path)
+        if is_found:
+            return self._is_sure or None
+        if is_found is False and not self._may_be_changed(path):
+            return False
+        return None
+
+    def found(self) -> Found:
+        """Return the result, which is not known before something asks."""
+        return Found(self._root, self.admits, self.names)
+
+    def _may_be_changed(self, path: str) -> bool:
+        """Return True if the script may change what is at or under `path` before it searches."""
+        touched = self._touched
+        return touched is None or any(contains(path, one) or contains(one, path) for one in touched)
+
+    def _all(self) -> list[str] | None:
+        if self._left is None:
+            self._left = SECONDS
+            self._names = self._printed()
+            self._paths = {absolute(self._call.folder, name) for name in self._names or ()}
+        return self._names
+
+    def _printed(self) -> list[str] | None:
+        return printed(self._call, self._words, SECONDS)
+
+    def _one(self, path: str) -> bool | None:
+        words = None
+        if self._words_for is not None:
+            words = self._words_for(path)
+        if words is None or not self._left or self._left <= 0:
+            return None
+        begun = time.monotonic()
+        names = printed(self._call, words, self._left)
+        self._left -= time.monotonic() - begun
+        if names is None:
+            return None
+        return bool(names)
+
+
+def printed(call: Call, words: list[str], seconds: float, text: str = "", end: str = "\0") -> list[str] | None:
+    """Run a search on the input `text`; return its output, cut at each `end`. None if it cannot be run, or in time."""
+    if call.folder is None or not all(map(is_known, words)) or _starts_more(call, words):
+        return None
+    result = run(["/bin/sh", "-c", IN_FOLDER, "sh", call.folder, *words], seconds, stdin=text)
+    if result.code not in (0, 1, 2) or (result.code and result.stderr and not result.stdout):
+        return None  # with some output, it could not enter a folder, or read a file
+    return result.stdout.split(end)[:-1]
+
+
+def _starts_more(call: Call, words: list[str]) -> bool:
+    """Return True if a search may start programs of another kind."""
+    if words[0] not in _STARTS_MORE:
+        return True
+    letters, beginnings = _STARTS_MORE[words[0]]
+    if words[0] == "rg" and call.walk.scope.variable("RIPGREP_CONFIG_PATH"):
+        return True
+    short = [word for word in words[1:] if word[:1] == "-" and word[:2] != "--"]
+    return any(not set(letters).isdisjoint(word) for word in short) or any(
+        word.startswith(one) for word in words[1:] for one in beginnings
+    )
+
+
+# ------------------------------------------------------------------------------------------------- find
+
+RUNS = ("-exec", "-execdir", "-ok", "-okdir")
+_ACTIONS = {
+    "-print": 0, "-print0": 0, "-ls": 0, "-delete": 0, "-rm": 0, "-printf": 1, "-fprint": 1, "-fprint0": 1, "-fls": 1,
+    "-fprintf": 2,
+}  # fmt: skip
+_REMOVES = ("-delete", "-rm")
+# Commands of an -exec that may say no, so that later parts of the expression are skipped.
+_ASKS = frozenset("grep egrep fgrep rg test [ sh bash zsh false diff cmp git file head awk".split())
+_BEFORE_ROOTS = ("-H", "-L", "-P", "-E", "-X", "-s", "-x", "-d")
 
 
 def find(call: Call) -> None:
-    words, follows = list(call.words), False
-    while words and words[0] in ("-H", "-L", "-P", "-E", "-X", "-s", "-x", "-d"):
-        follows = words.pop(0) == "-L" or follows
-    roots: list[str] = []
-    while words and not words[0].startswith("-") and words[0] not in ("(", "!", ")", ","):
-        roots.append(words.pop(0))
-    expression = Expression(words, call.folder, follows)
-    roots = roots or ["."]
-    printed: list[Any] = []
-    for action in expression.actions:
-        founds = _founds(call, expression, action, roots)
-        if action.kind in ("-print", "-print0"):
-            printed.append(None if founds is None else Stream(None, founds))
-        elif action.kind == "-delete":
-            _delete(call, roots, founds)
-        elif action.kind.startswith("-f"):
-            call.write(action.words[0], REPLACE)
-        elif action.kind in RUNS:
-            printed.append(_run_on(call, action, founds))
-        elif action.kind in ("-ls", "-printf"):
-            printed.append(None)
-    call.output = joined(printed)
+    """Reports the effects of ``find``."""
+    words = list(call.words)
+    start = next((at for at, word in enumerate(words) if word not in _BEFORE_ROOTS), len(words))
+    options, roots = words[:start], []
+    while start < len(words) and not words[start].startswith("-") and words[start] not in ("(", "!", ")", ","):
+        roots.append(words[start])
+        start += 1
+    parts = _parts(words[start:])
+    actions = [part for part in parts if isinstance(part, list)]
+    if not actions:
+        actions = [["-print"]]
+        parts = ["(", *(parts or ["-true"]), ")", actions[0]]
+    streams: list[Stream | None] = []
+    for place, action in enumerate(actions):
+        earlier = [one for one in actions[:place] if one[0] in RUNS and one[-1] != "+"]
+        is_sure = not any(one[1:2] and one[1].rpartition("/")[2] in _ASKS for one in earlier)
+        founds: list[Found] = []
+        for root in filter(None, roots or ["."]):  # there is no file of an empty name
+            founds += _found(call, options, root, _printing(parts, action), is_sure)
+        if action[0] in ("-print", "-print0"):
+            streams.append(Stream(None, founds))
+        elif action[0] in _REMOVES:
+            _delete(call, founds)
+        elif action[0].startswith("-f"):
+            call.write((*action, UNKNOWN)[1], REPLACE)
+        elif action[0] in RUNS:
+            streams.append(_run_on(call, action, founds))
+        else:
+            streams.append(None)
+    call.output = joined(streams)
 
 
-def _founds(call: Call, expression: Expression, action: Action, roots: list[str]) -> list[Found] | None:
-    """Return the files of `action` as a list of Founds; None if a root is unknown."""
-    founds: list[Any] = []
-    for operand in filter(None, roots):  # there is no file of an empty name
-        root = absolute(call.folder, operand)
-        if root is None:
-            inner = call.found(operand)
-            if inner is None:
-                return None
-            founds += [Found(one.root, lambda _path: None) for one in inner]
-            continue
-        founds.append(_found(call, expression, action, operand, root))
-    return founds
+def _parts(words: list[str]) -> list[str | list[str]]:
+    """Return the words of an expression, those of each action in a list of their own."""
+    parts: list[str | list[str]] = []
+    at = 0
+    while at < len(words):
+        end = at + 1
+        if words[at] in RUNS:
+            while end < len(words) and words[end] != ";" and words[end - 1 : end + 1] != ["{}", "+"]:
+                end += 1
+            end = min(end + 1, len(words))
+        elif words[at] in _ACTIONS:
+            end += _ACTIONS[words[at]]
+        if words[at] in RUNS or words[at] in _ACTIONS:
+            parts.append(words[at:end])
+        else:
+            parts.append(words[at])
+        at = end
+    return parts
 
 
-def _found(call: Call, expression: Expression, action: Action, operand: str, root: str) -> Found:
-    def names() -> list[str] | None:
-        return expression.names(action, operand, root, call.walk)
+def _printing(parts: list[str | list[str]], action: list[str]) -> list[str]:
+    """Return an expression that prints the files of `action`, and does nothing in place of the other actions."""
+    words = []
+    if any([one] in parts for one in _REMOVES):
+        words.append("-depth")
+    for part in parts:
+        if isinstance(part, str):
+            words.append(part)
+        elif part is action:
+            words.append("-print0")
+        else:
+            words.append("-true")
+    return words
 
-    return Found(root, expression.reaches(action, operand, root), names)
+
+def _found(call: Call, options: list[str], root: str, tests: list[str], is_sure: bool) -> list[Found]:
+    where = absolute(call.folder, root)
+    if where is None:
+        return [Found(one.root, lambda _path: None) for one in call.found(root) or [Found("/")]]
+
+    def words_for(path: str) -> list[str] | None:
+        """Enter no folder but those on the way to `path`."""
+        if not contains(where, path):
+            return None
+        names = [name for name in path[len(where.rstrip("/")) :].split("/") if name]
+        ways = [root, *(os.path.join(root, *names[: depth + 1]) for depth in range(len(names)))]
+        others = [word for way in ways for word in ("!", "-path", _literal(way))]
+        target = ["-path", _literal(ways[-1])]
+        return [call.name, *options, root, "(", *others, ")", "-prune", "-o", "(", *_only(tests, target), ")"]
+
+    return [Search(call, [call.name, *options, root, *tests], where, words_for, is_sure).found()]
 
 
-def _names_of(founds: list[Found] | None) -> list[str] | None:
+def _only(tests: list[str], target: list[str]) -> list[str]:
+    """Return `tests` that print nothing but `target`."""
+    printing = ["(", *target, "-print0", "-o", "-true", ")"]
+    at = tests.index("-print0")
+    return [*tests[:at], *printing, *tests[at + 1 :]]
+
+
+def _literal(text: str) -> str:
+    """Return the pattern that only `text` matches."""
+    return re.sub(r"([*?[\]\\])", r"\\\1", text)
+
+
+def _names_of(founds: list[Found]) -> list[str] | None:
     """Return the names in `founds`, None if they cannot be listed."""
-    text = None
-    if founds is not None:
-        text = text_of(Stream(None, founds))
+    text = text_of(Stream(None, founds))
     if text is None:
         return None
     return text.splitlines()
 
 
-def _delete(call: Call, roots: list[str], founds: list[Found] | None) -> None:
+def _delete(call: Call, founds: list[Found]) -> None:
     names = _names_of(founds)
-    for name in roots if founds is None else names or ():
-        if names:
-            call.write(name, REMOVE)
-        else:
-            call.tree(name, how=REMOVE)
-    for one in founds or () if names is None else ():
-        call.tree(one.root, one.admits, REMOVE)
+    if names is None:
+        for one in founds:
+            call.tree(one.root, one.admits, REMOVE)
+        return
+    for name in names:
+        call.write(name, REMOVE)
 
 
-def _run_on(call: Call, action: Action, founds: list[Found] | None) -> Stream | None:
+def _run_on(call: Call, action: list[str], founds: list[Found]) -> Stream | None:
     """Run an ``-exec``, and return its output."""
-    together = action.words[-1:] == ["+"]
-    if together or action.words[-1:] == [";"]:
-        words = action.words[:-1]
-    else:
-        words = action.words
-    in_place = action.kind in ("-execdir", "-okdir")  # it runs in the found file's folder
+    together = action[-1] == "+"
+    words = action[1:]
+    if together or action[-1] == ";":
+        words = action[1:-1]
+    in_place = action[0] in ("-execdir", "-okdir")  # it runs in the found file's folder
     names = None
     if in_place or not call.walk.only_reads(words):
         names = _names_of(founds)
     if not words or names is None:
-        mark = UNKNOWN
-        if founds is not None:
-            mark = call.walk.mark(founds)
-        folder = None
-        if not in_place:
-            folder = call.folder
-        return call.walk.run([word.replace("{}", mark) for word in words], None, folder)
+        mark, where = call.walk.mark(founds), call.folder
+        if in_place:
+            where = None
+        return call.walk.run([word.replace("{}", mark) for word in words], None, where)
     if in_place:
         for name in names:
             folder, last = os.path.split(absolute(call.folder, name) or name)
             call.walk.run([word.replace("{}", "./" + last) for word in words], None, folder)
         return None
     if together and names:
-        if "{}" in words:
-            at = words.index("{}")
-        else:
-            at = len(words)
+        at = [*words, "{}"].index("{}")
         return call.walk.run([*words[:at], *names, *words[at + 1 :]], None, call.folder)
     run_each(call, names, lambda name: [word.replace("{}", name) for word in words])
     return call.output
 
 
+# ------------------------------------------------------------------------------------------------- fd
+
 _FD_TAKES = (
     "--extension --type --exclude --max-depth --min-depth --exact-depth --changed-within --changed-before --size"
     " --owner --color --threads --search-path --base-directory --format --max-results --ignore-file --path-separator"
 ).split()
+_FD_RUNS = ("-x", "--exec", "-X", "--exec-batch")
 
 
 def fd(call: Call) -> None:
-    words, command, together = list(call.words), [], False
-    at = next((at for at, word in enumerate(words) if word in ("-x", "--exec", "-X", "--exec-batch")), len(words))
-    words, command, together = words[:at], words[at + 1 :], words[at : at + 1] in (["-X"], ["--exec-batch"])
-    options = split(words, "etEdSocj", _FD_TAKES)
-    wanted, *roots = options.operands or [""]
-    founds: list[Any] = []
-    absolutes = [path for path in (absolute(call.folder, one) for one in roots) if path]
-    for operand in roots + options.values("--search-path") or ["."]:
-        root = absolute(call.folder, operand)
-        if root is None:
-            call.guess("a computed path")
-            return
-        admits = _fd_admits(call, root, wanted, options, absolutes)
-        founds.append(Found(root, admits, _fd_listed(call, root, operand, admits)))
+    """Reports the effects of ``fd``."""
+    words = list(call.words)
+    at = next((at for at, word in enumerate(words) if word in _FD_RUNS), len(words))
+    together, command = words[at : at + 1] in (["-X"], ["--exec-batch"]), words[at + 1 :]
+    options = split(words[:at], "etEdSocj", _FD_TAKES)
+    roots = options.operands[1:] + options.values("--search-path") or ["."]
+    if not all(map(is_known, roots)):
+        call.guess("a computed path")
+        return
+    found = Search(call, [call.name, "-0", *words[:at]], _around(call, roots)).found()
     if not command:
-        call.says(None, founds)
+        call.says(None, found)
         return
     if command[-1] == ";":
         command.pop()
     if not any("{" in word for word in command):
         command.append("{}")
-    names = _names_of(founds)
+    names = _names_of([found])
     if names is None or (names and together):
-        names = [call.walk.mark(founds)]
+        names = [call.walk.mark(found)]
     for name in some_of(call, names):
         call.run([placed(word, name) for word in command])
 
 
-def _fd_listed(call: Call, root: str, operand: str, admits: _FdAdmits) -> Callable[[], list[str] | None]:
-    def look(names: list[str]) -> tuple[bool | None, bool | None]:
-        path = os.path.join(root, *names)
-        is_folder = os.path.isdir(path)
-        if not names:
-            return False, is_folder
-        if not is_folder or os.path.islink(path):
-            return admits(path), False
-        return admits(path), admits.rules.admits(path)
-
-    if operand == ".":
-        operand = ""
-    return lambda: names_below(call.walk, root, operand, look)
+def _around(call: Call, roots: list[str]) -> str:
+    """Return the folder that has all `roots` in it."""
+    return os.path.commonpath([absolute(call.folder, root) or "/" for root in roots])
 
 
-class _FdAdmits:
-    """The files that fd finds: a function of a path, and the `rules` for ignored and hidden files."""
+# ------------------------------------------------------------------------------------------------- grep and its kin
 
-    def __init__(self, rules: IgnoreRules, matches: Admits) -> None:
-        self.rules = rules
-        self.matches = matches
+_TAKES = {"rg": "efmABCgtTdDjMrE", "ag": "ABCGmpW", "ack": "ABCm"}
+_TAKES_LONG = (
+    "--regexp --file --max-count --label --after-context --before-context --context --binary-files --devices"
+    " --directories --include --exclude --exclude-dir --exclude-from --group-separator --color --colors --glob --iglob"
+    " --type --type-add --type-not --max-depth --max-filesize --replace --encoding --engine --threads --sort --sortr"
+    " --pre --ignore-file --path-separator"
+).split()
+_LISTS = ("-l", "--files-with-matches", "--files-without-match", "--files-without-matches")
+_LISTS_OF = {"rg": ("--files",), "ag": ("-L", "-g"), "ack": ("-L", "-f", "-g")}
+_WHOLE = frozenset("-n -H -h --line-number --with-filename --no-filename --color --colour".split())
+# Options of ``rg`` that are followed where it is not installed, and those of them that grep has, too
+_GREP_OPTIONS = {
+    "-i": "-i",
+    "--ignore-case": "-i",
+    "-F": "-F",
+    "--fixed-strings": "-F",
+    "-w": "-w",
+    "--word-regexp": "-w",
+}
+_FOLLOWED = frozenset(_GREP_OPTIONS) | frozenset(
+    "-l --files-with-matches --files -e --regexp -g --glob -0 --null -n --line-number -H --with-filename".split()
+)
+# How to have names end with a NUL
+_NUL = {"rg": "-0", "ag": "-0", **dict.fromkeys(("grep", "egrep", "fgrep", "ggrep"), "--null")}
 
-    def __call__(self, path: str) -> bool | None:
-        verdict = self.matches(path)
-        if verdict is False:
-            return False
-        reached = self.rules.admits(path)
-        if reached is False:
-            return False
-        if reached is None:
+
+def grep(call: Call) -> None:
+    """Reports what ``grep``, ``rg``, ``ag`` and ``ack`` show, list, or let through."""
+    options = split(call.words, _TAKES.get(call.name, "efmABCdD"), _TAKES_LONG)
+    operands = list(options.operands)
+    by_name = options.has("--files") or (call.name == "ack" and options.has("-f"))
+    pattern = None
+    if not by_name and not options.has("-e", "-f", "--regexp", "--file"):
+        pattern = "".join(operands[:1])
+        operands = operands[1:]
+    walks = call.name in _TAKES or options.has("-r", "-R", "--recursive", "--dereference-recursive")
+    walks = walks or "recurse" in options.values("-d", "--directories")
+    if not options.has(*_LISTS, *_LISTS_OF.get(call.name, ("-L",))):
+        if pattern in ("", "^") and not set(options.given) - _WHOLE:  # every line has that
+            call.shows(operands)
+        if not operands and call.stdin is not None and (call.name in _TAKES or not walks):
+            _filter(call, options.has("-q"))
+        return
+    words = [call.name, *filter(None, [_NUL.get(call.name)]), *call.words]
+    if call.name == "rg" and all(map(is_known, operands)) and which("rg") is None:
+        call.says(None, _WithoutRipgrep(call, options, pattern, operands).found())
+        return
+    if all(map(is_known, operands)):
+        alone = None
+        if call.name not in _TAKES and not options.has("--exclude-dir", "--exclude-from"):
+            alone = _alone(call, words, operands, walks)
+        call.says(None, Search(call, words, _around(call, operands or ["."]), alone).found())
+        return
+    founds: list[Found] = []
+    for word in operands:  # some are names of an earlier search
+        inner = call.found(word)
+        if inner is None:
+            return
+        founds += [_in_found(call, one, _without(words, operands)) for one in inner]
+    call.says(None, founds)
+
+
+class _WithoutRipgrep(Search):
+    """A listing of ``rg`` where that is not installed, though the agent may have one: git's files, searched by grep."""
+
+    def __init__(self, call: Call, options: Options, pattern: str | None, operands: list[str]) -> None:
+        super().__init__(call, list(call.words), _around(call, operands or ["."]))
+        self._options, self._operands = options, operands
+        self._patterns = options.values("-e", "--regexp")
+        if pattern is not None:
+            self._patterns = [pattern]
+
+    def _printed(self) -> list[str] | None:
+        has, folder = self._options.has, self._call.folder
+        known = all(map(is_known, [*self._words, *self._patterns]))
+        is_followed = not set(self._options.given) - _FOLLOWED and "{" not in "".join(self._globs())
+        if folder is None or not known or not is_followed:
             return None
-        return verdict
+        files = git.ask(["ls-files", "-z", "-co", "--exclude-standard", "--", *self._pathspecs()], folder, SECONDS)
+        if files.code != 0:
+            return None
+        names = [name for name in files.stdout.split("\0") if name and os.path.isfile(os.path.join(folder, name))]
+        if has("--files") or not names:
+            return names
+        words = [word for option, word in _GREP_OPTIONS.items() if has(option)]
+        words += [word for pattern in self._patterns for word in ("-e", pattern)]
+        if not has("-F", "--fixed-strings"):
+            words.append("-P")
+        given = "".join(name + "\0" for name in names)
+        search = ["xargs", "-0", "grep", "-l", "--null", *words, "--"]
+        result = run(["/bin/sh", "-c", IN_FOLDER, "sh", folder, *search], SECONDS, stdin=given)
+        if result.code not in (0, 1, 123):  # 123: one of several runs of grep has found nothing
+            return None
+        return result.stdout.split("\0")[:-1]
+
+    def _globs(self) -> list[str]:
+        return self._options.values("-g", "--glob")
+
+    def _pathspecs(self) -> list[str]:
+        globs = self._globs()
+        wanted = [glob for glob in globs if glob[:1] != "!"] or ["*"]
+        unwanted = [glob[1:] for glob in globs if glob[:1] == "!"] + [".*", ".*/**"]  # hidden files
+        places = [os.path.join(root, "**", glob) for root in self._operands or [""] for glob in wanted]
+        plain = [root for root in self._operands if not os.path.isdir(absolute(self._call.folder, root) or "")]
+        return [f":(glob){place}" for place in places] + plain + [f":(exclude,glob)**/{glob}" for glob in unwanted]
 
 
-def _fd_rules(call: Call, root: str, options: Options, roots: list[str]) -> IgnoreRules:
-    files = [".fdignore", ".ignore", ".gitignore"]
-    if options.has("--no-ignore-vcs"):
-        files.pop()
-    if options.has("-I", "--no-ignore", "-u", "--unrestricted"):
-        files = []
-    home, config = call.walk.scope.known_text("HOME"), call.walk.scope.known_text("XDG_CONFIG_HOME")
-    rules = IgnoreRules(
-        root, call.folder, files, options.has("-H", "--hidden", "-u", "--unrestricted"), home=home, config=config,
-        follows=options.has("-L", "--follow"), finds_links=True, roots=roots,
-    )  # fmt: skip
-    own = os.path.join(config or os.path.join(home, ".config"), "fd", "ignore")
-    if options.has("--ignore-file", "--no-ignore-parent") or (files and os.path.exists(own)):
-        rules.is_followed = False
-    return rules
+def _without(words: list[str], operands: list[str]) -> list[str]:
+    """Return the words without the operands, which stand last."""
+    words = list(words)
+    for word in operands:
+        del words[len(words) - 1 - words[::-1].index(word)]
+    return words
 
 
-def _fd_admits(call: Call, root: str, wanted: str, options: Options, roots: list[str]) -> _FdAdmits:
-    inside = root.rstrip("/") + "/"
-    extensions = tuple("." + one.lower().lstrip(".") for one in options.values("-e", "--extension"))
-    types = options.values("-t", "--type")
-    depth = options.value("-d", "--max-depth") or ""
-    excluded = [one for one in options.values("-E", "--exclude") if is_known(one)]
-    unsure = options.has("--size", "-S", "--changed-within", "--changed-before", "--owner", "-o", "-p", "--full-path")
-    unsure = unsure or not set(types) <= {"f", "file"}
+def _alone(call: Call, words: list[str], operands: list[str], walks: bool) -> Ask:
+    """Return the question of ``grep`` about one file."""
+    rest = _without(words, operands)
+    if "--" not in rest:
+        rest.append("--")
+    places = [absolute(call.folder, one) or "/" for one in operands or ["."]]
+
+    def words_for(path: str) -> list[str] | None:
+        is_met = path in places or (walks and any(contains(place, path) for place in places))
+        if is_met and os.path.isfile(path):
+            return [*rest, path]
+        return [*rest, os.devnull]
+
+    return words_for
+
+
+def _in_found(call: Call, one: Found, words: list[str]) -> Found:
+    """Return those of the files `one` in which the search `words` finds something."""
+    names = one.names and one.names()
+    if names == []:
+        return Found(one.root, lambda _path: False)
+    if names is not None:
+        return Search(call, [*words, *names], one.root).found()
+    asked = Search(call, [*words, UNKNOWN], one.root, lambda path: [*words, path])
 
     def admits(path: str) -> bool | None:
-        names = path[len(inside) :].split("/")
-        if (
-            not path.startswith(inside)
-            or (extensions and not names[-1].lower().endswith(extensions))
-            or any(match(name, one) for one in excluded for name in names)
-            or (types and not {"f", "file", "e", "empty", "x", "executable"}.intersection(types) and _is_plain(path))
-            or (depth.isdecimal() and len(names) > int(depth))
-        ):
+        is_there = one.admits(path)
+        if is_there is False:
             return False
-        matched: bool | None = True
-        if wanted not in ("", "."):
-            matched = _fd_matches(names[-1], wanted, options)
-        if unsure and matched is not False:
+        holds = asked.admits(path)
+        if is_there is None and holds:
             return None
-        return matched
+        return holds
 
-    return _FdAdmits(_fd_rules(call, root, options, roots), admits)
-
-
-def _is_plain(path: str) -> bool:
-    return not os.path.isdir(path) and not os.path.islink(path)
+    return Found(one.root, admits)
 
 
-def _fd_matches(name: str, wanted: str, options: Options) -> bool | None:
-    if not is_known(wanted) or len(wanted) > LONGEST_REGEX:
-        return None
-    if options.has("-i", "--ignore-case") or (wanted == wanted.lower() and not options.has("-s", "--case-sensitive")):
-        name = name.lower()
-        if wanted == wanted.lower() or options.has("-g", "--glob"):
-            wanted = wanted.lower()
-    if options.has("-g", "--glob"):
-        if "{" in wanted:
+def _filter(call: Call, is_quiet: bool) -> None:
+    """Report what a search in its input lets through: lines, or names of an earlier search."""
+    stream = call.stdin
+    if is_quiet or stream is None or not call.walk.scope.heard or call.name not in _NUL:
+        if is_quiet:
+            call.says("")
+        return
+
+    def kept(lines: list[str]) -> list[str] | None:
+        text = "".join(line + "\n" for line in lines)
+        if not lines:
+            return []
+        if not is_known(text):
             return None
-        return match(name, wanted)
-    if options.has("-F", "--fixed-strings"):
-        return wanted in name
+        return printed(call, [call.name, *call.words], SECONDS, text, "\n")
 
-    try:
-        return bool(re.search(wanted, name, re.IGNORECASE if options.has("-i", "--ignore-case") else 0))
-    except re.error:  # not a pattern for Python
-        return None
+    if stream.text is not None:
+        lines = kept(stream.text.splitlines())
+        if lines is not None:
+            call.says("".join(line + "\n" for line in lines))
+    elif stream.found is not None:
+        call.says(None, [_kept(call, one, kept) for one in stream.found])
+
+
+def _kept(call: Call, one: Found, kept: Callable[[list[str]], list[str] | None]) -> Found:
+    """Return those of the files `one` whose names pass the filter `kept`."""
+
+    def names() -> list[str] | None:
+        every = one.names and one.names()
+        if every is None:
+            return None
+        return kept(every)
+
+    def admits(path: str) -> bool | None:
+        is_there = one.admits(path)
+        if is_there is False:
+            return False
+        inside = os.path.relpath(path, call.folder or "/")
+        forms = list(dict.fromkeys((path, inside, "./" + inside)))
+        passed = kept(forms)
+        if passed == []:
+            return False
+        if passed != forms:  # it depends on how the name is written
+            return None
+        return is_there
+
+    return Found(one.root, admits, names)

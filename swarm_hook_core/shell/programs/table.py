@@ -93,7 +93,7 @@ dirname: reads language listers.dirname
 realpath readlink grealpath greadlink: reads language listers.realpath
 seq: reads language listers.seq
 true false test [: reads language listers.silent
-grep egrep fgrep ggrep zgrep rg ag ack: reads language searchers.grep
+grep egrep fgrep ggrep zgrep rg ag ack: reads language searches.grep
 find gfind: ends language searches.find
 fd fdfind: ends language searches.fd
 xargs gxargs: ends language xargs.xargs

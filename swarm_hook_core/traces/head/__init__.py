@@ -24,8 +24,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from swarm_hook_core.liveness import departed
+from swarm_hook_core.lookup import Held
 from swarm_hook_core.process import host_id
 from swarm_hook_core.repository import Tree, small_text, tree_at, tree_over
 from swarm_hook_core.state import read_private, state_dir, write_private
@@ -33,7 +35,7 @@ from swarm_hook_core.traces import journal_name, place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.lookup import Held, LockReader
+    from swarm_hook_core.lookup import LockReader
 
 UNKNOWN = "?"  # the branch after the session's own command: it is looked up at its next call
 MOVED = "moved"
@@ -42,19 +44,11 @@ DAY_SECONDS = 86400
 LATELY_SECONDS = 2 * 3600  # a session without a sign of life for longer is not disturbed
 
 
-class Head:
+class Head(NamedTuple):
     """A work tree's HEAD: `branch` (empty: detached) and `commit` (empty: no commit yet, or unknown)."""
 
-    __slots__ = ("branch", "commit")
-
-    def __init__(self, branch: str, commit: str):
-        self.branch = branch
-        self.commit = commit
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Head) and (self.branch, self.commit) == (other.branch, other.commit)
-
-    __hash__ = None  # type: ignore[assignment]  # it is in no set
+    branch: str
+    commit: str
 
     @property
     def is_known(self) -> bool:
@@ -66,28 +60,22 @@ class Head:
         return self.is_known and other.is_known and self.branch != other.branch
 
 
-class Note:
+class Note(NamedTuple):
     """The `head` that a session knew at `at_ns`; `told`: ids of the sessions, and facts, that it was told of."""
 
-    __slots__ = ("head", "at_ns", "told")
-
-    def __init__(self, head: Head, at_ns: int, told: set[str]):
-        self.head = head
-        self.at_ns = at_ns
-        self.told = told
+    head: Head
+    at_ns: int
+    told: set[str]
 
 
-class Move:
+class Move(NamedTuple):
     """The last command that was let pass and moves HEAD: the session that ran it, its `deed`, and HEAD before it."""
 
-    __slots__ = ("at_ns", "runtime", "session_id", "deed", "before")
-
-    def __init__(self, at_ns: int, runtime: str, session_id: str, deed: str, before: Head):
-        self.at_ns = at_ns
-        self.runtime = runtime
-        self.session_id = session_id
-        self.deed = deed
-        self.before = before
+    at_ns: int
+    runtime: str
+    session_id: str
+    deed: str
+    before: Head
 
 
 # ------------------------------------------------------------------------------------------------ git's files
@@ -143,8 +131,6 @@ def neighbours(reader: LockReader, runtime: str, session_id: str, now: float) ->
 
     The folder is the session's own root. The Held has no note.
     """
-    from swarm_hook_core.lookup import Held
-
     found: dict[str, list[Held]] = {}
     for row in reader.other_sessions(runtime, session_id, now - LATELY_SECONDS):
         root = row["root"]

@@ -6,6 +6,7 @@ Branches are looked up in git's own files: git is not started. A command in doub
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from swarm_hook_core.repository import Tree, tree_at
 from swarm_hook_core.shell.model import GitCall, is_known
@@ -30,18 +31,15 @@ _MAKES_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan
 _REVISION = frozenset("~^@:")  # a word with one of these is a revision, if it is no file
 
 
-class Movement:
+class Movement(NamedTuple):
     """The effect of a command: its `deed`, a verb of `ROWS`; `target`: the branch or commit it names, or empty.
 
     `is_new`: it makes that branch.
     """
 
-    __slots__ = ("deed", "target", "is_new")
-
-    def __init__(self, deed: str, target: str = "", is_new: bool = False):
-        self.deed = deed
-        self.target = target
-        self.is_new = is_new
+    deed: str
+    target: str = ""
+    is_new: bool = False
 
 
 def movement_of(call: GitCall, words: list[str], top: str, head: Head) -> Movement | None:

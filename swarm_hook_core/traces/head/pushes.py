@@ -8,6 +8,7 @@ the times of these (``commits``, and the texts of unparsed commands). All other 
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.shell.programs.git.table import options_of
@@ -24,15 +25,12 @@ _FORCES = ("-f", "--force", "--mirror", *_LEASES)
 _WITHOUT = ("-n", "--dry-run", "-d", "--delete", "--tags")
 
 
-class Commit:
+class Commit(NamedTuple):
     """A commit: `name` is its short id, `at` its time in Unix seconds, `subject` its first line."""
 
-    __slots__ = ("name", "at", "subject")
-
-    def __init__(self, name: str, at: int, subject: str):
-        self.name = name
-        self.at = at
-        self.subject = subject
+    name: str
+    at: int
+    subject: str
 
 
 class Dropped:

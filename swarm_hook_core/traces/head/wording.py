@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.labels import token
 from swarm_hook_core.traces.head import Head
 from swarm_hook_core.traces.head.movement import Movement
 from swarm_hook_core.traces.head.pushes import Dropped
 from swarm_hook_core.untrusted_text import command, cut, named, quoted
-from swarm_hook_core.wording import duration, holder
+from swarm_hook_core.wording import duration, holder, purpose
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,10 +146,7 @@ def working(others: Sequence[Held], own_label: str) -> str:
 
 def _session(held: Held, own_label: str) -> str:
     identity = token(own_label, "identity")
-    who = holder(held, identity)[0]
-    if held.note.strip() and same_circle(identity, token(held.label, "identity")):
-        return f"{who} (working on {quoted(held.note)})"
-    return who
+    return holder(held, identity)[0] + purpose(held, identity)
 
 
 def on(head: Head) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from swarm_hook_core.traces import NO_FILE, OWN_NS, journal, journal_name, keys_of
 from swarm_hook_core.traces.journal import Entry
@@ -15,21 +16,18 @@ from swarm_hook_core.traces.versions.stored import Version
 SHELL = frozenset({"Bash", "Monitor", "shell", "local_shell", "exec_command", "PowerShell"})
 
 
-class Author:
+class Author(NamedTuple):
     """A session, or one of its agents, with the call that may have made a step. Without a session: a person, or a
     program that no session is known to have started.
 
     at_ns  time of the call's check; the last one if several calls made the step
     """
 
-    __slots__ = ("runtime", "session_id", "agent", "tool", "at_ns")
-
-    def __init__(self, runtime: str = "", session_id: str = "", agent: str = "", tool: str = "", at_ns: int = 0):
-        self.runtime = runtime
-        self.session_id = session_id
-        self.agent = agent
-        self.tool = tool
-        self.at_ns = at_ns
+    runtime: str = ""
+    session_id: str = ""
+    agent: str = ""
+    tool: str = ""
+    at_ns: int = 0
 
     @property
     def is_person(self) -> bool:
@@ -39,9 +37,6 @@ class Author:
     def session(self) -> tuple[str, str]:
         """``(runtime, session id)``, empty for a person."""
         return (self.runtime, self.session_id)
-
-    def __repr__(self) -> str:
-        return f"Author({self.runtime} {self.session_id} {self.agent} {self.tool} {self.at_ns})"
 
 
 PERSON = Author()
@@ -123,10 +118,11 @@ class Acts:
             states = {entry.at_ns for entry in noted.of_file(self._path, ("before",))}
             known |= {(name, at_ns) for at_ns in states}
             for entry in self._entries(noted):
-                act = _act(noted, entry, looks)
+                given = noted.inputs.at(entry.at_ns) if entry.kind == "wrote" else None
+                act = _act(noted, entry, looks, bool(given))
                 act.has_state = act.has_state or entry.at_ns in states
                 if entry.kind == "wrote":
-                    act.input = noted.inputs.at(entry.at_ns)
+                    act.input = given
                     act.size = _size_in(entry.text)
                     act.next_ns = noted.ends.next_of(entry)
                     act.is_made = act.input is None  # else a step tells
@@ -170,20 +166,24 @@ def _end_with_sessions(acts: list[Act], ended: dict[str, int]) -> None:
             act.next_ns = min(act.next_ns, ended_ns)
 
 
-def _act(noted: JournalNotes, entry: Entry, looks: Collection[int]) -> Act:
-    """Return the Act of an entry. `looks`: times of the session's looks at the file at the end of a call."""
+def _act(noted: JournalNotes, entry: Entry, looks: Collection[int], is_known: bool = False) -> Act:
+    """Return the Act of an entry.
+
+    looks     times of the session's looks at the file at the end of a call
+    is_known  True if the call's input tells the content after it: the client's log is not asked for its end
+    """
     ends = noted.ends
     author = Author(*noted.owner, entry.agent, entry.tool, entry.at_ns)
     look_ns: float = min((at for at in looks if at > entry.at_ns), default=float("inf"))
     end_ns = min(ends.of(entry), look_ns)
     is_once = entry.kind in ("wrote", "will") and entry.tool not in SHELL
     is_ended = end_ns < float("inf") and (end_ns == look_ns or ends.is_noted(end_ns))
-    if not is_ended and entry.tool in SHELL:
+    if not is_ended and not is_known:
         told_ns = noted.told_end_of(entry)
         if told_ns:
             end_ns, is_ended = min(end_ns, told_ns), True
     late_ns = end_ns
-    if not is_ended or (is_once and end_ns != look_ns):  # the next call tells only that this one is over by then
+    if not is_ended:  # the next call tells only that this one is over by then
         late_ns = min(end_ns, entry.at_ns + OWN_NS)
     act = Act(author, end_ns, late_ns, is_once, entry.kind in ("wrote", "will"), is_ended)
     if entry.tool in SHELL:

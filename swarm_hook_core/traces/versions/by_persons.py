@@ -12,6 +12,7 @@ step between the two is the person's, also if a session's command ran at that ti
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from swarm_hook_core.traces import (
     AFTER,
@@ -34,15 +35,12 @@ JOURNAL = "%journal"  # its file in the folder of its versions
 SAVING, SAVED = "swarm:saving", "swarm:saved"  # the tools of entries about a save
 
 
-class Content:
+class Content(NamedTuple):
     """The content of a file at the time `at_ns`, with its state then."""
 
-    __slots__ = ("at_ns", "state", "data")
-
-    def __init__(self, at_ns: int, state: Snapshot, data: bytes):
-        self.at_ns = at_ns
-        self.state = state
-        self.data = data
+    at_ns: int
+    state: Snapshot
+    data: bytes
 
 
 def note_save(path: str, before: Content | None, after: Content) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import NamedTuple
 
 from swarm_hook_core.state import write_private
 from swarm_hook_core.traces import CUT, LOST, PATH, names_in, place_of, version_path
@@ -20,22 +21,16 @@ LOCKED = "locked.files"  # name of the folder, in the place of a session's journ
 TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
 
 
-class Facts:
+class Facts(NamedTuple):
     """Facts of a file when its content was kept. `mode`: all its permissions; `digest`: of its content."""
 
-    __slots__ = ("inode", "mode", "digest")
-
-    def __init__(self, inode: int, mode: int, digest: str):
-        self.inode = inode
-        self.mode = mode
-        self.digest = digest
+    inode: int
+    mode: int
+    digest: str
 
     def __str__(self) -> str:
         """Return the end of a version's name, for `facts_in`."""
         return f"-{self.inode}-{self.mode:o}-{self.digest}"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Facts) and str(self) == str(other)
 
 
 def facts_in(name: str) -> Facts | None:
@@ -52,14 +47,11 @@ class NotKept(OSError):
     """A content could not be kept; the message says why."""
 
 
-class Copy:
+class Copy(NamedTuple):
     """One kept content: the `path` of the copy, and the `digest` of its bytes."""
 
-    __slots__ = ("path", "digest")
-
-    def __init__(self, path: str, digest: str):
-        self.path = path
-        self.digest = digest
+    path: str
+    digest: str
 
 
 class Kept:

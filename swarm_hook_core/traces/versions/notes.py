@@ -29,7 +29,7 @@ from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.traces.transcript_ends import Logs
+    from swarm_hook_core.traces.told_ends import Logs
     from swarm_hook_core.traces.versions.acts import Act
 
 _ENDING = {b"over", b"is", *seen.CALLS}  # kinds of entries that tell the end of an earlier call
@@ -132,27 +132,23 @@ class JournalNotes:
 
     def _sort(self) -> None:
         of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
-        for raw in self.data.split(b"\n"):
-            head, _, rest = raw.partition(b"\0")
-            words = head.split(b" ")
-            if len(words) != 4 or not words[0].isdigit():
-                continue  # torn
+        for words, raw in journal.heads(self.data):
             self.ends.add(words)
             if words[1] in of_kind:
                 of_kind[words[1]].append(raw)
-            self._of_file.setdefault(rest.partition(b"\0")[0], []).append(raw)
+            self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
         self.ends.sort()
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
         """Return the entries of these kinds about the path with this key, the newest first."""
         if self._last[0] != path:  # the questions about one file come together
-            self._last = path, list(_entries(self._of_file.get(escaped(path), ())))
+            self._last = path, list(journal.entries(reversed(self._of_file.get(escaped(path), []))))
         return (entry for entry in self._last[1] if entry.kind in kinds)
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Return the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""
         if kind not in self._parsed:
-            self._parsed[kind] = list(_entries(self._of_kind[kind]))
+            self._parsed[kind] = list(journal.entries(reversed(self._of_kind[kind])))
         return self._parsed[kind]
 
     def commands_that_wrote(self, path: str) -> list[Entry]:
@@ -191,7 +187,7 @@ class PlaceNotes:
         return runtime, session_id
 
     def has_kept(self, name: str, at_ns: int) -> bool:
-        """Return True if the session's own files were kept before its command of this time (``own_files``)."""
+        """Return True if the session's own files were kept before its command of this time (``keeping``)."""
         return (name, at_ns) in self._kept_before
 
     def versions(self, path: str) -> list[Version]:
@@ -229,14 +225,6 @@ class Notes:
         if place not in self._places:
             self._places[place] = PlaceNotes(place)
         return self._places[place]
-
-
-def _entries(lines: Collection[bytes]) -> Iterator[Entry]:
-    for raw in reversed(list(lines)):
-        try:
-            yield journal.Entry(raw)
-        except ValueError:
-            continue  # torn
 
 
 def _first_after(times: list[int], at_ns: int) -> float:

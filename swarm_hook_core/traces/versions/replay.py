@@ -23,7 +23,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.patch import patches_in
@@ -48,20 +48,17 @@ _SAME = str.maketrans("\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2010\u2
                       "''''\"\"\"\"------- ")  # fmt: skip  # Codex takes these for the same sign
 
 
-class Input:
+class Input(NamedTuple):
     """The input of one call: the `tool`, the `folder` of relative paths, and the value that the tool was `given`.
 
     first_ns, last_ns  times of the call's entries
     """
 
-    __slots__ = ("tool", "folder", "given", "first_ns", "last_ns")
-
-    def __init__(self, tool: str, folder: str, given: object, first_ns: int = 0, last_ns: int = 0):
-        self.first_ns = first_ns
-        self.last_ns = last_ns
-        self.tool = tool
-        self.folder = folder
-        self.given = given
+    tool: str
+    folder: str
+    given: object
+    first_ns: int = 0
+    last_ns: int = 0
 
 
 class Inputs:

@@ -10,7 +10,7 @@ A call *may have made* a step if it was let pass before the step's end and was n
   run then, too, it is either's.
 - **Saves** that an editor reports are a person's, whatever ran at that time (``by_persons``).
 - **Other commands.** A change in the time between a command and its end, as the hook after it has noted it, is that
-  command's if the content right before it is known (``own_files``), and if no other session had a call at that time,
+  command's if the content right before it is known (``keeping``), and if no other session had a call at that time,
   nor a call since the content before that may have written the file. Else a person may have made it, too: before the
   command, hidden by the command's own change.
 

@@ -7,7 +7,6 @@ from functools import partial
 from swarm_hook_core.environment import is_on
 from swarm_hook_core.labels import token
 from swarm_mcp.agents.commands import run_options
-from swarm_mcp.agents.commands.all_tasks import dispatch_all
 from swarm_mcp.agents.commands.dispatch_display import DispatchDisplay, last_run
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DEFAULT_ROLE, DEFAULT_TYPE, NO_YOLO, DispatchRequest
@@ -56,8 +55,7 @@ OPTIONS = (
     Option("--force-spawn", "start a worker even if one lives"),
     Option(
         "--spawner NAME",
-        "process (in the background), tmux, herdr or swarm-ui (default: SWARM_DISPATCH_SPAWNER, SWARM_SPAWNER,"
-        " process)",
+        "process (in the background) or swarm-ui (default: SWARM_DISPATCH_SPAWNER, SWARM_SPAWNER, process)",
     ),
     Option(
         "--harness NAME",
@@ -66,7 +64,7 @@ OPTIONS = (
     ),
     Option("--directory DIR", "where to start it (default: this session's folder)", source=FOLDERS),
     Option("--label TEXT", "more words for the worker's label"),
-    Option("--name TEXT", "the name of its pane or window"),
+    Option("--name TEXT", "the name of its pane"),
     Option("--wait S", "wait up to S seconds until it has come up (default: 30; swarm-ui: 5)"),
     Option(
         "--completion-wait S",
@@ -75,7 +73,7 @@ OPTIONS = (
     ),
     Option("--no-nudge", "leave the worker's terminal alone"),
     Option("--force", "wake the worker even while it is busy in its terminal"),
-    Option("--model NAME", "the model of a worker that process or tmux starts, as its harness names it"),
+    Option("--model NAME", "the model of the worker, as its harness names it"),
     Option("--effort LEVEL", "how much it is to think: low, medium, high or max", source=EFFORTS),
     Option(
         "--mode MODE",
@@ -92,29 +90,17 @@ OPTIONS = (
     ),
     *run_options.OPTIONS,
     Option("--fresh", "begin a new conversation, instead of continuing that of the task's earlier run"),
-    Option(
-        "--worktree",
-        "give the task a work tree of its own, on a branch of its own; `swarm-mcp worker merge TASK` brings"
-        " its commits back",
-    ),
     *DOING,
 )
 # Options on the start of a worker, for any task.
 OF_WORKERS = (
     "--spawner", "--harness", "--directory", "--label", "--model", "--effort", "--mode", "--timeout", "--command",
-    "--fresh", "--worktree", "--person", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
+    "--fresh", "--person", "--as", "--scope", "--json", *(option.name for option in run_options.OPTIONS),
 )  # fmt: skip
 
 
 @verb(
     Usage(Word("TITLE", "the title", repeated=True), *OPTIONS),
-    Usage(
-        Option("--all", "work on all open tasks of this scope, and on those that wait for them", required=True),
-        Option("--max N", "at most N workers at a time (default: SWARM_MAX_WORKERS, 4)"),
-        Option("--max-cost USD", "start no more workers once all of them together have cost that much"),
-        Option("--parent-task ID", "only the tasks under this one", source=TASKS),
-        *(option for option in OPTIONS if option.name in OF_WORKERS),
-    ),
     Usage(
         Option(
             "--resume TASK",
@@ -133,12 +119,6 @@ def dispatch(args: Arguments) -> int:
     (harness, command, model, mode, effort or a limit) starts a worker in any case, unless the task has such a worker
     already. At most SWARM_MAX_WORKERS (default: 4; 0: any number) run at once on this machine; the others wait.
 
-    --all works on the open tasks of this scope (`swarm-mcp task request`, with --depends-on), each as soon as the tasks
-    that it depends on are done, and waits for the end. A failed task is tried once more, and the new worker is told the
-    reason. Each worker may spend an even share of the rest of --max-cost, if its harness can be held to a limit. After
-    an interruption, type the same command again: finished tasks stay done, and running workers are waited for. Exit 1
-    unless all tasks are done.
-
     Only gateways may dispatch: a session with mode:gateway in its label, a person at a terminal, a script outside of
     any agent, or any caller with SWARM_MCP_ALLOW_SPAWN=1. Exit 1 if the dispatch is refused. Exit 0 once the task
     exists, even if no worker could be started for it (status spawn_failed), and however it ends; --json has the status.
@@ -153,8 +133,6 @@ def dispatch(args: Arguments) -> int:
                 raise Refused(NO_YOLO)
             return refused(args, "dispatch", {"error": NO_YOLO})
         reader = Reader(args, store, token(requester.label or "", "identity"))
-        if args.given("--all"):
-            return dispatch_all(args, store, requester, request, reader)
         with Progress(args.json) as progress:
             display = DispatchDisplay(progress, reader, partial(last_run, store, requester.scope))
             try:
@@ -205,7 +183,6 @@ def request_of(args: Arguments) -> DispatchRequest:
         max_cost_usd=args.seconds("--max-cost"),
         command=args.value("--command"),
         fresh=args.given("--fresh"),
-        worktree=args.given("--worktree"),
         append_system_prompt=args.value("--system-prompt"),
         skills=run_options.skills(args),
         output_schema=run_options.schema(args),

@@ -10,7 +10,6 @@ from types import FrameType
 
 from swarm_hook_core.environment import is_on
 from swarm_mcp.agents.commands.dispatch import OF_WORKERS, OPTIONS, request_of
-from swarm_mcp.agents.dispatch.nursery import Nursery
 from swarm_mcp.agents.dispatch.request import NO_YOLO
 from swarm_mcp.agents.dispatch.standing import StandingWorker
 from swarm_mcp.agents.harness.query import YOLO
@@ -65,13 +64,13 @@ def poll(args: Arguments) -> int:
         requester = dispatching_session(store, args)
         if request.mode == YOLO and is_unattended(store, requester) and not is_on("SWARM_ALLOW_YOLO"):
             raise Refused(NO_YOLO)
-        with Progress(args.json) as progress, Nursery() as nursery, _signals() as received:
+        with Progress(args.json) as progress, _signals() as received:
 
             def tell(task: Task, words: str) -> None:
                 progress.end(f"{short(task.id)} {words}: {task.title}", short(task.id))
 
             most, most_tasks = args.number("--max", 1), args.number("--max-tasks")
-            work = StandingWorker(store, requester, request, types, most, most_tasks, tell, nursery)
+            work = StandingWorker(store, requester, request, types, most, most_tasks, tell)
             for warning in work.warnings:
                 complain(f"swarm-mcp poll: {warning}")
             progress.say(f"takes {', '.join(types) or 'all'} tasks of {requester.scope}; Ctrl-C ends it")

@@ -10,24 +10,17 @@ from typing import Any
 
 from swarm_mcp.agents.commands.dispatch_display import wait_for_end
 from swarm_mcp.agents.commands.live import Live
-from swarm_mcp.agents.dispatch import control, task_trees
+from swarm_mcp.agents.dispatch import control
 from swarm_mcp.agents.dispatch.assignment import read
-from swarm_mcp.agents.dispatch.nursery import tend
 from swarm_mcp.agents.dispatch.supervision import supervise
-from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.cli.arguments import DOING, INTERNAL, TASKS, WORKER, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.main import main
 from swarm_mcp.cli.output import answer as print_answer
-from swarm_mcp.cli.output import complain, say, show
-from swarm_mcp.cli.words import clause, count
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import TERMINAL
-from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.folders import here
+from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.words import clause
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.sessions.acting import acting_session
 from swarm_mcp.store import Store
 
-DISCARD_SECONDS = 30.0  # to wait for the end of a worker whose work tree is thrown away
 LARGEST = 64 << 20  # bytes of an assignment
 _ENDS = {"none": "it had no worker", "ending": "its worker is being ended", "ended": "its worker has ended"}
 
@@ -35,8 +28,7 @@ _ENDS = {"none": "it had no worker", "ending": "its worker is being ended", "end
 @verb(
     Usage(
         Word("TASK", "id of a task or of a run, or the beginning of one", source=TASKS),
-        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0; with --discard 30)"),
-        Option("--discard", "throw away the task's work tree with unmerged changes, once the worker has ended"),
+        Option("--wait S", "wait up to S seconds until the worker has ended (default: 0)"),
         *DOING,
     ),
     refuses=True,
@@ -49,68 +41,22 @@ def cancel(args: Arguments) -> int:
     this one are cancelled with it. The requester and the assignee of a task may cancel it; if the requester is gone,
     any gateway may.
 
-    A work tree from `swarm-mcp worker dispatch --worktree` stays, with its changes, until `swarm-mcp worker merge`.
-    --discard throws it away, and prints the last commits of its branches. It also works after the task has ended.
-
     example: swarm-mcp worker cancel 6ff1c928
     """
     reference = args.words[0]
     with Store() as store:
-        actor = acting_session(store, args)
-        tree, seconds = None, 0.0
-        if args.given("--discard"):
-            tree, seconds = _tree_to_discard(reference), DISCARD_SECONDS
-        answer = _cancelled(store, actor, reference, tree)
+        answer = control.cancel(store, acting_session(store, args), reference)
         worker = "none"
         if answer["worker"]:
             worker = "ending"
-            if wait_for_end(store, answer["run_id"], args.seconds("--wait", seconds)):
+            if wait_for_end(store, answer["run_id"], args.seconds("--wait")):
                 worker = "ended"
         answer["worker"] = worker
-        if tree:
-            answer["discarded"] = control.discard(store, actor, tree)
     if args.json:
         show(answer)
-        return 0
-    if "over" not in answer:
+    else:
         say(f"{_subject(answer)} cancelled; {_ENDS[worker]}")
-    if "discarded" in answer:
-        _say_discarded(answer["discarded"])
     return 0
-
-
-def _tree_to_discard(reference: str) -> TaskTree:
-    """The work tree of the task that is meant. Raises Refused."""
-    tree = task_trees.find(task_trees.work_tree_at(here()), reference)
-    if tree is None:
-        raise Refused(
-            f"no task {reference[:60]!r} has a work tree of this repository; swarm-mcp worker merge lists them"
-        )
-    return tree
-
-
-def _cancelled(store: Store, actor: Session, reference: str, tree: TaskTree | None) -> dict[str, Any]:
-    """Cancel a task and return the answer. With `tree`, a task that has ended already is no error."""
-    if tree is None:
-        return control.cancel(store, actor, reference)
-    task = store.tasks.get(tree.scope, tree.task_id)
-    if task and task.status not in TERMINAL:
-        return control.cancel(store, actor, tree.task_id)
-    live = next((run for run in store.runs.live() if run.task_id == tree.task_id), None)
-    return {"ok": True, "task_id": tree.task_id, "run_id": live and live.id, "status": task and task.status,
-            "worker": live is not None, "over": True}  # fmt: skip
-
-
-def _say_discarded(gone: dict[str, Any]) -> None:
-    line = f"thrown away: the work tree {gone['path']}"
-    if gone["files"]:
-        line += f", with {count(len(gone['files']), 'uncommitted file')} in it"
-    say(line)
-    for line in gone["branches"]:
-        name, _, commit = line.partition(": ")
-        say(f"  branch {name}: git branch {name} {commit[:12]} has its commits back, while git keeps them")
-    for line in gone["left"]:
-        complain(f"swarm-mcp cancel: {line}")
 
 
 def _subject(answer: dict[str, Any]) -> str:
@@ -126,7 +72,7 @@ def pause(args: Arguments) -> int:
     """pause: stop a worker for now; it keeps its task
 
     The worker's agent is ended; its session, its locks and its task are kept until `swarm-mcp worker resume` or
-    `swarm-mcp worker cancel`. This works for workers under a supervisor of swarm-mcp (spawners process and tmux).
+    `swarm-mcp worker cancel`. This works for workers under a supervisor of swarm-mcp (spawner process).
 
     example: swarm-mcp worker pause 6ff1c928
     """
@@ -160,7 +106,6 @@ def _order(args: Arguments, order: Callable[..., dict[str, Any]], outcome: str) 
     Usage(
         Option("--from PIPE", "where the assignment is read from (default: standard input)"),
         Option("--watch", "print the worker's events as they happen"),
-        Option("--many", "start a supervisor for each line that is read (dispatch --all starts this)"),
     ),
     group=INTERNAL,
 )
@@ -172,9 +117,6 @@ def work(args: Arguments) -> int:
 
     example: swarm-mcp work < assignment.json
     """
-    if args.given("--many"):
-        tend(sys.stdin.buffer, sys.stdout.fileno(), main)
-        return 0
     given = read(_text(args.value("--from")))
     os.environ.update(given.env)  # before anything asks where the store and the state are
     with ExitStack() as ending:

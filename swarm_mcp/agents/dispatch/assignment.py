@@ -35,10 +35,6 @@ GO_ON = "You were interrupted while you worked on this task, and are to go on wi
 AGAIN = "You have tried this before, and it failed: {} Look first at what is done, then try it once more; where the way\
  that you took was the cause, take another."
 ANSWERED = "You asked a person: {}\nTheir answer: {}"
-IN_A_TREE = (
-    "This folder is a work tree of the repository for this task alone, on a branch of its own: commit there what\
- you do. What you have not committed when you close is committed for you, and the branch is merged later."
-)
 
 
 class Assignment(NamedTuple):
@@ -52,7 +48,6 @@ class Assignment(NamedTuple):
     run            options of the run (``request.RUN_OPTIONS``) that were given
     env            the environment to work in, empty for that of the process
     log            file for standard error, empty if standard error is read
-    tree_of        the folder whose repository provides the task's work tree, with `cwd` in it; empty for none
     """
 
     scope: str
@@ -71,7 +66,6 @@ class Assignment(NamedTuple):
     run: dict[str, Any] = {}
     env: dict[str, Any] = {}
     log: str = ""
-    tree_of: str = ""
 
     def to_text(self) -> str:
         """Return the assignment as JSON."""
@@ -97,7 +91,6 @@ def assignment_of(worker: WorkerSpec, run_id: str, *, env: dict[str, Any] | None
         run=worker.run,
         env=env or {},
         log=log,
-        tree_of=worker.tree_of,
     )
 
 
@@ -146,8 +139,7 @@ def query_of(
     else:
         again, ended = [GO_ON] if previous else [], INTERRUPTED
     answers = [ANSWERED.format(one.question, one.answer) for one in asked if one.answer is not None]
-    first = [*again, *answers, *([IN_A_TREE] if assignment.tree_of else [])]
-    message = "\n\n".join([*first, assignment.message])
+    message = "\n\n".join([*again, *answers, assignment.message])
     # A session that is continued knows how far it was, but it may be found to have gone: then its successor is told.
     prompt = task_prompt(task, message, reached, query=query, context=context, ended=ended)
     return with_system_prompt(query, adapter)._replace(prompt=prompt, env=run_environment(query, context))

@@ -6,9 +6,6 @@ supervisor, through its run's row; it reacts within half a second, plus the time
 
 from __future__ import annotations
 
-from swarm_mcp.agents.dispatch import task_trees
-from swarm_mcp.agents.dispatch.git_commands import branch_of, commit_of, uncommitted
-from swarm_mcp.agents.dispatch.task_trees import TaskTree
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.domain.run import CANCEL, ENDED, PAUSE, PAUSED, RESUME, Run
 from swarm_mcp.domain.session import Session
@@ -61,28 +58,6 @@ def cancel(store: Store, actor: Session, reference: str) -> dict[str, Any]:
     else:
         raise Refused("the session that asked for this task has gone and no worker has it; it expires by itself")
     return _answer(task, run, CANCELLED)
-
-
-def discard(store: Store, actor: Session, tree: TaskTree) -> dict[str, Any]:
-    """Delete the work tree of a task: ``{path, branches, files, left}``, with its commits as ``<branch>: <commit>``.
-
-    Raises Refused: only sessions that may cancel the task may, and only while no session works in the tree.
-    """
-    task = store.tasks.get(tree.scope, tree.task_id)
-    if task and not (task.requester == actor.id or may_dispatch(actor)):
-        raise Refused("only the session that asked for the task, or a gateway, may delete its work tree")
-    if task is None and not may_dispatch(actor):
-        raise Refused("only a gateway may throw away the work tree of a task that is gone")
-    worker = task_trees.worker_of(store, tree, but=actor.id)
-    if worker:
-        raise Refused(f"{worker} is at work in {tree.top}: nothing was thrown away; --wait S waits for a worker's end")
-    if tree.is_there:
-        files = uncommitted(tree.top)
-    else:
-        files = []
-    names = dict.fromkeys([*([branch_of(tree.top)] if tree.is_there else []), tree.branch])
-    branches = [f"{name}: {tip}" for name in names if name and (tip := commit_of(tree.common, f"refs/heads/{name}"))]
-    return {"path": tree.top, "branches": branches, "files": files, "left": task_trees.remove(tree)}
 
 
 def pause(store: Store, actor: Session, reference: str) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from swarm_hook_core.labels import token
-from swarm_mcp.agents.dispatch import task_trees
 from swarm_mcp.agents.dispatch.completion import CompletionWait
 from swarm_mcp.agents.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.agents.dispatch.request import (
@@ -32,7 +31,7 @@ from swarm_mcp.agents.dispatch.request import (
     run_facts,
     worker_command,
 )
-from swarm_mcp.agents.dispatch.spawners import Spawner, SpawnFailed, WorkerSpec, spawner
+from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
 from swarm_mcp.answers.views import may_meet, name_of
 from swarm_mcp.domain.lock import Lock
 from swarm_mcp.domain.record import new_id
@@ -56,10 +55,7 @@ SECRET_WARNING = (
 
 
 class Planned(NamedTuple):
-    """A dispatch before it touches the store: the requester, the request, and the way to start a worker.
-
-    `starter` is a shared spawner for many workers, None for a single one.
-    """
+    """A dispatch before it touches the store: the requester, the request, and the way to start a worker."""
 
     requester: Session
     request: DispatchRequest
@@ -67,7 +63,6 @@ class Planned(NamedTuple):
     cwd: str
     texts: PublicTexts
     warnings: tuple[str, ...] = ()
-    starter: Spawner | None = None
 
 
 class Starting(NamedTuple):
@@ -107,8 +102,7 @@ State = Planned | Starting | Answered | AwaitingEnd | Finished
 class Dispatch:
     """One dispatch under way by `requester` (its row). Raises Refused for a request that cannot be carried out.
 
-    `tell` is called with each state that is reached after the first. `starter` starts the worker where one is wanted,
-    instead of a spawner of the request's own.
+    `tell` is called with each state that is reached after the first.
     """
 
     def __init__(
@@ -116,9 +110,8 @@ class Dispatch:
         requester: Session,
         request: DispatchRequest,
         tell: Callable[[State], object] | None = None,
-        starter: Spawner | None = None,
     ):
-        self._state: State = plan(requester, request)._replace(starter=starter)
+        self._state: State = plan(requester, request)
         self._tell = tell
 
     def advance(self, store: Store) -> dict[str, Any] | None:
@@ -178,8 +171,6 @@ def plan(requester: Session, request: DispatchRequest) -> Planned:
         cwd = clean(request.cwd, cwd)
     if request.spawn and not os.path.isdir(cwd):
         raise Refused(f"a worker cannot be started in {cwd}: there is no such folder")
-    if request.worktree:
-        task_trees.repository_at(cwd)
     texts, warnings = public_texts(request), command.warnings
     if texts != (request.title, request.description, request.message):
         warnings = (*warnings, SECRET_WARNING)
@@ -224,7 +215,7 @@ def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting 
     if worker:
         store.spawn_locks.release(lock, "worker_found")
         return _handed_over(store, state, work, worker)
-    chosen = state.starter or spawner(state.command.spawner)
+    chosen = spawner(state.command.spawner)
     try:
         facts = chosen.start(store, _worker_spec(_as_before(store, state, work), work, instance_id, name))
     except SpawnFailed as error:
@@ -355,20 +346,17 @@ def _started_elsewhere(store: Store, plan: Planned, work: DispatchTask, name: st
 
 
 def _as_before(store: Store, plan: Planned, work: DispatchTask) -> Planned:
-    """Return the plan with the settings of the task's first worker: its folder, and its kind of work tree."""
+    """Return the plan with the settings of the task's last worker, such as its folder."""
     if not plan.command.is_supervised:
         return plan
     last = next(iter(store.runs.of_task(plan.requester.scope, work.task.id)), None)
     request = as_before(plan.request, plan.command.harness, last)
-    moved = request.cwd and not plan.request.cwd and not _has_tree(plan, work)
+    moved = request.cwd and not plan.request.cwd
     return plan._replace(request=request, cwd=request.cwd if moved else plan.cwd)
 
 
 def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str) -> WorkerSpec:
-    request, task, cwd, tree_of = plan.request, work.task, plan.cwd, ""
-    if _has_tree(plan, work):
-        tree_of = plan.cwd
-        cwd = task_trees.working_folder(tree_of, task.id, task.title)
+    request, task = plan.request, work.task
     return WorkerSpec(
         requester=plan.requester,
         task_id=task.id,
@@ -376,7 +364,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
         role=request.role,
         harness=plan.command.harness,
         command=plan.command.words,
-        cwd=cwd,
+        cwd=plan.cwd,
         label=request.label,
         name=request.name,
         message=work.message,
@@ -384,15 +372,7 @@ def _worker_spec(plan: Planned, work: DispatchTask, instance_id: str, lock: str)
         title=task.title,
         lock=lock,
         run=run_facts(request),
-        tree_of=tree_of,
     )
-
-
-def _has_tree(plan: Planned, work: DispatchTask) -> bool:
-    """Return True if the worker gets a work tree of the task's own, as an earlier worker of it may have had."""
-    if not plan.command.is_supervised:
-        return False
-    return plan.request.worktree or task_trees.of_task(plan.cwd, work.task.id) is not None
 
 
 def _answered(plan: Planned, work: DispatchTask, status: str, **more: Any) -> Answered:

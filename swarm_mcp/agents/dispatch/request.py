@@ -45,7 +45,6 @@ class DispatchRequest(NamedTuple):
     append_system_prompt, skills, output_schema, env, mcp_servers   further options; skills are folders, servers
                            stand as in a ``.mcp.json``, with ``${NAME}`` of `env` or of this process
     retries                further attempts of the worker after a failed run, with the reason told
-    worktree               the task gets a work tree of the repository for itself (``task_trees``)
     """
 
     title: str
@@ -82,7 +81,6 @@ class DispatchRequest(NamedTuple):
     command: str = ""
     fresh: bool = False
     retries: int = 0
-    worktree: bool = False
     append_system_prompt: str = ""
     skills: tuple[str, ...] = ()
     output_schema: dict[str, Any] = {}
@@ -93,8 +91,7 @@ class DispatchRequest(NamedTuple):
     def wants_new_worker(self) -> bool:
         """Return True if it has options for a new worker: live sessions were started without them."""
         said = (self.harness, self.command, self.model, self.mode, self.effort, self.timeout_seconds, self.max_cost_usd,
-                self.worktree, self.append_system_prompt, self.skills, self.output_schema, self.env,
-                self.mcp_servers)  # fmt: skip
+                self.append_system_prompt, self.skills, self.output_schema, self.env, self.mcp_servers)  # fmt: skip
         return self.spawn and (self.force_spawn or any(said))
 
     def key(self, requester: Session, repository: str = "") -> str:
@@ -258,7 +255,7 @@ class WorkerCommand(NamedTuple):
     @property
     def is_supervised(self) -> bool:
         """Return True if a supervisor of ours looks after the worker."""
-        return self.spawner in SUPERVISED
+        return self.spawner == SUPERVISED
 
 
 def worker_command(request: DispatchRequest, requester: Session) -> WorkerCommand:
@@ -266,11 +263,11 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
     settings = Settings(token(requester.label or "", "identity"))
     spawner = canonical(request.spawner or settings.spawner)
     harness = request.harness or settings.harness(requester.label or "")
-    if spawner not in SUPERVISED:
-        if any(getattr(request, name) for name in (*RUN_OPTIONS, "command", "worktree")):
+    if spawner != SUPERVISED:
+        if any(getattr(request, name) for name in (*RUN_OPTIONS, "command")):
             raise Refused(
                 f"{spawner} starts a harness as it is: model, mode, effort, limits, command, words, skills, schema,"
-                f" variables, servers, fresh and worktree are for {' and '.join(SUPERVISED)}"
+                f" variables, servers and fresh are for {SUPERVISED}"
             )
         return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
     if request.command:

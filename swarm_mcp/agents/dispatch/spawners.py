@@ -9,7 +9,6 @@ import sys
 from typing import Any, NamedTuple, Protocol
 
 from swarm_hook_core.labels import token
-from swarm_hook_core.spawn import Result
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import Store
@@ -17,15 +16,12 @@ from swarm_mcp.store import Store
 # Name -> (module here, class). Each class is a `Spawner`.
 SPAWNERS = {
     "process": ("processes", "Processes"),
-    "tmux": ("tmux_windows", "TmuxWindows"),
-    "herdr": ("herdr_panes", "HerdrPanes"),
     "swarm-ui": ("spawners", "UiShells"),
 }
 ALIASES = {"ui": "swarm-ui"}
-# These start a supervisor of ours (``supervision``): it gives the worker its instructions and ends its task.
-SUPERVISED = ("process", "tmux")
-NOT_THERE = 127  # env's exit code for a missing program
-LONGEST_NAME = 40  # characters of a window's name
+# It starts a supervisor of ours (``supervision``): that gives the worker its instructions and ends its task.
+SUPERVISED = "process"
+RETIRED = ("tmux", "herdr")
 
 
 class SpawnFailed(SwarmError):
@@ -43,7 +39,6 @@ class WorkerSpec(NamedTuple):
     title        of the task
     lock         name of the spawn lock under which it is started
     run          options of a supervised worker's run (``request.RUN_OPTIONS``)
-    tree_of      the folder whose repository provides the task's work tree, with `cwd` in it; empty for none
     """
 
     requester: Session
@@ -60,45 +55,12 @@ class WorkerSpec(NamedTuple):
     title: str = ""
     lock: str = ""
     run: dict[str, Any] = {}
-    tree_of: str = ""
 
     @property
     def label_words(self) -> str:
         """Return the words of its label that name its owner and its purpose."""
         identity = token(self.requester.label or "", "identity")
         return " ".join([*([f"identity:{identity}"] if identity else []), f"role:{self.role}", *self.label.split()])
-
-
-def ignored_in(placement: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    """Return the fact that some of the placement is ignored: those `names` that it has; empty for none."""
-    ignored = [name for name in names if placement.get(name)]
-    if ignored:
-        return {"placement_ignored": ignored}
-    return {}
-
-
-def printed_by(done: Result, program: str, asked: str, variable: str) -> str:
-    """Return the output of a multiplexer's command. Raises SpawnFailed if it failed or is missing.
-
-    `done`: the finished process; `asked`: its words, as complaints name them; `variable`: the setting for another
-    program.
-    """
-    if done.code in (None, NOT_THERE):
-        raise SpawnFailed(
-            f"{program} cannot be used: {done.stderr.strip()[:200]}; install it, set {variable}, or choose another"
-            " spawner"
-        )
-    if done.code != 0:
-        lines = [line.strip() for line in (done.stderr + "\n" + done.stdout).splitlines() if line.strip()]
-        raise SpawnFailed(f"{asked} failed: {lines[0][:200] if lines else f'exit code {done.code}'}")
-    return str(done.stdout)
-
-
-def shown_name(text: str) -> str:
-    """Return `text` as the name of a window, without characters that a terminal or its multiplexer would act on."""
-    # tmux expands formats (#...) and times (%...), ends a command at `;`, and takes `:` and `.` for parts of targets.
-    kept = "".join(c if c.isprintable() and c not in "#%;:." else " " for c in text)
-    return " ".join(kept.split()).lstrip("- ")[:LONGEST_NAME].rstrip()
 
 
 class Spawner(Protocol):
@@ -123,6 +85,10 @@ class Spawner(Protocol):
 def canonical(name: str) -> str:
     """Return a spawner's own name. Raises Refused for one that does not exist."""
     known = ALIASES.get(name, name)
+    if known in RETIRED:
+        raise Refused(
+            f"{known} starts no workers any more: leave the spawner out, and watch with swarm-mcp worker logs TASK -f"
+        )
     if known not in SPAWNERS:
         raise Refused(f'Unknown dispatch spawner "{name}". Registered spawners: {", ".join(SPAWNERS)}.')
     return known

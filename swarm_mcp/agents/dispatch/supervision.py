@@ -7,13 +7,12 @@ its locks live exactly as long as this process.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable
 
 from swarm_hook_core import faults
-from swarm_mcp.agents.dispatch import slots, task_trees
+from swarm_mcp.agents.dispatch import slots
 from swarm_mcp.agents.dispatch.assignment import Assignment, query_of
 from swarm_mcp.agents.dispatch.progress import Progress
 from swarm_mcp.agents.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault, result_text
@@ -255,11 +254,7 @@ class Supervisor:
         return self.store.runs.session_of(task.id, self.adapter.name)
 
     def _started(self, task: Task, previous: dict[str, Any] | None, answers: list[Question]) -> Run:
-        """Start a run on the task, in its work tree if it has one. Raises SwarmError."""
-        if self.assignment.tree_of:
-            task_trees.make(self.assignment.tree_of, task)
-            self.store.locks.spread(self.assignment.tree_of)
-            os.makedirs(self.assignment.cwd, exist_ok=True)  # git keeps no folder without files
+        """Start a run on the task. Raises SwarmError."""
         told = (self._reached, self.task.message_id, self._failure, answers)
         query = query_of(self.assignment, self.adapter, task, previous, *told)
         if self._limit and self.result:
@@ -320,28 +315,7 @@ class Supervisor:
         if reason == CANCEL:
             self.task.end(CANCELLED, None)
         elif self.result:
-            status, said = DONE, ""
-            if self.result.is_error:
-                status = FAILED
-            if self.assignment.tree_of:
-                said = self._left_in_tree(task, status)
-            self.task.end(status, "\n\n".join(filter(None, [result_text(self.result), said])))
-
-    def _left_in_tree(self, task: Task, status: str) -> str:
-        """Commit the leftover changes of a finished worker in the task's work tree; return a line about it."""
-        fault = ""
-        try:
-            tree = task_trees.of_task(self.assignment.tree_of, task.id)
-            if tree is None or not tree.is_there:
-                return ""
-            if status == DONE:
-                try:
-                    task_trees.commit_rest(tree, task.title, {"SWARM_MCP_INSTANCE_ID": self.task.me.id})
-                except SwarmError as error:  # a hook of the repository failed, or git knows no author
-                    fault = f" ({error})"
-            return task_trees.told(tree) + fault
-        except SwarmError as error:
-            return f"work tree of the task: {error}"
+            self.task.end(FAILED if self.result.is_error else DONE, result_text(self.result))
 
     # ------------------------------------------------------------------ parts
 

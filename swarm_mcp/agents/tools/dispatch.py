@@ -148,8 +148,7 @@ TOOLS = (
             "spawn": flag("Off: start no worker; without a live worker, the task waits to be claimed.", True),
             "force_spawn": flag("Start a new worker even if one lives."),
             "spawner": text(
-                "The spawner of workers: `process` (default; in the background), `tmux`, `herdr` (terminal panes) or"
-                " `swarm-ui`."
+                "The spawner of workers: `process` (default; in the background) or `swarm-ui`."
             ),
             "harness": text(
                 "The agent to start, such as `claude` or `codex`; live sessions are not asked then. Default: a live"
@@ -188,10 +187,6 @@ TOOLS = (
                 " possible. `title` is ignored then."
             ),
             "fresh": flag("Leave the session of the task's earlier run alone; else it is gone on with."),
-            "worktree": flag(
-                "Give the task a work tree of its own, on a branch of its own, apart from all other files; `swarm-mcp"
-                " merge TASK` in a shell brings its commits back."
-            ),
             "cwd": text("Folder to start the worker in. Default: this session's."),
             "label": text("More words for the started worker's label."),
             "name": text("The name of the started worker's place on screen."),

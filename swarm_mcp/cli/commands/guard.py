@@ -7,9 +7,8 @@ import time
 
 from swarm_hook_core import faults
 from swarm_hook_core.naming import holder_name
-from swarm_hook_core.traces.wording import changed_by
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_hook_core.wording import duration
+from swarm_hook_core.wording import changed_by, duration
 from swarm_mcp import contributions
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import AS, FOLDERS, JSON, SUBJECTS, Arguments, Option, Usage, choice, verb
@@ -163,7 +162,7 @@ def _say_changes(changes: Changes) -> None:
     complain(f"{SAYS}{refused}{files} uncommitted changes of other sessions")
     for trace in changes.traces[:NAMED]:
         file = named(os.path.relpath(trace.path, changes.top))
-        complain(f"  {file}: changed by {changed_by(trace, changes.identity, time.time())}")
+        complain(f"  {file}: changed by {changed_by(trace.held, changes.identity, time.time())}")
     if number > NAMED:
         complain(f"  and {number - NAMED} more")
     if changes.refused:

@@ -70,3 +70,10 @@ def test_a_commit_of_the_session_leaves_the_line_out(name: str, is_beside: bool,
     assert scene.swarm("commit", "-m", "mine", as_=scene.me).code == 0
     assert "PERSON" not in scene.git("show", "HEAD:notes.md") and "MINE" in scene.git("show", "HEAD:other.md")
     assert scene.read("notes.md") == scene.made + "PERSON\n"
+
+
+def test_a_later_call_that_cannot_write_does_not_lengthen_a_command(is_beside: bool, tmp_path: Path) -> None:
+    scene = Scene(tmp_path, COMMANDS["appends"][0], is_beside)
+    scene.me.check("mcp__forge__list_issues", {})
+    scene.me.call_ends()
+    assert scene.may_be_a_person_s("PERSON")

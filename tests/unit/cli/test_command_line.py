@@ -18,8 +18,6 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.screen import read_terminal
 
 from swarm_hook_core.naming import holder_name
-from swarm_mcp.agents.dispatch import task_trees
-from swarm_mcp.agents.dispatch.git_commands import git
 from swarm_mcp.answers.views import known_shortly
 from swarm_mcp.cli.arguments import FRONT, GROUPS
 from swarm_mcp.cli.help_page import page_of
@@ -183,16 +181,9 @@ def prepare(town: Ground, verb: str) -> None:
         with town.store() as store:
             spec = {"id": "4f1c2b7e-x", "scope": town.scope, "instance_id": "i", "harness": "process"}
             store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
-    elif verb == "merge":
-        git(str(town.repo), "init", "-q")
-        git(str(town.repo), *PERSON, "commit", "-q", "--allow-empty", "-m", "begin")
-        with town.store() as store:
-            task = store.tasks.get(town.scope, TASK)
-        assert task
-        task_trees.make(str(town.repo), task)
     elif verb in ("diff", "blame", "commit"):  # a file with a person's uncommitted line, another new one
         for words in (("init", "-q"), ("add", "src/schema.sql"), (*PERSON, "commit", "-q", "-m", "begin")):
-            git(str(town.repo), *words)
+            subprocess.run(["git", *words], cwd=town.repo, check=True)
         (town.repo / "src" / "schema.sql").write_text("alpha\nbeta\n")
         (town.repo / "src" / "parse.py").write_text("import re\n")
     elif verb == "guard":

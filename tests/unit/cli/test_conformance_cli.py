@@ -32,7 +32,6 @@ def of_run(run: dict, done: Done, names: Names) -> list[str]:
 @requirement("P-26")
 def test_every_recorded_run_ends_alike(ground: Ground, monkeypatch):
     monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
-    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")  # the recorded default
     project = ground.folder / "proj"
     (project / ".git").mkdir(parents=True)
     names, verdict = Names(str(ground.folder)), Verdict(deviations.CLI)

@@ -359,7 +359,7 @@ def test_only_a_person_may_do_without_the_harness_s_own_checks(ground: Ground, l
         ("read-only", {}, "of mode edit"),
         ("read-only", {"mode": "yolo"}, "of mode yolo"),
         ("read-only", {"mode": "read-only", "harness": "process"}, "nothing would keep it from writing"),
-        ("read-only", {"spawner": "herdr"}, "of mode edit"),
+        ("read-only", {"spawner": "swarm-ui"}, "of mode edit"),
         ("edit", {"mode": "yolo"}, "of mode yolo"),
         ("edit", {"command": "id"}, "which command"),
         ("read-only", {"mode": "read-only"}, ""),

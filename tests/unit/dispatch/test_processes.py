@@ -311,7 +311,7 @@ def test_options_that_no_worker_can_be_started_with(ground: Ground, lead: dict) 
         ({"mode": "yolo", "command": "x"}, "SWARM_ALLOW_YOLO"),
         ({"effort": "some", "command": "x"}, "unknown effort"),
         ({"command": "'"}, "split"),
-        ({"spawner": "herdr", "harness": "codex", "model": "x"}, "herdr starts a harness as it is"),
+        ({"spawner": "swarm-ui", "harness": "codex", "model": "x"}, "swarm-ui starts a harness as it is"),
         ({"resume": "t9"}, "needs a command"),
         ({"resume": "t9", "command": "x"}, "Task not found"),
     ):

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper, wait_for
-from support.scripted_herdr import Herdr
 from support.supervised import mutexes
 
 from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
@@ -116,17 +113,14 @@ def test_the_same_key_elsewhere_is_another_spawn(ground: Ground, lead: dict) -> 
     assert len({lock["file"] for lock in mutexes(ground)}) == 1 and len(mutexes(ground)) == 2
 
 
-@pytest.mark.parametrize(("spawner", "seconds"), [("ui", 0), ("herdr", 0.1)])
-def test_eight_dispatches_at_once_start_one_worker(
-    ground: Ground, lead: dict, herdr: Herdr, spawner: str, seconds: float
-) -> None:
-    body = f"""
+def test_eight_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None:
+    body = """
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 with Store() as store:
     lead = store.instances.live(arguments)
     gate()
-    answer = carry_out(store, lead, DispatchRequest("Do it", spawner={spawner!r}, wait_seconds={seconds}))
+    answer = carry_out(store, lead, DispatchRequest("Do it", spawner="ui", wait_seconds=0))
     report([answer["status"], answer["task_id"], "spawner" in answer])
 """
     members = crowd.run(body, [lead["id"]] * 8)
@@ -136,8 +130,7 @@ with Store() as store:
     assert len({task_id for _, task_id, _ in found}) == 1
     assert sum(own for *_, own in found) == 1
     assert len(mutexes(ground)) == len(ground.sql("SELECT 1 FROM tasks")) == 1
-    assert len(orders(ground)) == (spawner == "ui")
-    assert [words[:2] for words in herdr.calls()] == [["pane", "split"], ["pane", "run"]] * (spawner == "herdr")
+    assert len(orders(ground)) == 1
 
 
 # --------------------------------------------------------------- how it ends
@@ -278,130 +271,12 @@ def test_another_programs_spawn_lock_is_honoured(ground: Ground, lead: dict) -> 
     assert orders(ground) == []
 
 
-# ------------------------------------------------------------------------ herdr
-
-
-def test_a_pane_beside_the_requesters(
-    ground: Ground, lead: dict, herdr: Herdr, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWARM_HARNESS_CODEX", "codex --model 'a b'")
-    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")
-    answer = dispatch(ground, lead, spawner="", label="x:y", wait_seconds=0.1)
-    split, start = herdr.calls()
-    assert split == ["pane", "split", "w1:p1", "--direction", "right", "--cwd", ground.scope, "--no-focus"]
-    assert start[:3] == ["pane", "run", "w1:p7"] and len(start) == 4
-    assert shlex.split(start[3]) == [
-        "env", f"SWARM_MCP_INSTANCE_ID={answer['instance_id']}", f"SWARM_MCP_SCOPE={ground.scope}",
-        "SWARM_MCP_LABEL=identity:p role:implementer x:y", "SWARM_AGENT_ROLE=implementer", "AGENT_IDENTITY=p",
-        "codex", "--model", "a b",
-    ]  # fmt: skip
-    assert (answer["status"], answer["spawner"], answer["pane_id"]) == ("spawn_in_flight", "herdr", "w1:p7")
-    assert answer["spawn_lock"] == mutexes(ground)[0]["file"]
-    assert herdr.sockets() == {""}
-
-
-def test_a_worker_that_comes_up_in_its_pane(ground: Ground, lead: dict, herdr: Herdr) -> None:
-    def agent() -> None:
-        words = wait_for(lambda: herdr.calls()[1:])[0]
-        variables = dict(word.split("=", 1) for word in shlex.split(words[3]) if "=" in word)
-        arrive(ground, variables["SWARM_MCP_INSTANCE_ID"], variables["SWARM_MCP_LABEL"])
-
-    thread = threading.Thread(target=agent)
-    thread.start()
-    answer = dispatch(ground, lead, spawner="herdr", wait_seconds=None)
-    thread.join()
-    assert (answer["status"], answer["task"]["assignee"]) == ("spawned", answer["instance_id"])
-    assert mutexes(ground) == []
-
-
-@pytest.mark.parametrize(
-    ("placement", "opened", "ignored"),
-    [
-        ({"parent_pane_id": "w3:p3", "split_direction": "down"}, ["pane", "split", "w3:p3", "--direction", "down"], []),
-        ({"workspace": "new"}, ["workspace", "create"], []),
-        ({"tab": "new"}, ["tab", "create", "--workspace", "w1"], []),
-        ({"tab": "new", "workspace": "w9"}, ["tab", "create", "--workspace", "w9"], []),
-        ({"group": "g", "layout": {"kind": "balance"}}, ["pane", "split", "w1:p1", "--direction", "right"],
-         ["group", "layout"]),
-    ],
-)  # fmt: skip
-def test_where_a_pane_is_placed(
-    ground: Ground, lead: dict, herdr: Herdr, placement: dict, opened: list[str], ignored: list[str]
-) -> None:
-    answer = dispatch(ground, lead, spawner="herdr", placement=placement, name="W")
-    named = ["--label", "W"] if "create" in opened else []
-    assert herdr.calls()[0] == [*opened, "--cwd", ground.scope, "--no-focus", *named]
-    assert answer["pane_id"] == ("w2:p1" if named else "w1:p7")
-    assert answer.get("placement_ignored", []) == ignored
-
-
-def test_without_a_pane_of_its_own_a_requester_gets_a_workspace(ground: Ground, herdr: Herdr) -> None:
-    lead = ground.session("lead", "mode:gateway")
-    folder = ground.repo / "sub"
-    folder.mkdir()
-    dispatch(ground, lead, spawner="herdr", cwd="sub", harness="claude")
-    opened, start = herdr.calls()
-    assert opened == ["workspace", "create", "--cwd", str(folder), "--no-focus"]
-    assert "AGENT_IDENTITY" not in start[3] and start[3].endswith(" claude")
-
-
-def test_the_socket_of_a_published_pane_or_of_the_profile(
-    ground: Ground, herdr: Herdr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    pane = {"pane_id": "w1:p1", "socket_path": "/run/published"}
-    dispatch(ground, ground.session("lead", "identity:p mode:gateway", pane=pane), spawner="herdr")
-    assert herdr.sockets() == {"/run/published"}
-    monkeypatch.setenv("SWARM_MCP_PROFILE_DIR", str(tmp_path))
-    (tmp_path / "q.env").write_text("HERDR_SOCKET_PATH=/run/profile\n")
-    dispatch(ground, ground.session("lead2", "identity:q mode:gateway"), spawner="herdr")
-    assert herdr.sockets() == {"/run/published", "/run/profile"}
-
-
-def test_without_herdr_the_task_is_there_and_the_command_says_why(
-    ground: Ground, lead: dict, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
-    monkeypatch.setenv("SWARM_DISPATCH_SPAWNER", "herdr")
-    done = ground.swarm("dispatch", "Do it", "--as", lead["id"], "--json")
-    answer = done.json
-    assert (done.code, answer["status"], answer["task"]["status"]) == (0, "spawn_failed", "open")
-    assert "no-herdr" in answer["error"] and "SWARM_HERDR_BIN" in answer["error"]
-    done = ground.swarm("dispatch", "Do it", "--as", lead["id"])
-    assert done.code == 0 and "no worker could be started: herdr cannot be used" in done.out
-    assert mutexes(ground) == []
-
-
-@pytest.mark.parametrize("verb", ["pane_split", "pane_run"])
-def test_what_herdr_refuses_is_passed_on(ground: Ground, lead: dict, herdr: Herdr, verb: str) -> None:
-    herdr.fails(**{verb: "no such pane\nmore"})
-    answer = dispatch(ground, lead, spawner="herdr")
-    name = verb.replace("_", " ")
-    assert (answer["status"], answer["error"]) == ("spawn_failed", f"herdr {name} failed: no such pane")
-    closed = [words for words in herdr.calls() if words[:2] == ["pane", "close"]]
-    assert closed == ([["pane", "close", "w1:p7"]] if verb == "pane_run" else [])
-    assert mutexes(ground) == []
-    herdr.fails()
-    assert dispatch(ground, lead, spawner="herdr")["status"] == "spawn_in_flight"
-
-
-@pytest.mark.parametrize("said", ["nonsense", '{"result": {}}', ""])
-def test_herdr_that_names_no_pane(ground: Ground, lead: dict, herdr: Herdr, said: str) -> None:
-    herdr.says("split", said)
-    answer = dispatch(ground, lead, spawner="herdr")
-    assert (answer["status"], answer["error"]) == ("spawn_failed", "herdr pane split did not say which pane it opened")
-
-
-def test_a_pane_that_is_called_like_a_flag(ground: Ground, lead: dict, herdr: Herdr) -> None:
-    answer = dispatch(ground, lead, spawner="herdr", placement={"parent_pane_id": "--help"})
-    assert answer["status"] == "spawn_failed" and herdr.calls() == []
-
-
 # -------------------------------------------------------------------- the rest
 
 
 def test_every_spawner_can_be_loaded() -> None:
     assert {name: spawner(name).patience for name in SPAWNERS} == {
-        "process": 30.0, "tmux": 30.0, "herdr": 30.0, "swarm-ui": 5.0,
+        "process": 30.0, "swarm-ui": 5.0,
     }  # fmt: skip
 
 

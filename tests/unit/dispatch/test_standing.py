@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
 from support.supervised import GATEWAY, alive, priced_claude
 
-from swarm_mcp.agents.dispatch import all_tasks, control, standing
+from swarm_mcp.agents.dispatch import control, standing
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.agents.dispatch.standing import StandingWorker
+from swarm_mcp.agents.harness.outcome import Cost, added
 
 pytestmark = pytest.mark.slow
 
@@ -62,9 +66,9 @@ def poll(ground: Ground, lead: dict) -> Iterator[Poll]:
         one.communicate()
 
 
-def requested(ground: Ground, lead: dict, title: str, kind: str = "implement") -> str:
+def requested(ground: Ground, lead: dict, title: str, kind: str = "implement", **more: object) -> str:
     with ground.store() as store:
-        return str(store.tasks.request(lead, {"type": kind, "title": title})["task"]["id"])
+        return str(store.tasks.request(lead, {"type": kind, "title": title, **more})["task"]["id"])
 
 
 def status(ground: Ground, task: str) -> str:
@@ -189,7 +193,7 @@ def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, lim
     (ground.folder / "ask.py").write_text(ASK)
     asks = requested(ground, lead, "asks")
     told: list[str] = []
-    limits(all_tasks, LOOK_SECONDS=0.0)
+    limits(standing, LOOK_SECONDS=0.0)
     with ground.store() as store:
         row = store.instances.live(lead["id"])
         request = DispatchRequest("", harness="process", command=f"{sys.executable} {ground.folder}/ask.py")
@@ -229,3 +233,111 @@ def test_after_a_failure_it_starts_none_for_a_while(ground: Ground, lead: dict, 
         assert status(ground, after) == "done"
         fresh.end()
         wait_for(lambda: fresh.advance(store), SECONDS)
+
+
+def test_dependents_come_after_what_they_depend_on_and_the_urgent_come_first(ground: Ground, lead: dict, poll: Poll):
+    low = requested(ground, lead, "low")
+    high = requested(ground, lead, "high", priority=5)
+    last = requested(ground, lead, "last", priority=9, depends_on=[low, high])
+    waits = requested(ground, lead, "not yet", approval_required=True)
+    idle = ground.session("idle", "identity:p role:implementer")
+    theirs = requested(ground, lead, "theirs", assignee=idle["id"])
+    assert ended(poll("echo $SWARM_TASK_ID >> order; echo fine", "--max-tasks", "3"))["counts"] == {"done": 3}
+    assert (ground.repo / "order").read_text().split() == [high, low, last]
+    assert [status(ground, one) for one in (waits, theirs)] == ["approval_required", "claimed"]
+
+
+def test_a_failed_task_is_tried_once_more_with_the_reason(ground: Ground, lead: dict, poll: Poll) -> None:
+    first = requested(ground, lead, "flaky")
+    after = requested(ground, lead, "after", depends_on=[first])
+    never = requested(ground, lead, "never", depends_on=[after])
+    flaky = "cat > told-$SWARM_TASK_ID; n=tried-$SWARM_TASK_ID; [ -e $n ] && [ ! -e no-$SWARM_TASK_ID ] && exit 0"
+    flaky += "; echo x >> $n; echo the disk was full >&2; exit 4"
+    (ground.repo / f"no-{never}").touch()
+    assert ended(poll(flaky, "--max-tasks", "3"))["counts"] == {"done": 2, "failed": 1}
+    assert [status(ground, one) for one in (first, after, never)] == ["done", "done", "failed"]
+    assert (ground.repo / f"tried-{never}").read_text() == "x\nx\n"
+    told = (ground.repo / f"told-{first}").read_text()
+    assert "You have tried this before, and it failed: process_crashed: the disk was full" in told
+
+
+def test_costs_of_two_tries_are_added_and_what_is_not_known_stays_unknown() -> None:
+    one, two = Cost(0.1, 10, 2, 0, 0, 1, "m"), Cost(0.25, 1, 1, 5, 0, 2, "m")
+    assert added(one, two)._replace(total_cost_usd=0) == Cost(0, 11, 3, 5, 0, 3, "m")
+    assert added(one, two).total_cost_usd == pytest.approx(0.35)
+    assert added(one, Cost()).total_cost_usd is None and added(Cost(), two).input_tokens is None
+
+
+def test_a_worker_that_is_killed_gets_a_successor_and_three_are_enough(ground: Ground, lead: dict) -> None:
+    """The worker kills its own supervisor, found in the store; once, or each time."""
+    well, ill = requested(ground, lead, "well"), requested(ground, lead, "ill")
+    kill = (
+        "case $SWARM_TASK_ID in " + well + ") [ -e once ] && exit 0; touch once;; esac; "
+        'swarm-mcp worker runs --json --state running > $SWARM_TASK_ID.json; kill -9 $(python3 -c "import json, os; print(next('
+        "row['supervisor_pid'] for row in json.load(open(os.environ['SWARM_TASK_ID'] + '.json')) if row['task_id'] =="
+        " os.environ['SWARM_TASK_ID']))\"); sleep 60"
+    )
+    (ground.repo / "agent.sh").write_text(kill)
+    told: list[str] = []
+    with ground.store() as store:
+        request = DispatchRequest("", harness="process", command=f"/bin/sh {ground.repo}/agent.sh")
+        work = StandingWorker(
+            store,
+            store.instances.live(lead["id"]),
+            request,
+            tell=lambda task, words: told.append(f"{task.title}: {words}"),
+        )
+        lost = "ill: 3 workers have left it, the last so: its supervisor was killed"
+        wait_for(lambda: work.advance(store) or (lost in told and status(ground, well) == "done"), SECONDS)
+        assert len(store.runs.of_task(ground.scope, well)) == 2 and len(store.runs.of_task(ground.scope, ill)) == 3
+        assert not store.runs.live(ground.scope)
+
+
+def kill_everything(command: subprocess.Popen[str]) -> None:
+    """kill -9 of the command and of every supervisor, keeper and child that there is, all at once."""
+    command.kill()
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            variables = Path("/proc", entry, "environ").read_bytes()
+        except OSError:  # the process has ended
+            continue
+        if f"SWARM_STATE_DIR={os.environ['SWARM_STATE_DIR']}".encode() in variables:
+            try:
+                os.kill(int(entry), signal.SIGKILL)
+            except ProcessLookupError:  # it has ended
+                pass
+    command.wait()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="finds what to kill in /proc")
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
+def test_kill_9_of_the_whole_tree_at_any_moment_loses_no_task(
+    ground: Ground, lead: dict, poll: Poll, seed: int
+) -> None:
+    chance = random.Random(seed)
+    tasks: list[str] = []
+    for number in range(12):
+        before = chance.sample(tasks, k=min(len(tasks), chance.randint(0, 2)))
+        tasks.append(requested(ground, lead, f"t{number}", depends_on=before))
+    script = "sleep 0.2; echo $SWARM_TASK_ID >> ended; echo fine"
+    for _ in range(4):
+        command = poll(script, "--max", "4")
+        time.sleep(chance.uniform(0.05, 1.6))
+        kill_everything(command)
+    command = poll(script, "--max", "4")
+    for task in tasks:
+        becomes(ground, task, "done")
+    command.send_signal(signal.SIGTERM)
+    ended(command)
+    assert set((ground.repo / "ended").read_text().split()) == set(tasks)
+    assert ground.swarm("cleanup").code == 0  # of the marks of dispatches that were killed
+    assert ground.sql("SELECT * FROM context") == [] and ground.integrity() == "ok"
+
+
+def test_a_supervisor_starts_without_what_it_does_not_need() -> None:
+    """There may be a hundred: asyncio alone took a quarter of their start."""
+    code = "import sys; import swarm_mcp.agents.dispatch.supervision as _; print(*{'asyncio', 'logging'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

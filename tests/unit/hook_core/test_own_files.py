@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from swarm_hook_core.traces import AFTER, LATER, LOOK, LOST, MERGED, kept_dir, version_path
+from swarm_hook_core.traces.keeping import MOST_FILES, MOST_NAMES, changed_since_kept
 from swarm_hook_core.traces.versions import keep
-from swarm_hook_core.traces.versions.own_files import MOST_FILES, MOST_NAMES, changed_since_kept
 
 SECOND = 10**9
 OWN = "codex.me"

@@ -11,7 +11,7 @@ from support.sessions import ROOT
 from swarm_hook_core.check import Writes
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.traces import transcript, transcript_ends
+from swarm_hook_core.traces import told_ends, transcript
 
 PATCH = "*** Begin Patch\n*** Add File: n\n+hi\n*** Update File: f\n@@\n-x\n+z\n*** Delete File: g\n*** End Patch\n"
 PATCHED = "n replace, f edit, g remove"
@@ -69,4 +69,4 @@ def test_a_call_whose_paths_cannot_be_read_is_no_call_without_paths() -> None:
 def test_what_is_said_of_write_tools_is_said_of_tools_that_there_are(runtime: str) -> None:
     config = config_of(runtime)
     assert config.replaces <= config.write_tools
-    assert not config.transcript or config.transcript in {*transcript.FORMS, *transcript_ends.FORMS}
+    assert not config.transcript or config.transcript in {*transcript.FORMS, *told_ends.FORMS}

@@ -191,10 +191,9 @@ ROWS = [
     ("cat names | xargs rm", "f- g-"),
     ("echo f g | xargs sed -i s/a/b/", "f= g="),
     ("ls src/*.py | xargs -I{} cp g {}", "src/one.py! src/two.py!"),
-    ("grep -rl x src | xargs rm", "src/-"),
+    ("grep -rl x src | xargs rm", "src/one.py- src/two.py-"),
     ("sudo rm f", "f-"),
     ("bash -c 'rm f; echo > g'", "f- g!"),
-    ("fd one.py src -x rm", "src/one.py-"),
     ("env A=1 tee f < g", "f!"),
     ("if true; then rm f; fi", "f-"),
     ("false && cat <(rm f)", "f-"),
@@ -211,7 +210,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
 def test_a_command_changes_replaces_or_removes(row: tuple[str, str], ground: Path) -> None:
-    assert changes(row[0], ground) == row[1]
+    assert sorted(changes(row[0], ground).split()) == sorted(row[1].split())
 
 
 PYTHON = [

@@ -177,11 +177,9 @@ CERTAIN = {
     "rm $(/bin/pwd)/x$(/bin/true)": "x",
     "ls *.py | entr touch x": "x",
     "sed -n 's/a/b/;t done;w x\n:done\nw y' a.py": "x y",
-    "fd -t d -x touch {}/x": "",
     "php <<'E'\n<p><?php unlink('x'); ?></p><?= unlink('y') ?>\nE": "x y",
     "python3 -c \"def f():\n global p\n p = 'x'\nf()\nopen(p, 'w')\nraise SystemExit\nopen('y', 'w')\"": "x",
     "seq 2 | xargs -I% touch f%": "f1 f2",
-    "fd -e js -X rm": "sub/n.js",
 }
 
 POSSIBLE = {

@@ -1,6 +1,7 @@
-"""The decision about a call that meets uncommitted changes of other sessions, by the level in force.
+"""The decision about the writes of a call beside other sessions, by the level in force.
 
-``core`` asks `judge` about each call that no lock denies, if another session has a journal in the same place.
+Asked about each call that neither a lock nor work at stake (``verdict``) denies, if another session has a journal in
+the same place.
 """
 
 from __future__ import annotations
@@ -8,14 +9,18 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import REMOVE, REPLACE, fail_closed, faults, storms
+from swarm_hook_core import REMOVE, REPLACE, fail_closed, faults
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
+from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.labels import token
 from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.stakes import wording
+from swarm_hook_core.stakes.wording import Theirs
 from swarm_hook_core.storms import MANY, PERSON
 from swarm_hook_core.traces import (
     NOTICE,
     changed_lines,
+    clearing,
     endings,
     head,
     journal,
@@ -24,8 +29,6 @@ from swarm_hook_core.traces import (
     merged_writes,
     seen,
     texts,
-    unmet,
-    wording,
 )
 from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.head import news
@@ -37,7 +40,7 @@ from swarm_hook_core.traces.trail import Trail
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held, LockReader, Session
-    from swarm_hook_core.traces.wording import Changes
+    from swarm_hook_core.stakes.wording import Changes
 
     Met = tuple[Trace, str, str]  # a trace, the deed of this call to its file, and the part of a command that does it
 
@@ -49,13 +52,15 @@ AGAIN_SECONDS = 600  # after this time a session is told again of the same sessi
 def judge(
     session: Session, trail: Trail, effects: Effects | None, reader: LockReader, now: float,
     neighbours: dict[str, list[Held]] | None = None,
-) -> tuple[Denial | None, str]:  # fmt: skip
-    """Return ``(Denial or None, words for the model)`` for a call that no lock denies; its traces go to its `trail`.
+) -> Verdict:  # fmt: skip
+    """Return the Verdict on a call that no lock denies; its traces go to its `trail`.
 
     `effects`: effects of a shell or MCP call, or None; `neighbours`: the sessions that share a HEAD with this one
     (``head``), if the call concerns it.
     """
-    return _Judgement(session, trail, effects, reader, now, neighbours or {}).verdict()
+    found = Verdict(*_Judgement(session, trail, effects, reader, now, neighbours or {}).verdict())
+    found.owners, found.noted = trail.owners, trail.noted
+    return found
 
 
 class _Judgement:
@@ -75,7 +80,7 @@ class _Judgement:
         self.reader = reader
         self.neighbours = neighbours
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
-        self.cleared = _cleared_by(effects)  # folders that the call clears
+        self.cleared = clearing.places_of(effects)  # folders that the call clears; mostly empty
         self.denies = trail.level != NOTICE
         self.waits = self.denies and not trail.is_asked
         self.own_at_ns = 0  # time of the call's own entries
@@ -94,10 +99,10 @@ class _Judgement:
         - A denial takes the notes back, and ends the look: others must not wait for a call that is never made.
         - What a call overwrites knowingly is kept, and its writes are noted, once nothing denies it any more.
         """
-        self.own_at_ns = self.trail.noted_ns
-        if not self.own_at_ns:
-            self.meetings.note_own_files(self.call.folder)
-            self._note_first()
+        self.meetings.note_own_files(self.call.folder)
+        self._note_first()
+        if self.effects is None or not (self.effects.trees or self.effects.git or self.effects.reads):
+            self.meetings.look_only_for(self.targets)
         clearings = [
             clearing
             for _path, resolved, how, _by in self.targets
@@ -154,7 +159,9 @@ class _Judgement:
         for path, resolved, how, by in self.targets:
             is_lost = self._loses(how) and not _is_folder(resolved)
             trace = self.meetings.unseen(path, resolved, not is_lost)
-            if trace is not None and trace.is_pending and self.waits and (not is_lost or self._may_merge(how)):
+            is_awaited = trace is not None and trace.is_pending and self.waits
+            # A stale text that may be merged waits for the other write, as an edit does.
+            if is_awaited and (not is_lost or (how == REPLACE and merged_writes.can_merge(self.config, self.call))):
                 trace = self.meetings.wait_for_write(path, resolved, self.own_at_ns, once=not is_lost)
             if trace is None:
                 continue
@@ -168,30 +175,20 @@ class _Judgement:
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:
         """Return True if the new content of the file is known and keeps the other session's changes."""
-        if how != REPLACE:
-            return False
-
-        return texts.keeps(self.config, self.call, self.effects, path, resolved, self.meetings)
-
-    def _may_merge(self, how: str) -> bool:
-        """Return True if a stale text of the call may be merged: then it waits for another write, as an edit does."""
-        return how == REPLACE and merged_writes.can_merge(self.config, self.call)
+        return how == REPLACE and texts.keeps(self.meetings, self.effects, path, resolved)
 
     def _passes(self, path: str, resolved: str, how: str, trace: Trace) -> bool:
         """Return True if the call's new content keeps the other session's changes, or is merged with them."""
-        if self._keeps(path, resolved, how):
-            return True
         if how != REPLACE:
             return False
-
-        return merged_writes.is_merged(self.trail, self.effects, path, resolved, self.meetings, trace)
+        return self._keeps(path, resolved, how) or merged_writes.is_merged(
+            self.meetings, self.effects, path, resolved, trace
+        )
 
     def _swept(self) -> list[Met]:
         """Return others' pending writes that git commands of the call would discard."""
         if self.effects is None or not self.effects.git:
             return []
-        from swarm_hook_core.traces import clearing
-
         return clearing.endangered(self.effects, self.meetings)
 
     def _git_commands(self) -> tuple[Denial | None, str]:
@@ -235,21 +232,16 @@ class _Judgement:
     def _note_first(self) -> None:
         """Note the intended writes, and the folders to be cleared, before looking at others' traces."""
         self.own_at_ns = time.time_ns()
-        unmet.note_intended(self.trail, dict.fromkeys(target[1] for target in self.targets), self.own_at_ns)
-        self._note_cleared("clears", self.own_at_ns)
+        for path in dict.fromkeys(target[1] for target in self.targets):
+            self.trail.note("will", path, at_ns=self.own_at_ns)
+        clearing.note(self.trail, "clears", self.cleared, self.own_at_ns)
         self.trail.leave_or_record()
 
     def _take_back(self) -> None:
         """Note that a denied call will not make its writes, nor clear folders."""
         for path in dict.fromkeys(target[1] for target in self.targets):
             self.trail.note("wont", path)
-        self._note_cleared("spares")
-
-    def _note_cleared(self, kind: str, at_ns: int = 0) -> None:
-        if self.cleared:
-            from swarm_hook_core.traces import clearing
-
-            clearing.note(self.trail, kind, self.cleared, at_ns)
+        clearing.note(self.trail, "spares", self.cleared)
 
     def _note_denial(self, lost: list[Met]) -> str:
         """Note that the call is denied for the Traces in `lost`. Return a notice if that cannot be noted, else "".
@@ -262,7 +254,7 @@ class _Judgement:
             if trace.path in self.shown:
                 self.trail.note("told", trace.path)
             if trace.is_pending and not trace.is_checked and trace.journal and not self.trail.is_asked:
-                self._await(trace.journal)
+                self._await_end(trace.journal)
         self._take_back()
         try:
             self.trail.leave()
@@ -274,7 +266,7 @@ class _Judgement:
             return wording.cannot_be_noted(error)
         return ""
 
-    def _await(self, name: str) -> None:
+    def _await_end(self, name: str) -> None:
         """Have the end of the other session's call noted, for its journal with this `name`."""
         try:
             endings.await_end(name)
@@ -293,11 +285,10 @@ class _Judgement:
             if trace is None:
                 continue
             kept = keeping.lost(self.trail, resolved)
-            if not trace.held.kin and self.meetings.is_theirs(trace) and not self._is_kept(path, resolved, how):
+            if trace.held.kin or not self.meetings.is_theirs(trace):
+                continue
+            if resolved not in self.trail.merges and not self._keeps(path, resolved, how):
                 self.trail.owners.append((trace, how, by, kept, 0))
-
-    def _is_kept(self, path: str, resolved: str, how: str) -> bool:
-        return resolved in self.trail.merges or self._keeps(path, resolved, how)
 
     def _note_passed(self, met: list[Met]) -> list[str]:
         """Note the writes, notices and looks of a call that goes ahead; return the files that it certainly writes."""
@@ -315,21 +306,20 @@ class _Judgement:
     def _denial(self, lost: list[Met]) -> Denial:
         """Return the Denial of a call that would destroy others' changes."""
         trace, how, by = lost[0]
-        others = {one.path: one for one, _how, _by in lost if one.path != trace.path}
-        times = self.meetings.times_denied(trace.path, self.call.id) + 1
         traces = [one for one, _how, _by in lost]
+        by_path = {one.path: one for one in (*traces, trace)}
+        theirs = Theirs(self.call, list(by_path.values()), [], self.identity, self.now)
+        times = self.meetings.times_denied(trace.path, self.call.id) + 1
         changes = self._changes(traces)
         also = wording.also_in(traces, self.meetings, Patience(self.trail.changes), self.identity)
-        words = wording.would_lose(
-            self.call, trace, how, by, list(others.values()), self.identity, self.now, times, changes, also
-        )
-        if self.trail.unmerged and times < storms.MANY:
+        words = theirs.denial_of_write(how, by, times, changes, also)
+        if times < MANY:
             words += merged_writes.way(self.trail.unmerged)
         why = "moment" if trace.is_pending else "uncommitted"
         deed = _DEEDS.get(how, "overwrite")
-        denial = Denial(trace.path, None, words, loss=Loss(why, trace.held, deed, by, trace.at_ns / 1e9, others))
-        denial.times = times
-        denial.short = wording.would_lose_shortly(self.call, trace, how, self.identity)
+        loss = Loss(why, trace.held, deed, by, trace.at_ns / 1e9, theirs.paths[1:])
+        denial = Denial(trace.path, None, words, loss=loss)
+        denial.times, denial.short = times, theirs.write_denied_shortly(how)
         room = self.config.dialect.reason_length
         if not 0 < room < len(words):  # else the client cuts the words
             self.shown = [path for path, _lines, is_whole, _is_seen in changes if is_whole]
@@ -425,12 +415,3 @@ class _Judgement:
 def _is_folder(path: str) -> bool:
     """Return True for a folder: creating it, or removing it while empty, loses nothing."""
     return os.path.isdir(path) and not os.path.islink(path)
-
-
-def _cleared_by(effects: Effects | None) -> dict[str, str]:
-    """Return the result of ``clearing.places_of`` for these Effects; mostly empty."""
-    if effects is None or not (effects.trees or effects.git):
-        return {}
-    from swarm_hook_core.traces import clearing
-
-    return clearing.places_of(effects)
