@@ -2,8 +2,9 @@
 
 The paths that journals and records hold were resolved when they were noted. A link may take the place of one of their
 folders later, also between two system calls: then the same path leads out of the work tree. `FolderOf` opens the
-folders from the root down, each by the handle of the one above it, and refuses links. Calls with ``dir_fd`` then reach
-the file's own folder, wherever its path leads by now.
+folder, and asks the kernel for its real path (Linux). If that is another one, or unknown, it opens the folders from the
+root down, each by the handle of the one above it, and refuses links. Calls with ``dir_fd`` then reach the file's own
+folder, wherever its path leads by now.
 
 A system without such calls (Windows) looks at the folders first: a link that comes right after that is followed.
 """
@@ -48,6 +49,9 @@ class FolderOf:
             self._look()
             return self._path, None
         *folders, name = self._path.split("/")
+        self._handle = _opened_without_links("/".join(folders))
+        if self._handle >= 0:
+            return name, self._handle
         self._handle = os.open("/", _FOLDER)
         try:
             for folder in filter(None, folders):
@@ -93,6 +97,21 @@ class FolderOf:
             if os.path.islink(folder):
                 raise BeyondLink(self._path)
             folder = os.path.dirname(folder)
+
+
+def _opened_without_links(folder: str) -> int:
+    """Return a handle of the folder if its path certainly has no link in it, else -1."""
+    try:
+        handle = os.open(folder, _FOLDER)
+    except OSError:
+        return -1
+    try:
+        if os.readlink(f"/proc/self/fd/{handle}") == folder:
+            return handle
+    except OSError:
+        pass  # another platform
+    os.close(handle)
+    return -1
 
 
 def is_beyond_link(path: str) -> bool:

@@ -66,6 +66,7 @@ class Undoing:
         self.session = session
         self.folder = os.path.realpath(folder)
         self._scope = folder
+        self._names: dict[tuple[str, str], str] = {}
         self.messages = recover()
         records.prune(time.time())
 
@@ -91,7 +92,9 @@ class Undoing:
 
     def name_of(self, owner: tuple[str, str]) -> str:
         """Return the name of a session by its client's id."""
-        return session_in_words(self.store, owner, self.session)
+        if owner not in self._names:
+            self._names[owner] = session_in_words(self.store, owner, self.session)
+        return self._names[owner]
 
     def _row(self, owner: tuple[str, str]) -> Session | None:
         return self.store.instances.of_session(*owner)

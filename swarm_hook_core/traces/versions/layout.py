@@ -45,6 +45,8 @@ def laid_out(old: Sequence[bytes], new: Sequence[bytes], own: Lines | None = Non
 
     own  the lines that calls have just brought: only these may be laid out anew; None: all lines
     """
+    if old == new:  # mostly: a look after a write
+        return [*old]
     made: list[bytes] = []
     at_old = at_new = 0
     parts = equal_parts(_words(old), _words(new), exact_up_to=EXACT_UP_TO) or []
@@ -95,7 +97,7 @@ def _is_layout(old: Sequence[bytes], new: Sequence[bytes], own: Lines | None, ar
 
 def brings_words(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
     """Return True if `new` has a word more often than `old`. Lines that were moved, merged or removed bring none."""
-    return any(_counted(b"".join(new)) - _counted(b"".join(old)))
+    return old != new and any(_counted(b"".join(new)) - _counted(b"".join(old)))
 
 
 class Words:

@@ -161,21 +161,30 @@ class Fold:
         self.removed: list[_Element] = []  # in the order of their removal
         self.alive: list[_Element] = []
         self._known_pairs: list[tuple[int, int]] | None = None  # once the fold is over
+        self._known_lines: list[Line] = []
+        self._known_changes: list[Change] | None = None
         self.writers = history.writers()
         self._follow(history)
 
     def lines(self) -> list[Line]:
         """Return the present lines."""
-        committed = {new for _old, new in self._pairs()}
-        return [
-            Line(one.text, (), one.ended_by or one.authors or (PERSON,))
-            if index in committed
-            else Line(one.text, one.authors or (PERSON,))
-            for index, one in enumerate(self.alive)
-        ]
+        if not self._known_lines:
+            committed = {new for _old, new in self._pairs()}
+            self._known_lines = [
+                Line(one.text, (), one.ended_by or one.authors or (PERSON,))
+                if index in committed
+                else Line(one.text, one.authors or (PERSON,))
+                for index, one in enumerate(self.alive)
+            ]
+        return self._known_lines
 
     def changes(self) -> list[Change]:
         """Return the places where the present lines differ from the commit."""
+        if self._known_changes is None:
+            self._known_changes = self._changed()
+        return self._known_changes
+
+    def _changed(self) -> list[Change]:
         found, old, new, lines = [], 0, 0, self.lines()
         for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
             if old < old_end or new < new_end:
@@ -240,7 +249,10 @@ class Fold:
         `is_undo`: a line that was removed before comes back, with its own authors. `moves`: so does one that was moved.
         """
         alive: list[_Element] = []
-        parts = _equal_parts(self._compared([one.text for one in self.alive]), self._compared(content))
+        present = [one.text for one in self.alive]
+        if present == content:
+            return  # mostly: a look after a write
+        parts = _equal_parts(self._compared(present), self._compared(content))
         moved: dict[bytes, Authors] = {}
         if moves:
             moved = self._words_without(parts)

@@ -140,12 +140,10 @@ class JournalNotes:
         self.ends.sort()
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
-        """Yield the entries of these kinds about the path with this key, the newest first."""
+        """Return the entries of these kinds about the path with this key, the newest first."""
         if self._last[0] != path:  # the questions about one file come together
             self._last = path, list(journal.entries(reversed(self._of_file.get(escaped(path), []))))
-        for entry in self._last[1]:
-            if entry.kind in kinds:
-                yield entry
+        return (entry for entry in self._last[1] if entry.kind in kinds)
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Return the entries of one of the kinds ``kept``, ``ran``, ``runs``, ``clears``, the newest first."""

@@ -21,6 +21,7 @@ class Authorship:
         self._store = store
         self._key: tuple[str, str] | None = None
         self._session = session
+        self._names: dict[tuple[str, str], str] = {}
         if session is not None and session.runtime not in NO_AGENTS:
             self._key = session.runtime or "", session.session_id or ""
 
@@ -39,4 +40,6 @@ class Authorship:
             return "you"
         if author.is_person:
             return A_PERSON
-        return session_in_words(self._store, author.session, self._session)
+        if author.session not in self._names:
+            self._names[author.session] = session_in_words(self._store, author.session, self._session)
+        return self._names[author.session]

@@ -20,6 +20,7 @@ from swarm_hook_core.stakes import sweeps
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import file_changes
 from swarm_mcp.changes.commit.git import Git
+from swarm_mcp.store.database import Transaction
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("checks_have_time", "no_faults")]
 FEW, MANY = 40, 80
@@ -27,7 +28,9 @@ FEW, MANY = 40, 80
 
 @contextmanager
 def counted() -> Iterator[Counter[str]]:
-    """Count folders of ours that are listed, journals and inputs that are opened, and processes of git."""
+    """Count folders of ours that are listed, journals and inputs that are opened, processes of git, and
+    queries of the store.
+    """
     found: Counter[str] = Counter()
     state = state_dir() + os.sep
 
@@ -51,6 +54,7 @@ def counted() -> Iterator[Counter[str]]:
         mock.patch.object(os, "open", counting("journals", os.open, is_journal)),
         mock.patch.object(git, "run", counting("git", git.run, lambda *_given: True)),
         mock.patch.object(Git, "run", counting("git", Git.run, lambda *_given: True)),
+        mock.patch.object(Transaction, "rows", counting("queries", Transaction.rows, lambda *_given: True)),
     ):
         yield found
 
