@@ -34,6 +34,8 @@ RETIRED = {
     "merge": "tasks have no work trees any more: `git worktree list` names those left, `git merge` takes one in",
     "dispatch --all": "`swarm-mcp worker poll` has all open tasks done, as they become ready",
     "dispatch --worktree": "make one with `git worktree add`, and name it with --directory",
+    "loop auth": "the key stands in the provider's variable; `swarm-mcp worker loop help` names it",
+    "loop --variant": "say its role in the prompt, and --mode read-only where it is to write nothing",
     "cancel --discard": "`git worktree remove` takes a task's work tree away",
 }
 TOOLS = ("swarm_mcp.agents.tools.dispatch",)

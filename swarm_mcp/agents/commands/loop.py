@@ -8,8 +8,10 @@ from swarm_mcp.agents.loop import agent, commands, sources
 from swarm_mcp.agents.loop.settings import LoopSettings
 from swarm_mcp.cli.arguments import MODES, WORKER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import say, say_text
+from swarm_mcp.cli.verbs import retired
+from swarm_mcp.errors import UsageError
 
-_BESIDE = ("session", "auth", "tools", "hooks", "help")
+_BESIDE = ("session", "tools", "hooks", "help")
 _INNER = ("tool", "provider")  # started by the executables of built-in plugins
 
 
@@ -19,12 +21,10 @@ _INNER = ("tool", "provider")  # started by the executables of built-in plugins
         Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
         Option("--model NAME", "the model", source=()),
         Option("--mode MODE", "read-only: no tool that writes files, and no commands; or edit", source=MODES),
-        Option("--variant NAME", "a kind of agent: reviewer, planner, ..., as `loop help` lists them", source=()),
         Option("--schema FILE", "a JSON schema that the answer is to follow"),
         Option("--json", "print events, one JSON object a line"),
     ),
     Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
-    Usage(choice("auth"), choice("list", "set", "remove"), Word("PROVIDER", optional=True, source=())),
     Usage(choice("tools", "hooks", "help", "version")),
     group=WORKER,
 )
@@ -32,11 +32,10 @@ def loop(args: Arguments) -> int:
     """loop: run the embedded agent loop, as a plugin of the bash harness
 
     Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer; at a
-    terminal word by word, and with its cost. Without a prompt there, it asks for one after the other. It needs a
-    model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own; or a key that
-    `loop auth set PROVIDER` has asked for and kept, readable by you alone. Plugins are found in ~/.harness
-    (HARNESS_HOME) and in every .harness from there down to this folder. `loop help` lists providers and their
-    variables. Words for a plugin's own command that begin with -- go behind a --.
+    terminal word by word, and with its cost. It needs a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or
+    OPENAI_API_URL for a server of your own. Plugins are found in ~/.harness (HARNESS_HOME) and in every .harness from
+    there down to this folder. `loop help` lists providers and their variables. Words for a plugin's own command that
+    begin with -- go behind a --.
 
     Its writes are checked against the locks of other sessions, like those of every client here.
 
@@ -50,6 +49,8 @@ def loop(args: Arguments) -> int:
     name = words[0]
     if name in _INNER and len(words) > 1:
         return int(getattr(commands, name)(words[1:]))
+    if retired("loop", [name]):
+        raise UsageError(retired("loop", [name]))
     if name == "version":
         say(f"swarm-mcp {__version__}")
         return 0
@@ -69,7 +70,7 @@ def _agent(name: str, words: list[str], args: Arguments) -> int:
         return _become(path, words[1:])
     if name == "agent":
         words = words[1:]
-    given = {name: args.value(f"--{name}") for name in ("mode", "model", "variant")}
+    given = {name: args.value(f"--{name}") for name in ("mode", "model")}
     wishes = agent.Wishes(**given, schema=run_options.schema(args))
     return int(agent.run(words, wishes, as_json=args.json, resume=args.value("--resume")))
 
@@ -81,8 +82,6 @@ def _beside(name: str, words: list[str]) -> int:
         return _become(path, words)
     if name == "session":
         lines = commands.show_session(words)
-    elif name == "auth":
-        lines = commands.auth(words, loop)
     else:
         lines = {"tools": commands.show_tools, "hooks": commands.show_hooks, "help": commands.show_help}[name](loop)
     say_text("\n".join(lines))

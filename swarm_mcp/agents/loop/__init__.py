@@ -6,8 +6,8 @@
                     gives way to a file of the same name anywhere in ``sources``
 ``sources``         the places of plugins: ours, the home folder's, every ``.harness`` down to the present folder
 ``session``         a folder of markdown
-``conf_files``      variants as ``.conf`` files, some of them ours (``bundled/``); ``agent_variants``: a reviewer, ...
-``providers``       models behind HTTP, or executables; ``keys`` that were kept for them
+``conf_files``      variants of providers as ``.conf`` files, some of them ours (``bundled/``)
+``providers``       models behind HTTP, or executables
 ``tools``           the model's tools; ``calls`` carries calls out
 ``swarm_session``   this session in the swarm: registered, its writes checked against other sessions' locks
 ``mcp_servers``     tools of MCP servers, those of the swarm among them

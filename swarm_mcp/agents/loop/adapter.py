@@ -39,10 +39,7 @@ class Loop(HarnessAdapter):
 
     name = "loop"
     label = "The embedded loop"
-    instructions = (
-        "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own;"
-        " or have a key kept: swarm-mcp worker loop auth set PROVIDER"
-    )
+    instructions = "Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_API_URL for a server of your own"
     session_pattern = PATTERN.pattern.removesuffix(r"\Z")
     capabilities = Capabilities(
         resume=True, fork=True, read_only=True, system_prompt=True, append_system_prompt=True, mcp=True,
@@ -62,8 +59,7 @@ Settings: model (NAME or PROVIDER/NAME; LOOP_DEFAULT_MODEL; default: the provide
 default: the model's own), mode (edit), skills, mcp_servers, system_prompt, append_system_prompt, resume_session_id,
 fork_session, output_schema, max_cost_usd (0: none; refused by an answer without a price), max_turns (0: none of its
 own), additional_args, command, env, timeout_seconds (0: none),
-grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS_VARIANT (a kind of agent:
-reviewer, planner, ...; none), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
+grace_seconds (15). Its own: HARNESS_PROVIDER (the first that is ready), HARNESS_HOME (~/.harness), HARNESS_SESSIONS,
 HARNESS_MAX_TURNS (100), HARNESS_STREAM (on), HARNESS_PREDISPATCH (on), HARNESS_TOOL_TIMEOUT (120)."""
 
     def launch(self, query: Query, folder: Path) -> Launch:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, NamedTuple
 
-from swarm_mcp.agents.loop import agent_variants, calls, prompts, session, sources, stages, tools
+from swarm_mcp.agents.loop import calls, prompts, session, sources, stages, tools
 from swarm_mcp.agents.loop.mcp_servers import Servers
 from swarm_mcp.agents.loop.providers import choice
 from swarm_mcp.agents.loop.providers.choice import Provider
@@ -25,13 +21,6 @@ from swarm_mcp.agents.loop.swarm_session import SwarmSession
 from swarm_mcp.processes.reaper import Reaper
 
 STEPS_PER_TURN = 3
-
-LEAVE, ANEW, HELP = "/exit", "/new", "/help"
-GUIDE = f"""\
-Each line is a prompt; /NAME of a skill puts that skill before it. Ctrl-C ends what is being done.
-{ANEW}   go on in a session of its own
-{LEAVE}  leave, as Ctrl-D does; `swarm-mcp worker loop SESSION` goes on later"""
-ASK = "\n> "
 
 
 class Ended(NamedTuple):
@@ -157,7 +146,6 @@ class Wishes(NamedTuple):
 
     mode: str = ""
     model: str = ""
-    variant: str = ""
     schema: dict[str, Any] = {}
 
 
@@ -165,31 +153,18 @@ def run(words: list[str], wishes: Wishes, *, as_json: bool = False, resume: str 
     """Carry out ``[SESSION] [WORDS]`` and return the exit code. The prompt is the words, else standard input.
 
     With `resume`, or where the first word is a session's id, that session continues. An unknown session is an error.
-    Where a person is at both ends and there are no words, a conversation begins.
     """
     handlers = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        if not words[_is_session(words) :] and not as_json and _is_a_person_there():
-            return converse(partial(_answer, wishes), resume or "".join(words))
         report: Report = Report()
         if as_json:
             report = JsonReport()
         ended = carry_out(words, resume, wishes, report)
         report.ended(ended)
         return ended.exit_code
-    except Stopped:  # between two runs of a conversation
-        return STOPPED
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-def _answer(wishes: Wishes, prompt: str, session_id: str) -> tuple[int, str]:
-    """Carry out a prompt of a conversation; return the exit code and the session that it was in."""
-    report = Report()
-    ended = carry_out([prompt], session_id, wishes, report)
-    report.ended(ended)
-    return ended.exit_code, report.session_id or session_id
 
 
 def carry_out(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended:
@@ -212,10 +187,6 @@ def _is_session(words: list[str]) -> bool:
     return bool(words and session.PATTERN.match(words[0]))
 
 
-def _is_a_person_there() -> bool:
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
-
-
 def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended:
     settings = LoopSettings(sources.root())
     settings.model = wishes.model or settings.model
@@ -230,10 +201,6 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
         known = session.find(settings.sessions, resume)
     else:
         known = None
-    variant = wishes.variant or settings.variant or (known.conf.get("variant", "") if known else "")
-    if variant:
-        places = sources.walk("", settings.home, settings.folder)
-        agent_variants.put_on(settings, agent_variants.read(variant, places))
     if known and settings.config.get("fork"):
         known = session.fork(settings.sessions, known)
     if words:
@@ -252,8 +219,6 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
             os.environ.get("HARNESS_PARENT_SESSION", ""),
         )  # fmt: skip
         loop.session.remember(model=settings.model, provider=settings.provider)
-        if settings.variant:
-            loop.session.remember(variant=settings.variant)
         report.session(loop.session, settings, _tools(loop), not known)
         if prompt.strip():
             loop.session.add("user", prompts.with_skill(loop, prompt))
@@ -311,61 +276,3 @@ def _stop(*_signal: object) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a second one must not keep us from leaving in order
     raise Stopped
-
-
-@contextlib.contextmanager
-def _signals_repeated() -> Iterator[None]:
-    """Send SIGTERM and SIGHUP to this thread again until it has handled them.
-
-    A signal that comes just before `input` begins to wait for a key does not end that wait.
-    """
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    waiting = threading.get_ident()
-
-    def repeat() -> None:
-        for number in iter(lambda: os.read(reader, 1), b""):
-            while signal.getsignal(number[0]) is _stop:  # until `_stop` has run
-                signal.pthread_kill(waiting, number[0])
-                time.sleep(0.1)
-
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    repeater = threading.Thread(target=repeat, daemon=True)
-    repeater.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        os.close(writer)
-        repeater.join()
-        os.close(reader)
-
-
-def converse(answer: Callable[[str, str], tuple[int, str]], session_id: str) -> int:
-    """Ask for prompts until the person leaves; return the exit code.
-
-    `answer` carries out a prompt in a session (empty: a new one), and returns an exit code and the session's id. Locks
-    that a prompt's run has taken are released with its answer, as in the bash harness.
-    """
-    with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  (lines can be edited, and earlier ones had again)
-    print(f"{HELP} says what there is, {LEAVE} or Ctrl-D leaves", flush=True)
-    while True:
-        try:
-            with _signals_repeated():
-                prompt = input(ASK).strip()
-        except EOFError:
-            print()
-            return 0
-        except KeyboardInterrupt:  # the line is thrown away, as a shell does
-            continue
-        if prompt == LEAVE:
-            return 0
-        if prompt == HELP:
-            print(GUIDE)
-        elif prompt == ANEW:
-            session_id = ""
-        elif prompt:
-            code, session_id = answer(prompt, session_id)
-            if code == STOPPED:
-                return STOPPED

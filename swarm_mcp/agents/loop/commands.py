@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from getpass import getpass
 from typing import Any, NoReturn, cast
 
-from swarm_mcp.agents.loop import agent_variants, calls, conf_files, keys, session, sources, stages, subprocesses, tools
+from swarm_mcp.agents.loop import calls, conf_files, session, sources, stages, subprocesses, tools
 from swarm_mcp.agents.loop.agent import LoopRun
 from swarm_mcp.agents.loop.messages import model_call
 from swarm_mcp.agents.loop.providers import choice, http
@@ -20,7 +19,6 @@ from swarm_mcp.processes.reaper import Reaper
 DESCRIBED = {
     "agent": "run the agent (default)",
     "session": "list | show ID | dir [ID]",
-    "auth": "list | set PROVIDER | remove PROVIDER: keys that are kept",
     "tools": "the tools there are, and where they come from",
     "hooks": "the hooks of every stage, in the order they run",
     "help": "commands, providers and their variables",
@@ -111,39 +109,7 @@ def show_help(loop: LoopRun) -> list[str]:
         else:
             needs = ""
         lines.append(f"  {name:<10} {facts.get('description') or path}{needs}")
-    lines += ["", "kinds of agents (--variant):"]
-    for name in agent_variants.names(loop.sources):
-        try:
-            said = agent_variants.read(name, loop.sources).description
-        except LoopFailure as failure:
-            said = str(failure)
-        lines.append(f"  {name:<10} {said}")
     return lines
-
-
-def auth(words: list[str], loop: LoopRun) -> list[str]:
-    """Carry out ``auth list | set PROVIDER | remove PROVIDER``; a key is read at the terminal, else standard input."""
-    verb, name = (words + ["list"])[0], (words + ["", ""])[1]
-    environ = loop.environment()
-    if verb == "list" and not name:
-        return sorted(keys.kept(environ)) or ["(no keys are kept)"]
-    known = {*sources.BUILT_IN_PROVIDERS, *choice.executables(loop.sources, environ), *choice.variants(loop.sources)}
-    if verb == "remove" and name:
-        if not keys.forget(name, environ):
-            raise UsageError(f"no key is kept for {name[:60]!r}")
-        return [f"forgot the key of {name}"]
-    if verb != "set" or not name:
-        raise UsageError("usage: swarm-mcp worker loop auth list | set PROVIDER | remove PROVIDER")
-    if name not in known:
-        raise UsageError(f"there is no provider {name[:60]!r}; there are {', '.join(sorted(known))}")
-    if sys.stdin is not None and sys.stdin.isatty():
-        key = getpass(f"key for {name}: ")
-    else:
-        if sys.stdin is not None:
-            key = sys.stdin.readline()
-        else:
-            key = ""
-    return [f"kept the key of {name} in {keys.keep(name, key.strip(), environ)}"]
 
 
 def _said(path: str, loop: LoopRun) -> str:

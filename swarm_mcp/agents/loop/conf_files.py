@@ -1,4 +1,4 @@
-"""Variants as ``.conf`` files of lines ``name=value``: of providers (``providers/``) and of agents (``agents/``).
+"""Variants of providers, as ``.conf`` files of lines ``name=value`` in ``providers/``.
 
 Some are part of this package; a file of the same name in any source takes their place.
 """

@@ -45,7 +45,7 @@ def system(loop: Run) -> str:
         else:
             names = []
         parts += [_read(os.path.join(folder, name)) for name in names if name.endswith(".md")]
-    parts += [loop.settings.words, str(config.get("append_system_prompt") or "")]
+    parts.append(str(config.get("append_system_prompt") or ""))
     if config.get("output_schema"):
         parts.append(_schema_instruction(config["output_schema"]))
     return "\n\n".join(part for part in dict.fromkeys(part.strip() for part in parts) if part)[:LONGEST]

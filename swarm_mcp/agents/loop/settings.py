@@ -46,7 +46,6 @@ class LoopSettings:
     stream           read answers as they come (``HARNESS_STREAM``; on)
     depth, max_depth   the number of agents above this one (``HARNESS_DEPTH``), and its limit (``RLM_MAX_DEPTH``)
     predispatch      start tools while the answer is still coming (``HARNESS_PREDISPATCH``; on)
-    variant          the kind of agent (``HARNESS_VARIANT``), see ``agent_variants``; `words` are its instructions
     config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
                      ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
                      ``fork`` (a resumed session goes on in a copy)
@@ -60,7 +59,6 @@ class LoopSettings:
         self.model, self.provider = first_set("HARNESS_MODEL"), first_set("HARNESS_PROVIDER")
         self.max_turns = int(number("HARNESS_MAX_TURNS", MAX_TURNS))
         self.thinking, self.log = first_set("HARNESS_THINKING"), first_set("HARNESS_LOG")
-        self.variant, self.words = first_set("HARNESS_VARIANT"), ""
         self.stream, self.predispatch = not is_off("HARNESS_STREAM"), not is_off("HARNESS_PREDISPATCH")
         self.depth, self.max_depth = int(number("HARNESS_DEPTH", 0)), int(number("RLM_MAX_DEPTH", DEPTH))
         self.config = _config()

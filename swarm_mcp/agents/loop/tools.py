@@ -8,11 +8,9 @@ from typing import Any
 
 from swarm_hook_core.kernel.direct import inside
 from swarm_mcp.agents.loop import prompts, subprocesses
-from swarm_mcp.agents.loop.agent_variants import AgentVariant
-from swarm_mcp.agents.loop.agent_variants import read as read_variant
 from swarm_mcp.agents.loop.messages import ModelCall
 from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, LoopFailure, number
+from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, number
 from swarm_mcp.installation import coordinator_command
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
@@ -72,7 +70,6 @@ _SCHEMAS = {
         prompt=_text("The task: what to do, what it needs to know, what to answer"),
         model=_text("Another model"),
         provider=_text("Another provider"),
-        variant=_text("A kind of agent: reviewer, planner, researcher, tester, read-only, or one of the project's"),
     ),
 }
 NAMES = tuple(_SCHEMAS)
@@ -133,7 +130,7 @@ def bash(loop: Run, given: dict[str, Any], plan: str = "") -> tuple[str, bool]:
 # These name the parent in the swarm; the child is an instance of its own.
 _PARENTS_OWN = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_AGENT_ROLE",
                 "HARNESS_SESSION", "HARNESS_SOURCES", "HARNESS_STAGE", "HARNESS_TOOL_FIFO", "HARNESS_MODEL",
-                "HARNESS_PROVIDER", "HARNESS_VARIANT")  # fmt: skip
+                "HARNESS_PROVIDER")  # fmt: skip
 
 
 def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
@@ -144,23 +141,16 @@ def agent(loop: Run, given: dict[str, Any]) -> tuple[str, bool]:
     if loop.settings.depth >= loop.settings.max_depth:
         return f"error: agents {loop.settings.depth} deep start no further ones (RLM_MAX_DEPTH)", True
     env = {name: value for name, value in loop.environment().items() if name not in _PARENTS_OWN}
-    variant = AgentVariant("")
-    if given.get("variant"):
-        try:
-            variant = read_variant(str(given["variant"]), loop.sources)
-        except LoopFailure as failure:
-            return f"error: {failure}", True
-    provider, model = given.get("provider") or variant.provider, given.get("model") or variant.model
+    provider, model = given.get("provider"), given.get("model")
     env.update(
         HARNESS_SESSIONS=os.path.join(loop.session.path, ".harness", "sessions"),
         HARNESS_PARENT_SESSION=loop.session.id,
         HARNESS_DEPTH=str(loop.settings.depth + 1),
         HARNESS_PROVIDER=str(provider or loop.settings.provider),
-        HARNESS_VARIANT=variant.name,
     )
     if model or not provider:
         env["HARNESS_MODEL"] = str(model or loop.settings.model)
-    # A command line or a variant may have set the mode; the private file does not contain it then.
+    # A command line may have set the mode; the private file does not contain it then.
     mode: tuple[str, ...] = ()
     if loop.settings.read_only:
         mode = ("--mode", READ_ONLY)

@@ -12,7 +12,7 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
-from swarm_mcp.agents.loop import agent_variants, conf_files, sources
+from swarm_mcp.agents.loop import conf_files, sources
 from swarm_mcp.agents.loop.providers import choice
 from swarm_mcp.agents.loop.settings import LoopFailure
 
@@ -351,44 +351,7 @@ def test_the_bundled_providers_are_whole(model: Model) -> None:
             with pytest.raises(LoopFailure, match="is not set"):
                 choice.resolve(name, [], os.environ)
     shown = loop("help").out
-    assert "Groq (GROQ_API_KEY)" in shown and "takes a task apart" in shown
-
-
-def test_kinds_of_agents(model: Model, packs: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {"planner", "read-only", "researcher", "reviewer", "tester"} <= set(agent_variants.names([]))
-    model.script = [Say("Done.")]
-    assert loop("look", "--variant", "reviewer").code == 0
-    assert "You review." in model.system() and "write_file" not in model.tools() and "bash" not in model.tools()
-    # Its session stays of that kind.
-    assert loop(sessions()[-1].name, "and now?").code == 0
-    assert "You review." in model.system() and "write_file" not in model.tools()
-    # A project's own variant, with its own model; a model named on the command line comes first.
-    (project / ".harness" / "agents").mkdir(parents=True)
-    (project / ".harness" / "agents" / "scribe.conf").write_text(
-        "# ours\nprompt=Write it\nprompt=down.\nprovider=openai\nmodel=small\nmax_turns=1\n"
-    )
-    monkeypatch.delenv("HARNESS_PROVIDER")
-    monkeypatch.setenv("HARNESS_VARIANT", "scribe")
-    assert loop("go").code == 0
-    assert model.asked[-1]["model"] == "small" and "Write it\ndown." in model.system() and "bash" in model.tools()
-    model.script = [Say("", (("list_dir", {}),))]
-    assert loop("go").code == 5  # after one turn
-    model.script = [Say("Done.")]
-    assert loop("go", "--model", "large", "--mode", "read-only").code == 0
-    assert model.asked[-1]["model"] == "large" and "bash" not in model.tools()
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [(None, "no variant 'odd'"), ("mode=readonly", "read-only or edit"), ("max_turns=many", "a number")],
-)
-def test_a_kind_that_is_not_understood_starts_nothing(model: Model, packs: Path, text: str | None, why: str) -> None:
-    if text:
-        (packs / "agents").mkdir()
-        (packs / "agents" / "odd.conf").write_text(text)
-    ran = loop("go", "--variant", "odd")
-    assert ran.code == 1 and why in ran.err and not model.asked
-    assert loop("help").code == 0
+    assert "Groq (GROQ_API_KEY)" in shown
 
 
 @requirement("B-13")

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from swarm_mcp.agents.harness.outcome import Price
 from swarm_mcp.agents.harness.query import parse_object
-from swarm_mcp.agents.loop import conf_files, keys, sources, subprocesses
+from swarm_mcp.agents.loop import conf_files, sources, subprocesses
 from swarm_mcp.agents.loop.messages import ModelCall, model_call
 from swarm_mcp.agents.loop.providers import http
 from swarm_mcp.agents.loop.providers import protocol as protocols
@@ -76,7 +76,7 @@ class Provider:
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
-    """Return the first provider, by name, that is ready, else the first variant with a kept key."""
+    """Return the first provider, by name, that is ready; empty without one."""
     paths = executables(found, environ)
     for name in sorted({*paths, *BUILT_IN_PROVIDERS}):
         if name in paths:
@@ -84,15 +84,12 @@ def first_ready(found: list[str], environ: Mapping[str, str]) -> str:
                 return name
         elif not missing(name, environ):
             return name
-    # Not one that merely finds a variable: that may be there for something else.
-    kept = keys.kept(environ)
-    return next((name for name in variants(found) if kept.get(name)), "")
+    return ""  # not a variant that merely finds a variable: that may be there for something else
 
 
 def missing(name: str, environ: Mapping[str, str]) -> str:
-    """Return the variables that a built-in provider lacks; empty if it is ready. A kept key counts."""
-    protocol = built_in(name)
-    return protocol.missing({**environ, **_cached(name, protocol.key, environ)})
+    """Return the variables that a built-in provider lacks; empty if it is ready."""
+    return built_in(name).missing(environ)
 
 
 def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider:
@@ -107,7 +104,7 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
         said = dict(conf_files.pairs(_flag(path, "--defaults", environ)[1]))
         return Provider(name, said.get("protocol", name), path, {}, True, said.get("model", ""))
     if name in BUILT_IN_PROVIDERS:
-        return Provider(name, name, "", _cached(name, built_in(name).key, environ), True, built_in(name).default_model)
+        return Provider(name, name, "", {}, True, built_in(name).default_model)
     conf = variants(found).get(name)
     if not conf:
         raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
@@ -134,10 +131,9 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     if protocol not in BUILT_IN_PROVIDERS and not path:
         raise LoopFailure(f"{conf}: protocol={protocol or '(missing)'} is no provider", "not_installed")
     prefix = protocol.upper().replace("-", "_")
-    key = environ.get(facts.get("auth_env", ""), "").strip() or keys.kept(environ).get(name, "")
+    key = environ.get(facts.get("auth_env", ""), "").strip()
     if facts.get("auth_env") and not key:
-        why = f"{facts['auth_env']} is not set, which {name} needs (or: swarm-mcp worker loop auth set {name})"
-        raise LoopFailure(why, "auth_failed")
+        raise LoopFailure(f"{facts['auth_env']} is not set: {name} needs it", "auth_failed")
     if key:
         learn({f"{prefix}_API_KEY": key})
     more = {f"{prefix}_API_KEY": key, f"{prefix}_AUTH_TOKEN": ""}
@@ -148,15 +144,6 @@ def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str])
     made = Provider(name, protocol, path, more, streams, facts.get("model", ""))
     made.price = of_variant(facts)
     return made
-
-
-def _cached(name: str, key: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the kept key of a provider as its variable; empty where the variable is set, or no key is kept."""
-    found = keys.kept(environ).get(name, "")
-    if not found or environ.get(key, "").strip():
-        return {}
-    learn({key: found})
-    return {key: found}
 
 
 def _flag(path: str, flag: str, environ: Mapping[str, str]) -> tuple[int, str]:
