@@ -103,7 +103,7 @@ def _opened_without_links(folder: str) -> int:
     """Return a handle of the folder if its path certainly has no link in it, else -1."""
     try:
         handle = os.open(folder, _FOLDER)
-    except OSError:
+    except OSError:  # it is gone, or beyond a link
         return -1
     try:
         if os.readlink(f"/proc/self/fd/{handle}") == folder:
