@@ -298,7 +298,7 @@ class Weave:
         instead = self._instead([hunk])
         if returning:
             found.update((other.step, []) for other in instead if other.step not in steps)
-        for other in [hunk, *instead, *self._around(returning)]:
+        for other in [hunk, *instead, *self._around(hunk.step, returning)]:
             stay = [one for one in other.added if one.born == other.step and one.lives_without(steps)]
             if stay and (returning or other.step not in steps):  # those of these steps are committed
                 found.setdefault(other.step, []).extend(numbers[one] for one in stay if one in numbers)
@@ -320,10 +320,12 @@ class Weave:
                     left.append(one.replaced)
         return found
 
-    def _around(self, returning: Sequence[Element]) -> list[Hunk]:
-        """Return the hunks with a change on both sides of one of these: that has no place beside their new lines."""
+    def _around(self, step: int, returning: Sequence[Element]) -> list[Hunk]:
+        """Return the hunks after `step` with a change on both sides of one of the lines that it removed: that has no
+        place beside their new lines.
+        """
         found = []
-        for hunk in self.hunks:
+        for hunk in (one for one in self.hunks if one.step > step):
             first, last = -1, len(self.elements)
             if hunk.removed:
                 first, last = hunk.removed[0].place, hunk.removed[-1].place
