@@ -23,7 +23,6 @@ from swarm_hook_core.traces import (
     traces_dir,
     version_path,
 )  # fmt: skip
-from swarm_hook_core.traces.told_ends import with_mark
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE
 from swarm_hook_core.traces.versions.locked import facts_in
 from swarm_hook_core.traces.versions.names import is_of, read_name, split_name
@@ -227,6 +226,8 @@ def _long_paths(place: str, session: str, names: list[str]) -> dict[str, str]:
 
 def journals_of(place: str) -> dict[str, bytes]:
     """Return ``{file name: entries}`` of the journals in `place`, also of sessions that have ended."""
+    from swarm_hook_core.traces.told_ends import with_mark  # slow to load, and a cleaning does without
+
     base = kept_dir(place)
     paths = [(name, os.path.join(base, name, ENDED)) for name in names_in(base)]
     paths += [(os.path.basename(path), path) for path in others_in(place, "")]
