@@ -15,6 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from swarm_hook_core.paths import keys_for
 from swarm_hook_core.state import hook_starter
 from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
@@ -35,8 +36,10 @@ SECOND_NS = 10**9
 SECONDS = 2.0  # for the contents of many files in the last commit
 SECONDS_TO_SHOW = 0.5  # for those of the files that a message names
 MOST_SHOWN = 20  # files of one message
-# Kinds of events: a call that may write any file, or the file that it names, or that only looks; its end; a turn's end.
-ANY, NAMED, LOOKS, ENDED, TURN = "any", "named", "looks", "ended", "turn"
+# Kinds of events: a call that may write any file; a write tool's or a command's write of a named file; a command whose
+# text tells what it writes; a call that only looks; a call's end; a turn's end.
+ANY, NAMED, WROTE, RAN, LOOKS, ENDED, TURN = "any", "named", "wrote", "ran", "looks", "ended", "turn"
+_OF_COMMANDS = (WROTE, RAN, LOOKS)
 MOST_SEARCHED = 1 << 26  # bytes that are looked through for the parts of one file's lines
 _CALLS = ("ran", "runs", "wrote", "will", "clears")  # kinds of entries that begin a call
 _ENDS = ("over", "wont", "spares")  # that end one; the last two say that it was denied
@@ -225,8 +228,22 @@ class Authors:
         if place not in self._calls:
             data, agent = self._meetings.journals.of_session(place), plain_word(trail.call.agent)
             ended_ns = marked_ns(trail.call.session_id, agent, hook_starter(trail.config.runtime_name))
-            self._calls[place] = _Calls(data, trail.config.write_tools, self._end_of, agent, ended_ns)
+            self._calls[place] = _Calls(data, trail.config.write_tools, self._end_of, self._written_by, agent, ended_ns)
         return self._calls[place]
+
+    def _written_by(self, raw: bytes) -> Collection[str] | None:
+        """Return the keys of the files that a command writes; None if it may write others, or cannot be read in time.
+
+        `raw`: its entry.
+        """
+        entry = next(journal.entries([raw]), None)
+        if entry is None:
+            return None
+        reading = self._meetings.reading
+        effects = reading.effects_of(entry)
+        if effects is None or effects.guesses or effects.runs or effects.git or effects.trees:
+            return None
+        return {key for one in effects.writes for key in keys_for(one.path, one.folder, reading.real)}
 
     def _end_of(self, agent: str, at_ns: int, changed_ns: int) -> int:
         """Return the end of the agent's call that was let pass at `at_ns`, by the client's log; 0 if unknown.
@@ -292,33 +309,33 @@ class _Event(NamedTuple):
 
     from_ns  time from which on files may show it: their times lag behind our clock, but not behind an end
     at_ns    time of its entry
-    kind     ANY, NAMED, LOOKS, ENDED or TURN
-    key      the file that a NAMED call writes, as the journal spells it
+    kind     see `ANY`
+    about    of NAMED and WROTE the file, as the journal spells it; of RAN the entry
     """
 
     from_ns: int
     at_ns: int
     kind: str
-    key: bytes = b""
-
-    def may_write(self, key: bytes) -> bool:
-        return self.kind == ANY or (self.kind == NAMED and self.key == key)
+    about: bytes = b""
 
 
 class _Calls:
     """The calls of a session in one place, by its journal. Read once; each question is a search by time.
 
     A call ends as its client tells: in its log (`ends_of`), or by the hook after it (``over``); else with the same
-    agent's next call. A write tool without a known end counts for the files that it names, any other call for all.
+    agent's next call. A write tool without a known end counts for the files that it names, and so does a command that
+    can be read (`written_by`); any other call counts for all files.
 
     agent, ended_ns  the agent that calls, and the end of its last call if only the mark of a hook tells it yet, else 0
     """
 
     def __init__(
-        self, data: bytes, write_tools: Collection[str], ends_of: Callable[[str, int, int], int], agent: str,
-        ended_ns: int,
+        self, data: bytes, write_tools: Collection[str], ends_of: Callable[[str, int, int], int],
+        written_by: Callable[[bytes], Collection[str] | None], agent: str, ended_ns: int,
     ):  # fmt: skip
         self._ends_of = ends_of
+        self._written_by = written_by
+        self._written: dict[bytes, Collection[str] | None] = {}  # entry of a command -> the files that it writes
         self._events: dict[str, list[_Event]] = {}  # agent -> its events, in order of time
         self._times: dict[str, list[int]] = {}  # the times of these
         for who, event in _events_in(data, write_tools):
@@ -331,15 +348,22 @@ class _Calls:
 
     def cover(self, path: str, first_ns: int, last_ns: int = 0) -> bool:
         """Return True if a call may have changed the file at `path` at some time from `first_ns` to `last_ns`."""
-        key = escaped(path)
         for agent, events in self._events.items():
             times = self._times[agent]
             begun = events[bisect_right(times, first_ns) : bisect_right(times, last_ns)]
-            if any(one.may_write(key) for one in begun) or self._is_open(agent, key, first_ns):
+            if any(self._may_write(one, path) for one in begun) or self._is_open(agent, path, first_ns):
                 return True
         return False
 
-    def _is_open(self, agent: str, key: bytes, at_ns: int) -> bool:
+    def _may_write(self, event: _Event, path: str) -> bool:
+        if event.kind == RAN:
+            if event.about not in self._written:
+                self._written[event.about] = self._written_by(event.about)
+            written = self._written[event.about]
+            return written is None or path in written
+        return event.kind == ANY or (event.kind in (NAMED, WROTE) and event.about == escaped(path))
+
+    def _is_open(self, agent: str, path: str, at_ns: int) -> bool:
         """Return True if a call of the agent was open at that time, and may write the file."""
         events, last = self._events[agent], bisect_right(self._times[agent], at_ns) - 1
         begun = last
@@ -348,14 +372,27 @@ class _Calls:
         if begun < 0 or events[begun].kind == LOOKS:
             return False
         call, after = events[begun], events[begun + 1 : begun + 2]
-        if call.kind == ANY and after and after[0].kind == ENDED and at_ns <= after[0].at_ns:
+        calls = self._side_by_side(events, begun)
+        may_write = any(self._may_write(one, path) for one in calls)
+        if not may_write and all(one.kind in _OF_COMMANDS for one in calls):
+            return False  # the hooks of a client change other files after its write tools alone
+        if call.kind in (ANY, *_OF_COMMANDS) and after and after[0].kind == ENDED and at_ns <= after[0].at_ns:
             return True  # the client's log is not asked
         ended_ns = self._ends_of(agent, call.at_ns, at_ns)
         if ended_ns:
             return at_ns <= ended_ns
         if after and after[0].kind in (ENDED, TURN):
             return at_ns <= after[0].at_ns and after[0].kind == ENDED
-        return any(one.may_write(key) for one in events[: begun + 1] if call.at_ns - one.at_ns < seen.APART_NS)
+        return may_write
+
+    def _side_by_side(self, events: list[_Event], begun: int) -> list[_Event]:
+        """Return the call that `begun` is the number of, and those before it that may run beside it."""
+        first = begun
+        while first and events[first - 1].kind not in (ENDED, TURN):
+            if events[begun].at_ns - events[first - 1].at_ns >= seen.APART_NS:
+                break
+            first -= 1
+        return events[first : begun + 1]
 
 
 def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:
@@ -369,9 +406,14 @@ def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str,
             yield agent, _Event(at_ns, at_ns, TURN if is_turn else ENDED)
         elif kind in _CALLS:
             last_ns = max(at_ns - journal.SLACK_NS, last_ns)
+            about = raw.partition(b"\0")[2].partition(b"\0")[0]
             if tool in write_tools:
-                yield agent, _Event(last_ns, at_ns, NAMED, raw.partition(b"\0")[2].partition(b"\0")[0])
+                yield agent, _Event(last_ns, at_ns, NAMED, about)
             elif kind == "ran" and looks_only(raw):
                 yield agent, _Event(last_ns, at_ns, LOOKS)
+            elif kind == "ran":
+                yield agent, _Event(last_ns, at_ns, RAN, raw)
+            elif kind in ("wrote", "will"):
+                yield agent, _Event(last_ns, at_ns, WROTE, about)
             else:
                 yield agent, _Event(last_ns, at_ns, ANY)

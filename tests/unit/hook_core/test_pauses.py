@@ -88,6 +88,28 @@ def test_a_person_s_save_in_a_pause_is_protected(
     assert (work / "other.md").read_text() == SAVED and (work / "new.md").exists()
 
 
+@pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside a peer"])
+@pytest.mark.parametrize(
+    ("long", "is_protected"),
+    [("sleep 60; cat notes.md", True), ("sleep 60; echo mine >> notes.md", True), ("./build.sh; cat notes.md", False)],
+)
+@pytest.mark.parametrize("command", ["git checkout other.md", "rm other.md"])
+def test_a_person_s_save_during_a_command_that_writes_other_files_is_protected(
+    command: str, long: str, is_protected: bool, is_beside: bool, me: Session, work: Path
+) -> None:
+    """A command that cannot be read may have written any file: what it made may be thrown away."""
+    if is_beside:
+        Player("codex", work).edits("sub/deep.md", "alpha", "PEER")
+    call = me.log.begins()
+    assert me.denied("Bash", {"command": long}) == ""
+    save(work)
+    me.call_ends()
+    notes_an_end()
+    me.log.ends(call)
+    some_time_passes()
+    assert bool(me.denied("Bash", {"command": command})) == is_protected
+
+
 @pytest.mark.parametrize("way", ["a tool", "a command"])
 def test_a_person_s_save_of_the_same_file_is_protected(way: str, me: Session, work: Path) -> None:
     me.writes_with(way)
