@@ -11,7 +11,7 @@ from unittest import mock
 from swarm_hook_core import no_links
 from swarm_hook_core.stakes import owners
 from swarm_hook_core.traces import told_ends
-from swarm_hook_core.traces.versions import acts, lines, notes, steps, stored
+from swarm_hook_core.traces.versions import acts, lines, notes, steps
 from swarm_mcp.changes.commit import parts
 from swarm_mcp.locking import restore
 
@@ -33,7 +33,7 @@ def _grace() -> list[Any]:
 
 def _unseen_end() -> list[Any]:
     """The command line does not see an end that only the client's mark tells."""
-    return [mock.patch.object(stored, "with_mark", lambda _name, data: data)]
+    return [mock.patch.object(told_ends, "with_mark", lambda _name, data: data)]
 
 
 def _pause() -> list[Any]:
@@ -45,9 +45,10 @@ def _pause() -> list[Any]:
         act.end_ns = act.late_ns = noted.ends.next_of(entry)
         return act
 
-    def is_open(calls: owners._Calls, agent: str, key: bytes, at_ns: int) -> bool:
-        begun = [one for one in calls._events[agent] if one.kind in ("any", "named") and one.from_ns <= at_ns]
-        return bool(begun) and begun[-1].may_write(key)
+    def is_open(calls: owners._Calls, agent: str, path: str, at_ns: int) -> bool:
+        ends = (owners.ENDED, owners.TURN, owners.LOOKS)
+        begun = [one for one in calls._events[agent] if one.kind not in ends and one.from_ns <= at_ns]
+        return bool(begun) and calls._may_write(begun[-1], path)
 
     return [mock.patch.object(acts, "_act", longer), mock.patch.object(owners._Calls, "_is_open", is_open)]
 

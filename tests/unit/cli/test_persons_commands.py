@@ -211,7 +211,7 @@ AS_A_PERSON = {
     "request-lock": ["request-lock", "other.md", "--person"],
     "hold": ["hold", "other.md", "--person", "--", "true"], "hold git": ["hold", "--git", "--person", "--", "true"],
     "dispatch": ["worker", "dispatch", "a title", "--no-spawn", "--person"],
-    "poll": ["worker", "poll", "--for", "0.01", "--person"], "merge": ["worker", "merge", "--all", "--person"],
+    "poll": ["worker", "poll", "--for", "0.01", "--person"],
     "ui": ["ui", "organize", "--wait", "0", "--person"], "deregister": ["deregister", "--person"],
     "bootstrap": ["bootstrap", "--person"],
 }  # fmt: skip
@@ -280,7 +280,6 @@ def test_an_order_of_a_person_is_not_the_session_that_a_variable_names(world: Wo
     assert own["instance_id"] == agent.id
     given("worker", "dispatch", "a title", "--no-spawn", "--person")
     given("worker", "poll", "--for", "0.01", "--person")
-    given("worker", "merge", "--all", "--person")
     (asked,) = world.sql("SELECT runtime FROM tasks JOIN swarm_sessions s ON s.instance_id = requester")
     assert asked["runtime"] == "terminal"
     given("ui", "organize", "--wait", "0", "--person")

@@ -97,7 +97,7 @@ def test_a_person_s_save_in_a_pause_is_protected(
 def test_a_person_s_save_during_a_command_that_writes_other_files_is_protected(
     command: str, long: str, is_protected: bool, is_beside: bool, me: Session, work: Path
 ) -> None:
-    """A command that cannot be read may have written any file: what it made may be thrown away."""
+    """A command that cannot be read may have written any file: its changes may be thrown away."""
     if is_beside:
         Player("codex", work).edits("sub/deep.md", "alpha", "PEER")
     call = me.log.begins()
