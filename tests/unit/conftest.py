@@ -22,7 +22,6 @@ from support.world import World
 
 from swarm_hook_core import budget
 from swarm_hook_core.shell import walk
-from swarm_hook_core.shell.inline import python_disk
 
 # Two marks say, beside a test or a file, that it is not run each time:
 #
@@ -171,7 +170,6 @@ def checks_have_time(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
     """
     limits(budget, SECONDS=AMPLE)
     limits(walk, SECONDS=AMPLE, SECONDS_TO_PARSE=AMPLE)
-    limits(python_disk, SECONDS=AMPLE, ALL_SECONDS=AMPLE)
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)
 

@@ -16,9 +16,12 @@ from typing import NamedTuple
 
 import pytest
 from support import interpreter_cases as cases
+from support.checkouts import AMPLE
 from support.fixtures import time_limit
 
-from swarm_hook_core.shell import effects_of
+from swarm_hook_core import budget
+from swarm_hook_core.shell import effects_of, walk
+from swarm_hook_core.shell.inline import python_disk
 from swarm_hook_core.shell.model import absolute
 
 pytestmark = pytest.mark.slow
@@ -142,11 +145,15 @@ def language(request, tmp_path_factory):
         with ThreadPoolExecutor(4) as pool:
             changed = list(pool.map(changed_by, commands, folders))
     outcomes = {}
-    for place, (code, command) in enumerate(zip(every, commands)):
-        folder = base / f"look-{place}"
-        cases.lay_out(folder)
-        there = set(files_of(folder))
-        outcomes[code] = (changed[place], there, found_in(command, folder, there | changed[place]))
+    with pytest.MonkeyPatch.context() as patched:  # each is read to its end, on a busy machine as well
+        for module, limit in ((budget, "SECONDS"), (walk, "SECONDS"), (walk, "SECONDS_TO_PARSE"),
+                              (python_disk, "SECONDS"), (python_disk, "ALL_SECONDS")):  # fmt: skip
+            patched.setattr(module, limit, AMPLE)
+        for place, (code, command) in enumerate(zip(every, commands)):
+            folder = base / f"look-{place}"
+            cases.lay_out(folder)
+            there = set(files_of(folder))
+            outcomes[code] = (changed[place], there, found_in(command, folder, there | changed[place]))
     return name, outcomes
 
 
