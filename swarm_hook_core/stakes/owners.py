@@ -374,8 +374,10 @@ class _Calls:
         call, after = events[begun], events[begun + 1 : begun + 2]
         calls = self._side_by_side(events, begun)
         may_write = any(self._may_write(one, path) for one in calls)
-        if not may_write and all(one.kind in _OF_COMMANDS for one in calls):
-            return False  # the hooks of a client change other files after its write tools alone
+        # The client's hooks may change other files between the end of a command and its result.
+        is_after = bool(after) and after[0].kind == ENDED and at_ns > after[0].at_ns
+        if not may_write and not is_after and all(one.kind in _OF_COMMANDS for one in calls):
+            return False
         if call.kind in (ANY, *_OF_COMMANDS) and after and after[0].kind == ENDED and at_ns <= after[0].at_ns:
             return True  # the client's log is not asked
         ended_ns = self._ends_of(agent, call.at_ns, at_ns)
