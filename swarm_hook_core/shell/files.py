@@ -131,8 +131,7 @@ class Files:
 
     def is_untouched(self, path: str) -> bool:
         """Return True if no earlier command of this script may have changed anything at or under absolute `path`."""
-        touched = self.touched()
-        return touched is not None and not any(contains(path, one) or contains(one, path) for one in touched)
+        return not may_be_touched(path, self.touched())
 
     def touched(self) -> list[str] | None:
         """Return the absolute paths that earlier commands of this script have changed; None if they are unknown."""
@@ -154,3 +153,8 @@ class Files:
         removed = [absolute(one.folder, one.path) for one in effects.writes if one.by.partition(" ")[0] in _REMOVES]
         removed += [one.root for one in effects.trees if one.by.partition(" ")[0] in _REMOVES]
         return any(one is not None and contains(one, folder) for one in removed)
+
+
+def may_be_touched(path: str, touched: list[str] | None) -> bool:
+    """Return True if one of the paths of `Files.touched` lies at, under or over absolute `path`."""
+    return touched is None or any(contains(path, one) or contains(one, path) for one in touched)

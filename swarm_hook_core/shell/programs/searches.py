@@ -7,7 +7,6 @@ start other programs (``--pre``, ``--pager``, settings in a file) is not run. Wh
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
 from shutil import which
@@ -15,10 +14,12 @@ from shutil import which
 from swarm_hook_core import REMOVE, REPLACE, git
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.files import may_be_touched
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
 from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
-from swarm_hook_core.spawn import run
+from swarm_hook_core.spawn import Result, run
+from swarm_hook_core.wildcards import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Search:
 
     def names(self) -> list[str] | None:
         """Return the names as they are printed; None if they are unknown, or too many to be followed."""
-        if not self._is_sure or self._may_be_changed(self._root):
+        if not self._is_sure or may_be_touched(self._root, self._touched):
             return None
         names = self._all()
         if names is None or len(names) > MOST_NAMES:
@@ -74,18 +75,13 @@ class Search:
             is_found = self._one(path)
         if is_found:
             return self._is_sure or None
-        if is_found is False and not self._may_be_changed(path):
+        if is_found is False and not may_be_touched(path, self._touched):
             return False
         return None
 
     def found(self) -> Found:
         """Return the result, which is not known before something asks."""
         return Found(self._root, self.admits, self.names)
-
-    def _may_be_changed(self, path: str) -> bool:
-        """Return True if the script may change what is at or under `path` before it searches."""
-        touched = self._touched
-        return touched is None or any(contains(path, one) or contains(one, path) for one in touched)
 
     def _all(self) -> list[str] | None:
         if self._left is None:
@@ -115,10 +111,14 @@ def printed(call: Call, words: list[str], seconds: float, text: str = "", end: s
     """Run a search on the input `text`; return its output, cut at each `end`. None if it cannot be run, or in time."""
     if call.folder is None or not all(map(is_known, words)) or _starts_more(call, words):
         return None
-    result = run(["/bin/sh", "-c", IN_FOLDER, "sh", call.folder, *words], seconds, stdin=text)
+    result = _run_in(call.folder, words, seconds, text)
     if result.code not in (0, 1, 2) or (result.code and result.stderr and not result.stdout):
         return None  # with some output, it could not enter a folder, or read a file
     return result.stdout.split(end)[:-1]
+
+
+def _run_in(folder: str, words: list[str], seconds: float, text: str) -> Result:
+    return run(["/bin/sh", "-c", IN_FOLDER, "sh", folder, *words], seconds, stdin=text)
 
 
 def _starts_more(call: Call, words: list[str]) -> bool:
@@ -226,8 +226,8 @@ def _found(call: Call, options: list[str], root: str, tests: list[str], is_sure:
             return None
         names = [name for name in path[len(where.rstrip("/")) :].split("/") if name]
         ways = [root, *(os.path.join(root, *names[: depth + 1]) for depth in range(len(names)))]
-        others = [word for way in ways for word in ("!", "-path", _literal(way))]
-        target = ["-path", _literal(ways[-1])]
+        others = [word for way in ways for word in ("!", "-path", escaped(way))]
+        target = ["-path", escaped(ways[-1])]
         return [call.name, *options, root, "(", *others, ")", "-prune", "-o", "(", *_only(tests, target), ")"]
 
     return [Search(call, [call.name, *options, root, *tests], where, words_for, is_sure).found()]
@@ -238,11 +238,6 @@ def _only(tests: list[str], target: list[str]) -> list[str]:
     printing = ["(", *target, "-print0", "-o", "-true", ")"]
     at = tests.index("-print0")
     return [*tests[:at], *printing, *tests[at + 1 :]]
-
-
-def _literal(text: str) -> str:
-    """Return the pattern that only `text` matches."""
-    return re.sub(r"([*?[\]\\])", r"\\\1", text)
 
 
 def _names_of(founds: list[Found]) -> list[str] | None:
@@ -375,14 +370,14 @@ def grep(call: Call) -> None:
             _filter(call, options.has("-q"))
         return
     words = [call.name, *filter(None, [_NUL.get(call.name)]), *call.words]
-    if call.name == "rg" and all(map(is_known, operands)) and which("rg") is None:
-        call.says(None, _WithoutRipgrep(call, options, pattern, operands).found())
-        return
     if all(map(is_known, operands)):
         alone = None
         if call.name not in _TAKES and not options.has("--exclude-dir", "--exclude-from"):
             alone = _alone(call, words, operands, walks)
-        call.says(None, Search(call, words, _around(call, operands or ["."]), alone).found())
+        search = Search(call, words, _around(call, operands or ["."]), alone)
+        if call.name == "rg" and which("rg") is None:
+            search = _WithoutRipgrep(call, options, pattern, operands)
+        call.says(None, search.found())
         return
     founds: list[Found] = []
     for word in operands:  # some are names of an earlier search
@@ -420,8 +415,7 @@ class _WithoutRipgrep(Search):
         if not has("-F", "--fixed-strings"):
             words.append("-P")
         given = "".join(name + "\0" for name in names)
-        search = ["xargs", "-0", "grep", "-l", "--null", *words, "--"]
-        result = run(["/bin/sh", "-c", IN_FOLDER, "sh", folder, *search], SECONDS, stdin=given)
+        result = _run_in(folder, ["xargs", "-0", "grep", "-l", "--null", *words, "--"], SECONDS, given)
         if result.code not in (0, 1, 123):  # 123: one of several runs of grep has found nothing
             return None
         return result.stdout.split("\0")[:-1]
