@@ -75,7 +75,6 @@ PYTHON = [
     "import os\nos.remove('a.txt'); os.unlink('b.txt'); os.rename('c.json', 'd.json')",
     "import os\nos.makedirs('p/q/r'); os.rmdir('out'); os.symlink('a.txt', 'l'); os.link('b.txt', 'h')",
     "import os\nos.truncate('a.txt', 0); os.chmod('b.txt', 0o600); os.utime('c.json')",
-    "import os\nfd = os.open('raw.bin', os.O_WRONLY | os.O_CREAT, 0o644)\nos.write(fd, b'x')\nos.close(fd)",
     "from os import path, remove as rm\nrm(path.join('src', 'deep', 'x.py'))",
     "import os\nos.replace('docs', 'papers')",
     "import shutil\nshutil.copy('a.txt', 'copy.txt'); shutil.copy2('b.txt', 'out'); shutil.copyfile('a.txt', 'b.txt')",
@@ -119,42 +118,12 @@ PYTHON = [
     ),
     "import os\nos.system('mv a.txt moved.txt')\nf = os.popen('tee t.txt', 'w'); f.write('x'); f.close()",
     "import glob\nfor p in glob.glob('*.txt'):\n    with open(p, 'a') as f: f.write('x')",
-    (
-        "from pathlib import Path\nfor p in Path('src').rglob('*.py'):\n    t = p.read_text()\n"
-        "    if 'foo' in t:\n        p.write_text(t.replace('foo', 'baz'))"
-    ),
-    (
-        "from pathlib import Path\nfor p in Path('.').glob('**/*.py'):\n    t = p.read_text()\n"
-        "    n = t.replace('foo', 'baz')\n    if n != t:\n        p.write_text(n)"
-    ),
-    (
-        "from pathlib import Path\nfor p in sorted(Path('docs').iterdir()):\n"
-        "    if p.suffix != '.md': continue\n    p.write_text(p.read_text() + 'x')"
-    ),
-    (
-        "import os\nfor root, dirs, files in os.walk('src'):\n    for name in files:\n"
-        "        if name.endswith('.py'):\n            path = os.path.join(root, name)\n"
-        "            s = open(path).read()\n            if 'foo' not in s:\n                continue\n"
-        "            with open(path, 'w') as f:\n                f.write(s.replace('foo', 'x'))"
-    ),
-    "import os\nfor n in os.listdir('docs'):\n    if n.endswith('.md'):\n        os.remove(os.path.join('docs', n))",
     "from pathlib import Path\n[p.unlink() for p in Path('docs').glob('*.md')]",
-    (
-        "from pathlib import Path\n"
-        "files = [p for p in Path('.').rglob('*') if p.is_file() and p.suffix == '.md']\nfor p in files:\n"
-        "    p.write_text('x')"
-    ),
     "import glob, subprocess\nsubprocess.run(['touch', *glob.glob('*.txt')])",
     "import zipfile\nwith zipfile.ZipFile('made.zip', 'w') as z: z.write('a.txt')",
     "import tarfile\nwith tarfile.open('made.tgz', 'w:gz') as t: t.add('a.txt')",
     "import gzip\nwith gzip.open('a.gz', 'wt') as f: f.write('x')",
-    "import sqlite3\nc = sqlite3.connect('app.db')\nc.execute('INSERT INTO t VALUES (1)')\nc.commit()",
-    (
-        "import sqlite3\nwith sqlite3.connect('new.db') as c:\n"
-        "    c.executescript('create table x(y); insert into x values (1)')"
-    ),
     "import logging\nlogging.basicConfig(filename='app.log', level='INFO')\nlogging.info('x')",
-    "import xml.etree.ElementTree as ET\nt = ET.parse('tree.xml')\nt.getroot().set('k', 'v')\nt.write('tree.xml')",
     (
         "import tempfile, os, shutil\nwith tempfile.NamedTemporaryFile('w', delete=False) as f:\n"
         "    f.write('x')\nshutil.move(f.name, 'from-temp.txt')"
@@ -200,7 +169,6 @@ PYTHON = [
         "from pathlib import Path\nbase = Path('docs')\nfor name in ('a', 'b'):\n"
         "    path = base / f'{name}.md'\n    if path.exists():\n        path.unlink()"
     ),
-    "import os\nwith os.fdopen(os.open('fd.txt', os.O_RDWR | os.O_CREAT), 'w') as f: f.write('x')",
 ]
 
 PYTHON += [
@@ -256,6 +224,38 @@ PYTHON_READS = [
 ]
 
 PYTHON_COMPUTED = [
+    "import os\nfd = os.open('raw.bin', os.O_WRONLY | os.O_CREAT, 0o644)\nos.write(fd, b'x')\nos.close(fd)",
+    (
+        "from pathlib import Path\nfor p in Path('src').rglob('*.py'):\n    t = p.read_text()\n"
+        "    if 'foo' in t:\n        p.write_text(t.replace('foo', 'baz'))"
+    ),
+    (
+        "from pathlib import Path\nfor p in Path('.').glob('**/*.py'):\n    t = p.read_text()\n"
+        "    n = t.replace('foo', 'baz')\n    if n != t:\n        p.write_text(n)"
+    ),
+    (
+        "from pathlib import Path\nfor p in sorted(Path('docs').iterdir()):\n"
+        "    if p.suffix != '.md': continue\n    p.write_text(p.read_text() + 'x')"
+    ),
+    (
+        "import os\nfor root, dirs, files in os.walk('src'):\n    for name in files:\n"
+        "        if name.endswith('.py'):\n            path = os.path.join(root, name)\n"
+        "            s = open(path).read()\n            if 'foo' not in s:\n                continue\n"
+        "            with open(path, 'w') as f:\n                f.write(s.replace('foo', 'x'))"
+    ),
+    "import os\nfor n in os.listdir('docs'):\n    if n.endswith('.md'):\n        os.remove(os.path.join('docs', n))",
+    (
+        "from pathlib import Path\n"
+        "files = [p for p in Path('.').rglob('*') if p.is_file() and p.suffix == '.md']\nfor p in files:\n"
+        "    p.write_text('x')"
+    ),
+    "import sqlite3\nc = sqlite3.connect('app.db')\nc.execute('INSERT INTO t VALUES (1)')\nc.commit()",
+    (
+        "import sqlite3\nwith sqlite3.connect('new.db') as c:\n"
+        "    c.executescript('create table x(y); insert into x values (1)')"
+    ),
+    "import xml.etree.ElementTree as ET\nt = ET.parse('tree.xml')\nt.getroot().set('k', 'v')\nt.write('tree.xml')",
+    "import os\nwith os.fdopen(os.open('fd.txt', os.O_RDWR | os.O_CREAT), 'w') as f: f.write('x')",
     # Limits of the analysis: fileinput, classes, functions that others call, names made of names of the disk.
     "import shutil\nshutil.make_archive('pack', 'zip', 'src')",
     "import glob, os\nfor p in sorted(glob.glob('docs/*.md')):\n    os.rename(p, p[:-3] + '.txt')",
@@ -307,20 +307,11 @@ NODE = [
         "const fs = require('fs'); const p = 'c.json'; const j = JSON.parse(fs.readFileSync(p)); j.n = "
         "2; fs.writeFileSync(p, JSON.stringify(j, null, 2) + '\\n')"
     ),
-    (
-        "const fs = require('node:fs'), path = require('path'); for (const f of ['n1', 'n2']) "
-        "fs.writeFileSync(path.join('docs', f + '.md'), `x`)"
-    ),
     "const {writeFileSync: w, rmSync} = require('fs'); w('q', '1'); rmSync('docs', {recursive: true})",
     "fs.promises.writeFile('p.txt', 'x').then(() => console.log('done'))",
     (
         "const fsp = require('fs').promises; (async () => { await fsp.appendFile('a.txt', 'x'); await "
         "fsp.unlink('b.txt') })()"
-    ),
-    "['a', 'b'].forEach(f => fs.appendFileSync(`${f}.txt`, 'x'))",
-    (
-        "const files = ['a.txt', 'b.txt'];\nfor (let f of files) {\n  let s = fs.readFileSync(f, 'utf8')\n"
-        "  s = s.replace(/['\"]a/g, 'b')\n  fs.writeFileSync(f, s + 'x')\n}"
     ),
     (
         "fs.renameSync('a.txt', 'z.txt'); fs.copyFileSync('b.txt', 'bb.txt'); fs.mkdirSync('made/deep', "
@@ -330,7 +321,6 @@ NODE = [
     "const fd = fs.openSync('o.txt', 'w'); fs.writeSync(fd, 'x'); fs.closeSync(fd); fs.openSync('a.txt', 'r')",
     "require('child_process').execSync('touch t.txt && rm a.txt')",
     "const {spawnSync} = require('child_process'); spawnSync('sed', ['-i', 's/old/new/', 'docs/a.md'])",
-    "require('child_process').execFileSync('touch', ['x.txt'], {cwd: 'docs'})",
     "fs.writeFileSync(process.argv[1], 'x')",
     "process.chdir('docs'); fs.writeFileSync('a.md', 'x')",
     "fs.truncateSync('a.txt'); fs.symlinkSync('a.txt', 'l'); fs.cpSync('src', 'src3', {recursive: true})",
@@ -360,6 +350,16 @@ NODE_READS = [
 ]
 
 NODE_COMPUTED = [
+    (
+        "const fs = require('node:fs'), path = require('path'); for (const f of ['n1', 'n2']) "
+        "fs.writeFileSync(path.join('docs', f + '.md'), `x`)"
+    ),
+    "['a', 'b'].forEach(f => fs.appendFileSync(`${f}.txt`, 'x'))",
+    (
+        "const files = ['a.txt', 'b.txt'];\nfor (let f of files) {\n  let s = fs.readFileSync(f, 'utf8')\n"
+        "  s = s.replace(/['\"]a/g, 'b')\n  fs.writeFileSync(f, s + 'x')\n}"
+    ),
+    "require('child_process').execFileSync('touch', ['x.txt'], {cwd: 'docs'})",
     # Parameters of functions are not followed, nor are maps.
     (
         "const edit = (p, a, b) => { const s = fs.readFileSync(p, 'utf8'); fs.writeFileSync(p, "
@@ -382,7 +382,6 @@ PERL = [
     "unlink 'a.txt', 'b.txt'",
     "unlink('a.txt') or die; rename('b.txt', 'z.txt')",
     "system('touch t.txt'); `rm a.txt`; system 'cp', 'b.txt', 'c.txt'",
-    "for my $f (qw(a b)) { open(my $h, '>>', \"$f.txt\") or die; print $h 1 }",
     (
         "my $p = 'docs/a.md'; open(my $in, '<', $p); local $/; my $s = <$in>; $s =~ s/old/new/; open(my "
         "$o, '>', $p); print $o $s"
@@ -391,6 +390,10 @@ PERL = [
     "mkdir 'made'; rmdir 'out'; symlink 'a.txt', 'l'; chmod 0600, 'a.txt'",
     ("my $dir = 'docs'; open(my $o, '>', $dir . '/new.md') or die \"no $dir\"; print {$o} q{it's}; # unlink 'b.txt'"),
     "open(F, '>>', 'a.txt') || die; print F <<EOT;\nit's unlink('b.txt')\nEOT\nclose F; unlink 'c.json'",
+]
+
+PERL_COMPUTED = [
+    "for my $f (qw(a b)) { open(my $h, '>>', \"$f.txt\") or die; print $h 1 }",
 ]
 
 PERL_READS = [
@@ -404,7 +407,6 @@ PERL_READS = [
 RUBY = [
     "File.write('a.txt', 'x')",
     "File.open('n.txt', 'w') { |f| f.puts 'x' }",
-    "%w[a b].each { |f| File.write(\"#{f}.txt\", 'x') }",
     (
         "require 'fileutils'; FileUtils.rm_rf 'docs'; FileUtils.mv('a.txt', 'b.txt'); FileUtils.mkdir_p "
         "'x/y'; FileUtils.touch %w[t1 t2]"
@@ -420,7 +422,10 @@ RUBY = [
     "File.open('n.txt', 'w') do |f|\n  f.puts <<~EOS\n    it's File.delete('b.txt')\n  EOS\nend\nFile.delete('a.txt')",
 ]
 
-RUBY_COMPUTED = ["def edit(path, text)\n  File.write(path, text)\nend\nedit('one.txt', 'a')\nedit('two.txt', 'b')"]
+RUBY_COMPUTED = [
+    "%w[a b].each { |f| File.write(\"#{f}.txt\", 'x') }",
+    "def edit(path, text)\n  File.write(path, text)\nend\nedit('one.txt', 'a')\nedit('two.txt', 'b')",
+]
 
 RUBY_READS = [
     "puts File.read('a.txt')",
@@ -434,13 +439,16 @@ RUBY_READS = [
 PHP = [
     "file_put_contents('a.txt', 'x');",
     "$h = fopen('n.txt', 'w'); fwrite($h, 'x');",
-    "foreach (['a', 'b'] as $f) { unlink(\"$f.txt\"); }",
     "rename('a.txt', 'z.txt'); copy('b.txt', 'cp.txt'); mkdir('made'); touch('t.txt');",
     "exec('touch e.txt'); shell_exec(\"rm a.txt\");",
     (
         "$d = 'docs'; $s = file_get_contents($d . '/a.md'); file_put_contents($d . '/a.md', "
         "str_replace('old', 'new', $s));"
     ),
+]
+
+PHP_COMPUTED = [
+    "foreach (['a', 'b'] as $f) { unlink(\"$f.txt\"); }",
 ]
 
 PHP_READS = [
@@ -452,8 +460,11 @@ PHP_READS = [
 LUA = [
     "local f = io.open('n.txt', 'w'); f:write('x'); f:close()",
     "os.remove('a.txt') os.rename('b.txt', 'z.txt')",
-    "for _, n in ipairs({'x1', 'x2'}) do local f = io.open(n .. '.txt', 'a'); f:write(n); f:close() end",
     "os.execute('touch t.txt')",
+]
+
+LUA_COMPUTED = [
+    "for _, n in ipairs({'x1', 'x2'}) do local f = io.open(n .. '.txt', 'a'); f:write(n); f:close() end",
 ]
 
 LUA_READS = [
@@ -474,8 +485,6 @@ COMMANDS = [
     "f=b.txt; python3 -c \"open('$f', 'w')\"; cd docs && python3 -c \"open('a.md', 'w')\"",
     "python3 -c \"import os; open(os.path.expanduser('~/a.txt'), 'w')\"",
     "python3 -m json.tool c.json out.json",
-    "python3 -m zipfile -c new.zip a.txt; python3 -m tarfile -c new.tar b.txt",
-    "python3 -m timeit -n 1 -r 1 \"open('t.txt', 'w')\"",
     "node - <<'EOF'\nconst fs = require('fs')\nfs.writeFileSync('a.txt', 'x')\nEOF",
     (
         "node --input-type=module -e \"import fs, {rmSync as rm} from 'node:fs'; fs.writeFileSync('n', "
@@ -485,6 +494,8 @@ COMMANDS = [
 ]
 
 COMMANDS_COMPUTED = [
+    "python3 -m zipfile -c new.zip a.txt; python3 -m tarfile -c new.tar b.txt",
+    "python3 -m timeit -n 1 -r 1 \"open('t.txt', 'w')\"",
     # Python's output is not followed, nor are rarely used modules.
     "rm $(python3 -c \"print('a.txt')\")",
     "python3 -m gzip a.txt",

@@ -19,10 +19,6 @@ class TooLong(Exception):
     """There is more code than time, or than steps."""
 
 
-class Exit(Exception):
-    """The code ends here."""
-
-
 class CodeEffects:
     """The effects of one piece of code. Paths are texts as the code spells them, with marks (see ``model``).
 
@@ -30,7 +26,6 @@ class CodeEffects:
     language   its name for people: ``Python``
     folder     the folder of relative paths, absolute, or None if unknown; `change_folder` moves it
     doubt      number of unknown conditions between the start of the code and here
-    loops      Python: open loops over files of the disk; they collect the unknown paths written inside them
     is_script  True for a script file: its possible effects are not reported, because it is watched anyhow
     """
 
@@ -40,17 +35,11 @@ class CodeEffects:
         self.folder = call.folder
         self.doubt = 0
         self.is_script = is_script
-        self.loops: list[Any] = []
         self.reasons: set[str] = set()  # of the guesses made so far
         self.read: set[str] = set()  # the files that the code has read so far
 
-    def _is_of_interest(self, path: str, how: str) -> bool:
-        if (self.is_script and self.doubt > 0) or not path or path.startswith(SCRATCH):
-            return False
-        if self.loops and not is_known(path):
-            self.loops[-1].meet(path, how)
-            return False
-        return True
+    def _is_of_interest(self, path: str) -> bool:
+        return bool(path) and not (self.is_script and self.doubt > 0) and not path.startswith(SCRATCH)
 
     def guess(self, why: str) -> None:
         """Report, once for each `why`, that the code may write unknown files."""
@@ -79,11 +68,13 @@ class CodeEffects:
         """The file `path` is written, made or removed; `how`: see `change`."""
         if how == REPLACE:
             how = self._made_of_it(path)
-        if self._is_of_interest(path, how):
-            if self._is_resolved(path):
-                self._here().write(path, how)
-            else:
+        if self._is_of_interest(path):
+            if not self._is_resolved(path):
                 self.guess_path()
+            elif self.doubt and not is_known(path):  # of the files that are found, those that it writes are unknown
+                self.call.walk.in_doubt(lambda _walk: self._here().write(path, how))
+            else:
+                self._here().write(path, how)
 
     def replace(self, path: str) -> None:
         """Report that the content of file `path` is replaced."""
@@ -93,7 +84,7 @@ class CodeEffects:
         """Report a write of all at and under `path`, or of the files that `admits` (``model.Tree``); `how`: see
         `change`.
         """
-        if self._is_of_interest(path, how):
+        if self._is_of_interest(path):
             if self._is_resolved(path):
                 self._here().tree(path, admits, how)
             else:

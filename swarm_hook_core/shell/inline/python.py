@@ -12,36 +12,36 @@ import _ast as ast  # the classes alone: ``ast`` itself brings ``enum`` and ``re
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, Exit, TooLong
-from swarm_hook_core.shell.inline.python_disk import Replays, gone_through
+from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
 from swarm_hook_core.shell.inline.python_expressions import Expressions, nodes_of, parts_of
 from swarm_hook_core.shell.inline.python_library import names_in
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
+    LEAVES,
     LONGEST,
     MOST,
-    DiskFiles,
     Function,
     LibraryName,
     Names,
     Unknown,
     elements,
+    is_found,
     operate,
     text_of,
     truth,
 )
-from swarm_hook_core.shell.model import UNKNOWN, absolute, is_known
+from swarm_hook_core.shell.model import UNKNOWN, is_known
 
 MOST_DENSE = 5000  # signs and words that make parsing slow: some 4 µs each
 _DENSE = (*";,\n([{=.+-*/<>:", " and ", " or ", " in ", " is ", " not ", " if ")
 _OF_ANOTHER_PYTHON = ("Missing parentheses in call", "multiple exception types", "leading zeros", "f-string", "except*")
 _TOO_LONG = (TooLong, OverflowError, RecursionError, MemoryError)
-BREAK, CONTINUE, RETURN, EXIT = "break", "continue", "return", "exit"  # how a block is left early
+BREAK, CONTINUE, RETURN = "break", "continue", "return"  # how a block is left early
 
 
 def follow(call: Call, source: str, argv: list[Any], stdin: str | None = None, file: str | None = None) -> None:
@@ -65,14 +65,7 @@ def follow(call: Call, source: str, argv: list[Any], stdin: str | None = None, f
             effects.guess_code("code that cannot be read")
         return
     seconds = call.walk.budget.part() - time.thread_time()
-    first_argv = list(argv)
-    code = Code(effects, marks, argv, stdin, file, seconds)
-
-    def again(replayed: CodeEffects, path: str, seconds: float) -> None:
-        Code(replayed, marks, list(first_argv), stdin, file, seconds, only=path).run(tree)
-
-    code.replays = Replays(again, effects)
-    code.run(tree)
+    Code(effects, marks, argv, stdin, file, seconds).run(tree)
 
 
 def parsed(source: str) -> ast.Module:
@@ -101,8 +94,7 @@ class Code(Expressions):
     effects   the CodeEffects that it adds to
     names     the names that the current statement sees
     argv, stdin, file, marks   as for `follow`
-    only      in a replay, the absolute path of the one file that loops over the disk visit; else None
-    replays   the Replays of this code, unless it is a replay itself
+    is_found  True in a loop over files that only the disk knows: it is walked once for all of them
     """
 
     def __init__(
@@ -113,7 +105,6 @@ class Code(Expressions):
         stdin: str | None,
         file: str | None,
         seconds: float,
-        only: str | None = None,
     ) -> None:
         names = Names({"__name__": "__main__"})
         if file:
@@ -122,15 +113,12 @@ class Code(Expressions):
         self.argv = argv
         self.stdin = stdin
         self.file = file
-        self.only = only
-        self.replays: Replays | None = None
+        self.is_found = False
 
     def run(self, tree: ast.Module) -> None:
         """Follow the code to its end."""
         try:
             self.block(tree.body)
-        except Exit:  # the code ends here, by itself
-            pass
         except _TOO_LONG:
             self.effects.guess_code(TOO_LONG)
 
@@ -146,9 +134,6 @@ class Code(Expressions):
     def home(self) -> str:
         return text_of(self.variable("HOME"))
 
-    def leave(self) -> None:
-        raise Exit
-
     def imported(self, module: str) -> None:
         """Follow ``import module``: a project module is the project's code, one made by this command is unknown
         code.
@@ -156,19 +141,15 @@ class Code(Expressions):
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        here = self.effects.folder
-        if self.file:
-            here = os.path.dirname(self.file)
-        more = [absolute(self.effects.folder, one or ".") for one in text_of(self.variable("PYTHONPATH")).split(":")]
-        for path in [os.path.join(folder, first) for folder in (here, *more) if folder]:
-            if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):
-                self.effects.guess_code()
-            elif os.path.isfile(path + ".py") or os.path.isdir(path):
-                self.effects.runs_project()
-
-    def in_loop(self, files: DiskFiles, act: Any) -> Any:
-        """Do `act`, one round for all of `files` at once, and report its writes of them."""
-        return gone_through(self, files, act)
+        here = os.path.dirname(self.file) if self.file else self.effects.folder
+        if here is None or text_of(self.variable("PYTHONPATH")) != UNKNOWN:
+            self.effects.runs_project()
+            return
+        path = os.path.join(here, first)
+        if not {f"{path}.py", f"{path}/__init__.py"}.isdisjoint(self.effects.call.walk.files.contents):
+            self.effects.guess_code()
+        elif os.path.isfile(path + ".py") or os.path.isdir(path):
+            self.effects.runs_project()
 
     # ------------------------------------------------------------- statements
 
@@ -198,10 +179,12 @@ class Code(Expressions):
             return self.fork([*blocks, []])
         return None
 
-    def do_Expr(self, node: ast.Expr) -> None:
+    def do_Expr(self, node: ast.Expr) -> str | None:
         if isinstance(node.value, ast.Name) and node.value.id in self.marks:
             self.effects.guess("computed Python code")
-        self.value(node.value)
+        if self.value(node.value) is LEAVES:
+            return RETURN
+        return None
 
     def do_Assign(self, node: ast.Assign) -> None:
         value = self.value(node.value)
@@ -251,14 +234,10 @@ class Code(Expressions):
     do_AsyncFunctionDef = do_FunctionDef
 
     def do_ClassDef(self, node: ast.ClassDef) -> None:
-        for part in (*node.decorator_list, *node.bases, *node.keywords):
-            self.value(part)
         outside, self.names = self.names, Names({}, self.names)
-        try:
-            self.block(node.body)
-            functions = [one for one in self.names.held.values() if isinstance(one, Function)]
-        finally:
-            self.names = outside
+        self.do_parts(node)
+        functions = [one for one in self.names.held.values() if isinstance(one, Function)]
+        self.names = outside
         self.names.set(node.name, ANY)
         self.hand_over(functions)
 
@@ -274,8 +253,6 @@ class Code(Expressions):
     def do_Raise(self, node: ast.Raise) -> str:
         if node.exc is not None:
             self.value(node.exc)
-        if not self.entered:
-            raise Exit
         return RETURN
 
     def do_Break(self, _node: ast.Break) -> str:
@@ -293,17 +270,11 @@ class Code(Expressions):
         return self.block(node.orelse)
 
     def do_Try(self, node: ast.Try) -> str | None:
-        left, is_over = None, False
-        try:
-            left = self.block(node.body)
-        except Exit:
-            if not node.handlers:
-                self.block(node.finalbody)
-                raise
-            is_over = True
+        left = self.block(node.body)
         if node.handlers:
             self.fork([[], *(handler.body for handler in node.handlers)])
-        if left is None and not is_over:
+            left = None
+        if left is None:
             left = self.block(node.orelse)
         return self.block(node.finalbody) or left
 
@@ -323,29 +294,22 @@ class Code(Expressions):
 
     do_AsyncWith = do_With
 
-    def fork(self, blocks: Iterable[Sequence[ast.stmt]]) -> str | None:
+    def fork(self, blocks: Sequence[Sequence[ast.stmt]]) -> str | None:
         """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
+        self.effects.doubt += 1
         for block in blocks:
             self.names.held = dict(before)
-            self.effects.doubt += 1
-            try:
-                left = self.block(block)
-            except Exit:
-                left = EXIT
-            finally:
-                self.effects.doubt -= 1
-            if left is None:
+            ways.append(self.block(block))
+            if ways[-1] is None:
                 outcomes.append(self.names.held)
-            ways.append(left)
+        self.effects.doubt -= 1
+        self.names.held = before
         if not outcomes:
-            self.names.held = before
-            if all(way == EXIT for way in ways):
-                raise Exit
-            return next(way for way in ways if way != EXIT)
+            return ways[0]
         self.names.held = self.merged(outcomes)
-        if (self.only or self.effects.loops) and any(way not in (None, EXIT) for way in ways):
+        if self.is_found and len(outcomes) < len(ways):
             self.effects.doubt += 1  # the rest is only reached by the other branch
         return None
 
@@ -361,23 +325,18 @@ class Code(Expressions):
         return None
 
     def do_For(self, node: ast.For) -> str | None:
-        iterable = self.value(node.iter)
-        if isinstance(iterable, DiskFiles):
+        items = elements(self.value(node.iter))
+        was_found, self.is_found = self.is_found, is_found(items)
+        if items is None or self.is_found:
             self.forget(node.body)
-            self.assign(node.target, iterable.element)
-            self.in_loop(iterable, lambda: self.block(node.body))
-            return self.block(node.orelse)
-        items = elements(iterable)
-        if items is None:
-            self.forget(node.body)
+        left = None
         for item in [ANY] if items is None else items:
             self.assign(node.target, item)
-            left = self.lap(node.body)
-            if left is not None:
-                if left == RETURN:
-                    return left
-                return None
-        return self.block(node.orelse)
+            left = left or self.lap(node.body)
+        self.is_found = was_found
+        if left is None:
+            return self.block(node.orelse)
+        return left if left == RETURN and not self.is_found else None
 
     do_AsyncFor = do_For
 

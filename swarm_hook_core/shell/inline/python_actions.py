@@ -10,12 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.inline import python_disk as disk
-from swarm_hook_core.shell.inline.python_functions import method_of_value, path_method
+from swarm_hook_core.shell.inline.python_functions import globbed, method_of_value, path_method
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     Arguments,
-    Database,
     LibraryName,
     OpenFile,
     Path,
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 READERS = ("read", "load", "open", "parse", "imread")  # first letters of functions that read the file they are given
 _OPEN_FILES = ("io.", "sys.")  # makers of open files
 _CHANGE_A_DATABASE = frozenset("INSERT UPDATE DELETE CREATE DROP ALTER REPLACE VACUUM REINDEX ANALYZE ATTACH".split())
-_WRITES_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 NOWHERE = 99  # the place of an argument that has a keyword alone
 
 
@@ -74,21 +71,9 @@ def _write(code: Code, a: Arguments, place: int, keyword: str, is_optional: bool
         code.effects.write(path, how)
 
 
-def _replace(code: Code, a: Arguments, place: int, keyword: str, is_optional: bool = False) -> None:
-    _write(code, a, place, keyword, is_optional, REPLACE)
-
-
-def _remove(code: Code, a: Arguments, place: int, keyword: str) -> None:
-    _write(code, a, place, keyword, False, REMOVE)
-
-
 def _tree(code: Code, a: Arguments, place: int, keyword: str, how: str = EDIT) -> None:
     for path in _paths(a.get(place, keyword, ANY)):
         code.effects.tree(path, how=how)
-
-
-def _remove_tree(code: Code, a: Arguments, place: int, keyword: str) -> None:
-    _tree(code, a, place, keyword, REMOVE)
 
 
 def _folder(code: Code, a: Arguments, place: int, keyword: str) -> None:
@@ -138,17 +123,7 @@ def open_file(code: Code, file: Any, mode: str) -> OpenFile:
         code.effects.write(path, edit_or_replace("w" not in mode))
         return OpenFile(path)
     code.effects.reads(path)
-    return OpenFile(path, disk.text_read(code, path))
-
-
-def _opened_by_flags(code: Code, a: Arguments) -> int:
-    flags = a.get(1, "flags", ANY)
-    if not isinstance(flags, int) or flags & _WRITES_FLAGS:
-        how = EDIT
-        if isinstance(flags, int) and flags & os.O_TRUNC:
-            how = REPLACE
-        code.effects.write(text_of(a.get(0, "path", ANY)) if isinstance(flags, int) else UNKNOWN, how)
-    return 3
+    return OpenFile(path)
 
 
 def _chdir(code: Code, a: Arguments) -> None:
@@ -156,12 +131,9 @@ def _chdir(code: Code, a: Arguments) -> None:
 
 
 def _archive(code: Code, a: Arguments) -> None:
-    mode = a.get(1, "mode", "r")
-    if not isinstance(mode, str) or mode[:1] != "r":
-        how = EDIT
-        if isinstance(mode, str) and mode[:1] == "w":
-            how = REPLACE
-        _write_named(code, a.get(0, "file", a.get(0, "name")), True, how)
+    mode = text_of(a.get(1, "mode", "r"))
+    if mode[:1] != "r":
+        _write_named(code, a.get(0, "file", a.get(0, "name")), True, edit_or_replace(mode[:1] != "w"))
 
 
 def _guess(code: Code, a: Arguments, place: int = 0, keyword: str = "") -> None:
@@ -181,10 +153,6 @@ def _run(code: Code, a: Arguments, are_words: bool = False) -> None:
         given = UNKNOWN
     in_shell = truth(a.get(NOWHERE, "shell", False)) is not False
     _start(code, words, in_shell, given, None if folder is None else text_of(folder))
-
-
-def _script(code: Code, a: Arguments) -> None:
-    _start(code, a.get(0, "cmd", a.get(0, "command", ANY)), True)
 
 
 def _start(
@@ -208,20 +176,12 @@ def _start(
         code.effects.run([path_of(part) or UNKNOWN for part in parts], given, folder)
 
 
-def _code(code: Code, a: Arguments) -> None:
-    code.effects.guess_code()
-
-
-def _project(code: Code, a: Arguments) -> None:
-    code.effects.runs_project()
-
-
 ACTIONS: dict[str, Any] = {
     "write": _write,
-    "replace": _replace,
-    "remove": _remove,
+    "replace": lambda code, a, place, keyword, is_optional=False: _write(code, a, place, keyword, is_optional, REPLACE),
+    "remove": lambda code, a, place, keyword: _write(code, a, place, keyword, False, REMOVE),
     "tree": _tree,
-    "remove tree": _remove_tree,
+    "remove tree": lambda code, a, place, keyword: _tree(code, a, place, keyword, REMOVE),
     "folder": _folder,
     "move": _move,
     "move into": _move_into,
@@ -229,14 +189,13 @@ ACTIONS: dict[str, Any] = {
     "copy tree": _copy_tree,
     "unpacked": _unpacked,
     "open": _opened,
-    "opened by flags": _opened_by_flags,
     "chdir": _chdir,
     "archive": _archive,
     "guess": _guess,
     "run": _run,
-    "script": _script,
-    "code": _code,
-    "project": _project,
+    "script": lambda code, a: _start(code, a.get(0, "cmd", a.get(0, "command", ANY)), True),
+    "code": lambda code, a: code.effects.guess_code(),
+    "project": lambda code, a: code.effects.runs_project(),
 }
 
 # ------------------------------------------------------------------ methods
@@ -249,20 +208,15 @@ def call_method(code: Any, owner: Any, name: str, args: list[Any], keywords: dic
         return method_of_value(code, owner, name, a)
     if isinstance(owner, Path):
         return _of_path(code, owner, name, a)
-    if isinstance(owner, Database):
-        return _of_database(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
-    made_by = ""
-    if isinstance(owner, Unknown):
-        made_by = owner.made_by
-    is_tree = made_by.startswith("xml.etree")
-    if is_tree and name == "write":
-        _write_named(code, a.get(0, "file_or_filename"), True, REPLACE)
-    elif not made_by.startswith(HARMLESS):
-        return method_of_unknown(code, name, a)
-    if is_tree:
+    made_by = owner.made_by if isinstance(owner, Unknown) else ""
+    if made_by == "sqlite3":
+        return _of_database(code, owner, name, a)
+    if made_by.startswith("xml.etree") and name == "write":
+        code.effects.guess_path()
+    if made_by.startswith("xml.etree"):
         return owner
-    return ANY
+    return ANY if made_by.startswith(HARMLESS) else method_of_unknown(code, name, a)
 
 
 def _copy(code: Code, a: Arguments) -> None:
@@ -277,7 +231,6 @@ _MOVES: dict[str, Callable[[Code, Arguments], Any]] = {
     "rename": _move,
     "replace": _move,
 }
-_ASKED = {"exists": "exists", "is_file": "isfile", "is_dir": "isdir", "is_symlink": "islink"}
 
 
 def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
@@ -295,19 +248,9 @@ def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
         return code.effects.make_folder(owner.text)
     if name in ("read_text", "read_bytes"):
         code.effects.reads(owner.text)
-    if name == "read_text":
-        return disk.text_read(code, owner.text)
-    if name in _ASKED:
-        return disk.asked(code, _ASKED[name], owner.text)
-    if name in ("glob", "rglob"):
-        deep = ""
-        if name == "rglob":
-            deep = "**/"
-        return disk.globbed(code, deep + text_of(a.get(0, "pattern", ANY)), owner.text, True)
-    if name == "iterdir":
-        return disk.entries(code, owner.text, True)
-    if name == "walk":
-        return disk.walked(code, owner.text)
+    if name in ("glob", "rglob", "iterdir"):
+        pattern = "*" if name == "iterdir" else "**/" * (name == "rglob") + text_of(a.get(0, "pattern", ANY))
+        return globbed(code, pattern, owner.text, True)
     found = path_method(owner, name, a.given, code.effects.folder, code.home())
     if found is None:
         return ANY
@@ -315,13 +258,16 @@ def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
 
 
 def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Any:
+    """Call a method of an SQLite database: which file that is, is not followed."""
     if name in ("execute", "executemany", "executescript"):
         sql = text_of(a.get(0, "sql", ANY))
         verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}
-        if not all(map(is_known, verbs)):
-            code.effects.guess_code("code that runs computed SQL")
-        elif not _CHANGE_A_DATABASE.isdisjoint(verbs) or ("PRAGMA" in verbs and "=" in sql):
-            code.effects.write(path_of(owner.path) or UNKNOWN)
+        if (
+            not all(map(is_known, verbs))
+            or not _CHANGE_A_DATABASE.isdisjoint(verbs)
+            or ("PRAGMA" in verbs and "=" in sql)
+        ):
+            code.effects.guess("Python code that changes a database")
     return owner
 
 

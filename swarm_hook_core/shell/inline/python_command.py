@@ -130,20 +130,9 @@ def _environment_made(call: Call, rest: list[str]) -> None:
         call.tree(folder)
 
 
-def _archive(call: Call, rest: list[str], unpacks: tuple[str, str, str]) -> None:
-    for place, word in enumerate(rest):
-        if word in ("-c", "--create") and place + 1 < len(rest):
-            call.write(rest[place + 1])
-        elif word in ("-e", "--extract") and place + 1 < len(rest):
-            where = "."
-            if place + 2 < len(rest):
-                where = rest[place + 2]
-            call.run([*unpacks[:-1], rest[place + 1], unpacks[-1], where])
-
-
-def _timed(call: Call, rest: list[str]) -> None:
-    found = split(rest, short="snru", long=("--setup", "--number", "--repeat", "--unit"))
-    follow(call, "\n".join([*found.values("-s", "--setup"), *found.operands]), ["-c"])
+def _archive(call: Call, rest: list[str]) -> None:
+    if {"-l", "--list", "-t", "--test"}.isdisjoint(rest):
+        call.guess("packs or unpacks an archive")
 
 
 def _tests(call: Call, rest: list[str]) -> None:
@@ -155,9 +144,8 @@ _MODULES = {
     "json": _json_tool,
     "venv": _environment_made,
     "virtualenv": _environment_made,
-    "zipfile": lambda call, rest: _archive(call, rest, ("unzip", "-o", "-d")),
-    "tarfile": lambda call, rest: _archive(call, rest, ("tar", "-xf", "-C")),
-    "timeit": _timed,
+    "zipfile": _archive,
+    "tarfile": _archive,
     "unittest": _tests,
     "doctest": _tests,
 }

@@ -8,24 +8,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from swarm_hook_core.shell.inline import python_library as library
-from swarm_hook_core.shell.inline.effects import CodeEffects, Exit, TooLong
+from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
 from swarm_hook_core.shell.inline.python_actions import call_method
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, path_attribute
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,
-    DiskFiles,
     Function,
     LibraryName,
     Method,
     Names,
     OpenFile,
     Path,
-    SomeFiles,
     Unknown,
     bounded,
     elements,
     formatted,
+    is_found,
     is_plain,
     item_of,
     operate,
@@ -35,6 +34,7 @@ from swarm_hook_core.shell.inline.python_values import (
     text_of,
     truth,
 )
+from swarm_hook_core.shell.model import Found, at_most_possible
 from swarm_hook_core.shell.walk import Walk
 
 STEPS = 20_000
@@ -44,7 +44,7 @@ DEEPEST, MOST_ENTERED = 8, 40  # calls of a function of the code within itself, 
 class Expressions:
     """The part of `python.Code` that evaluates expressions: ``of_<Node>`` for each class of node.
 
-    `python.Code` walks statements (`block`) and loops over the disk (`in_loop`).
+    `python.Code` walks statements (`block`).
 
     effects, marks   as for `python.Code`; `names`: those that the current expression sees
     returned         values that the current function has returned so far; `entered`: the functions being walked
@@ -65,10 +65,6 @@ class Expressions:
 
     def variable(self, name: str) -> None:
         """The environment variable `name`, or `ANY`."""
-        raise NotImplementedError
-
-    def in_loop(self, files: DiskFiles, act: Any) -> None:
-        """Do `act`, one round for all of `files` at once, and report its writes of them."""
         raise NotImplementedError
 
     def tick(self) -> None:
@@ -256,66 +252,59 @@ class Expressions:
 
     def of_Subscript(self, node: ast.Subscript) -> Any:
         owner, key = self.value(node.value), self.value(node.slice)
-        if isinstance(key, slice) and isinstance(owner, (DiskFiles, SomeFiles)):
-            return owner
+        if isinstance(owner, list) and is_found(owner) and len(owner) == 1:
+            return owner if isinstance(key, slice) else owner[0]
         if isinstance(owner, LibraryName):
             if owner.dotted == "os.environ":
                 return self.variable(text_of(key))
             return LibraryName(ANYTHING)
         if isinstance(owner, Unknown) and owner.made_by in library.HOLDERS:
             return LibraryName(ANYTHING)
-        if isinstance(owner, DiskFiles):
-            return owner.element
         found = item_of(owner, key)
         if found is ANY and isinstance(owner, (list, tuple, dict)):
             self.hand_over(owner.values() if isinstance(owner, dict) else owner)
         return found
 
-    def of_ListComp(self, node: ast.ListComp | ast.DictComp) -> Any:
+    def of_ListComp(self, node: ast.ListComp) -> Any:
         made: list[Any] = []
-        first = self.value(node.generators[0].iter)
         outside, self.names = self.names, Names({}, self.names)
-        doubt = self.effects.doubt
-        try:
-            if isinstance(first, DiskFiles):
-                return self.comprehended_files(node, first)
-            self.comprehend(node, 0, made, first)
-        finally:
-            self.names = outside
-            self.effects.doubt = doubt
-        if isinstance(first, SomeFiles):
-            return SomeFiles(made)
+        self.comprehend(node, 0, made)
+        self.names = outside
         return made
 
     of_SetComp = of_GeneratorExp = of_ListComp
 
     def of_DictComp(self, node: ast.DictComp) -> Any:
-        made = self.of_ListComp(node)
-        if isinstance(made, list):
-            return dict(pair for pair in made if is_plain(pair[0]))
+        self.of_ListComp(node)  # type: ignore[arg-type]  # for the effects in it
         return ANY
 
-    def comprehend(self, node: Any, level: int, made: list[Any], iterable: Any) -> None:
+    def comprehend(self, node: Any, level: int, made: list[Any]) -> None:
+        """Add the elements that the comprehension makes with its generators from `level` on."""
         generator = node.generators[level]
-        for item in elements(iterable) or ([ANY] if elements(iterable) is None else []):
+        items = elements(self.value(generator.iter))
+        for item in [ANY] if items is None else items:
             self.assign(generator.target, item)
             answers = [truth(self.value(test)) for test in generator.ifs]
             if False in answers or len(made) >= MOST:
                 continue
             self.effects.doubt += None in answers
             if level + 1 < len(node.generators):
-                self.comprehend(node, level + 1, made, self.value(node.generators[level + 1].iter))
-            elif isinstance(node, ast.DictComp):
-                made.append((text_of(self.value(node.key)), self.value(node.value)))
+                self.comprehend(node, level + 1, made)
             else:
-                made.append(self.value(node.elt))
+                value = self.value(node.key if isinstance(node, ast.DictComp) else node.elt)
+                if isinstance(node, ast.DictComp):
+                    self.value(node.value)
+                made.append(self.doubted(value) if None in answers else value)
             self.effects.doubt -= None in answers
 
-    def comprehended_files(self, node: Any, files: DiskFiles) -> DiskFiles:
-        """A comprehension over files of the disk."""
-        made: list[Any] = []
-        self.in_loop(files, lambda: self.comprehend(node, 0, made, [files.element]))
-        return DiskFiles(files.root, made[0] if made else ANY)
+    def doubted(self, value: Any) -> Any:
+        """Return `value`; where it stands for files that only the disk knows, they are possible at most."""
+        walk = self.effects.call.walk
+        found = walk.found(text_of(value)) if isinstance(value, (str, Path)) else None
+        if not found:
+            return value
+        mark = walk.mark([Found(one.root, at_most_possible(one.admits)) for one in found])
+        return Path(mark) if isinstance(value, Path) else mark
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
         return self.attribute(self.value(node.value), node.attr)
@@ -376,8 +365,6 @@ class Expressions:
                 self.enter(function, None, {})
             elif isinstance(function.of, Path):
                 self.call(function, [ANY], {})
-        except Exit:  # it leaves the code, whose later effects still count
-            pass
         finally:
             self.effects.doubt -= 1
 
@@ -410,31 +397,22 @@ class Expressions:
         places = [one.arg for one in (*wanted.posonlyargs, *wanted.args)]
         every = [*places, *(one.arg for one in wanted.kwonlyargs)]
         held: dict[str, Any] = dict.fromkeys(every, ANY)
-        if args is not None:
-            for name, default in zip(reversed(places), reversed(wanted.defaults)):
-                held[name] = self.value(default)
-            for one, keyword_default in zip(wanted.kwonlyargs, wanted.kw_defaults):
-                if keyword_default is not None:
-                    held[one.arg] = self.value(keyword_default)
-            held.update(zip(places, args))
-            held.update({name: value for name, value in named.items() if name in every})
         if wanted.vararg is not None:
             held[wanted.vararg.arg] = ANY if args is None else list(args[len(places) :])
-        if wanted.kwarg is not None:
-            held[wanted.kwarg.arg] = {name: value for name, value in named.items() if name not in every}
+        if args is not None:
+            defaults = [ANY if one is None else self.value(one) for one in (*wanted.defaults, *wanted.kw_defaults)]
+            held.update(zip(reversed(every), reversed(defaults)))
+            held.update(zip(places, args))
+            held.update({name: value for name, value in named.items() if name in every})
         return held
 
 
 def _shared(targets: Sequence[ast.AST], value: Any) -> Any:
     """Return the part of `value` for each of `targets`."""
     items = elements(value)
-    star = next((place for place, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
-    if items is None or (star is None and len(items) != len(targets)) or len(items) < len(targets) - 1:
+    if items is None or len(items) != len(targets) or any(isinstance(one, ast.Starred) for one in targets):
         return [ANY] * len(targets)
-    if star is None:
-        return items
-    after = len(items) - (len(targets) - star - 1)
-    return [*items[:star], items[star:after], *items[after:]]
+    return items
 
 
 def parts_of(node: ast.AST) -> Iterator[ast.AST]:

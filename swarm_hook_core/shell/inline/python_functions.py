@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import os
+from fnmatch import fnmatchcase
 from typing import Any
 
-from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.effects import SCRATCH
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
+    LEAVES,
     MOST,
     Arguments,
-    Database,
-    DiskFiles,
     LibraryName,
     OpenFile,
     Path,
-    SomeFiles,
+    Unknown,
     bounded,
     elements,
+    is_found,
     is_plain,
     spread,
     text_method,
     text_of,
     tidy,
 )
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, is_known
+from swarm_hook_core.shell.programs.places import fixed_part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,21 +100,13 @@ def path_attribute(path: Path, name: str) -> Any:
     if name not in ("parent", "parents", "parts", "name", "stem", "suffix"):
         return None
     text = path.text
-    if not is_known(text):
+    if not is_known(text) or name == "parts":
         return ANY
     folder, base = os.path.split(text)
-    if name == "parts":
-        return tuple(["/"] * text.startswith("/") + [part for part in text.split("/") if part])
-    if name in ("parent", "parents"):
-        above = [folder]
-        while above[-1] not in ("", "/"):
-            above.append(os.path.dirname(above[-1]))
-        found = [Path(one or ".") for one in above]
-        if name == "parent":
-            return found[0]
-        return found
     stem, ending = os.path.splitext(base)
-    return {"name": base, "stem": stem, "suffix": ending}[name]
+    if name == "parents":
+        return [Path(folder or "."), *(path_attribute(Path(folder), name) if folder.strip("/") else ())]
+    return {"name": base, "stem": stem, "suffix": ending, "parent": Path(folder or ".")}[name]
 
 
 def path_method(path: Path, name: str, args: list[Any], folder: str | None, home: str) -> Any:
@@ -128,19 +121,11 @@ def path_method(path: Path, name: str, args: list[Any], folder: str | None, home
         return Path(os.path.normpath(os.path.join(folder or "/", text)) if known else UNKNOWN)
     if name == "expanduser":
         return Path(at_home(text, home))
-    if name not in ("with_suffix", "with_name", "with_stem", "relative_to"):
+    given = text_of(args[0]) if args else UNKNOWN
+    if name not in ("with_suffix", "with_name") or not is_known(text + given):
         return None
-    given = UNKNOWN
-    if args:
-        given = text_of(args[0])
-    if not is_known(text) or not is_known(given):
-        return Path(UNKNOWN)
-    if name == "relative_to":
-        return Path(os.path.relpath(text, given) if text.startswith("/") == given.startswith("/") else UNKNOWN)
     if name == "with_suffix":
         given = path_attribute(path, "stem") + given
-    elif name == "with_stem":
-        given += path_attribute(path, "suffix")
     return Path(os.path.join(os.path.dirname(text), given))
 
 
@@ -163,24 +148,52 @@ def path_function(name: str, texts: list[Any], folder: str | None, home: str) ->
     return ANY
 
 
+# Files that only the disk knows: a list with one mark that stands for all of them
+
+
+def globbed(code: Code, pattern: str, folder: str, as_paths: bool, is_deep: bool = True) -> Any:
+    """Return the files that a glob `pattern` seen from `folder` finds."""
+    base = absolute(code.effects.folder, "/" if pattern.startswith("/") else folder or ".")
+    if base is None or not is_known(pattern):
+        return ANY
+    loose = os.path.normpath(pattern).lstrip("/").replace("**/", "*")
+    is_deep = is_deep and "**" in pattern
+    start = len(base.rstrip("/")) + 1
+
+    def admits(path: str) -> bool:
+        inside = path[start:]
+        is_shown = as_paths or "/." not in "/" + inside
+        return is_shown and fnmatchcase(inside, loose) and (is_deep or inside.count("/") == loose.count("/"))
+
+    mark = code.effects.call.walk.mark(Found(os.path.normpath(os.path.join(base, fixed_part(loose))), admits))
+    return [Path(mark) if as_paths else mark]
+
+
+def _walked(code: Code, a: Arguments) -> Any:
+    """``os.walk(folder)``: folder, names of folders, names of files. Any file under `folder` may be meant."""
+    base = absolute(code.effects.folder, text_of(a.get(0, "top", ANY)))
+    if base is None:
+        return ANY
+    mark = code.effects.call.walk.mark(Found(base, lambda _path: None))
+    return [(mark, [UNKNOWN], [UNKNOWN])]
+
+
+def _listed(code: Code, a: Arguments) -> Any:
+    """``os.listdir(folder)``: names in it."""
+    return globbed(code, "*", text_of(a.get(0, "path", ".")), False)
+
+
 def _of_elements(make: Any) -> Any:
     """Return a function that makes a list or a map of the elements of lists, known or not."""
 
     def give(code: Code, a: Arguments) -> Any:
         lists = [elements(one) for one in a.given]
         if None in lists:
-            if isinstance(a.given[0], DiskFiles):
-                return a.given[0]
             return ANY
         try:
-            made = make(*lists, **a.named)
+            return make(*lists, **a.named)
         except (TypeError, ValueError):  # the code itself would raise here, or only a run can tell
-            if lists:
-                return lists[0]
-            return ANY
-        if any(isinstance(one, SomeFiles) for one in lists):
-            return SomeFiles(made)
-        return made
+            return lists[0] if lists else ANY
 
     return give
 
@@ -206,12 +219,6 @@ def _range(*bounds: int) -> Any:
     return ANY
 
 
-def _number(value: Any = 0, *base: int) -> Any:
-    if isinstance(value, str) and len(value) > 20:
-        return ANY
-    return int(value, *base)
-
-
 def _sorted(items: Any, **options: Any) -> Any:
     if options or not is_plain(items):
         raise TypeError
@@ -219,13 +226,10 @@ def _sorted(items: Any, **options: Any) -> Any:
 
 
 def _enumerated(code: Code, a: Arguments) -> Any:
-    value = a.get(0)
-    if isinstance(value, DiskFiles):
-        return DiskFiles(value.root, (ANY, value.element))
-    items, start = elements(value), a.get(1, "start", 0)
+    items, start = elements(a.get(0)), a.get(1, "start", 0)
     if items is None or not isinstance(start, int):
         return ANY
-    return type(items)((ANY if isinstance(items, SomeFiles) else at, one) for at, one in enumerate(items, start))
+    return [(ANY if is_found(one) else at, one) for at, one in enumerate(items, start)]
 
 
 def _mapped(code: Code, a: Arguments) -> Any:
@@ -233,7 +237,7 @@ def _mapped(code: Code, a: Arguments) -> Any:
     if items is None or len(a.given) > 2:
         code.hand_over(a.given)
         return ANY
-    return type(items)([code.call(a.get(0), [one], {}) for one in items])
+    return [code.call(a.get(0), [one], {}) for one in items]
 
 
 def _as_text(code: Code, a: Arguments) -> Any:
@@ -289,10 +293,11 @@ GIVES = {
     "os.getcwd": lambda code, a: code.effects.folder or ANY,
     "os.fspath": lambda code, a: text_of(a.get(0)),
     **dict.fromkeys(("os.getenv", "os.environ.get"), _variable),
-    "os.listdir": lambda code, a: disk.entries(code, text_of(a.get(0, "path", ".")), False, True),
-    "os.scandir": lambda code, a: disk.entries(code, text_of(a.get(0, "path", ".")), True),
-    "os.walk": lambda code, a: disk.walked(code, text_of(a.get(0, "top", ANY))),
-    "glob.glob": disk.glob_found,
+    **dict.fromkeys(("os.listdir", "os.scandir"), _listed),
+    "os.walk": _walked,
+    "glob.glob": lambda code, a: globbed(
+        code, text_of(a.get(0, "pathname", ANY)), text_of(a.get(9, "root_dir", "")), False, bool(a.get(9, "recursive"))
+    ),
     **dict.fromkeys(("list", "iter", "set", "frozenset", "dict.fromkeys"), _of_elements(lambda items=(), *_: items)),
     "tuple": _of_elements(lambda items=(): tuple(items)),
     "reversed": _of_elements(lambda items: items[::-1]),
@@ -305,9 +310,8 @@ GIVES = {
     "len": _length,
     "str": _as_text,
     **{make.__name__: _of_plain(make) for make in (min, max, abs, chr, ord)},
-    "int": _of_plain(_number),
-    "sqlite3.connect": lambda code, a: ANY if a.get(0) == ":memory:" else Database(a.get(0, "database", ANY)),
+    "sqlite3.connect": lambda code, a: Unknown("sqlite3" if a.get(0) != ":memory:" else ""),
     **dict.fromkeys(("__import__", "importlib.import_module"), _module),
     "asyncio.run": lambda code, a: a.get(0),
-    **dict.fromkeys(("exit", "quit", "sys.exit", "os._exit", "os.abort"), lambda code, a: code.leave()),
+    **dict.fromkeys(("exit", "quit", "sys.exit", "os._exit", "os.abort"), lambda code, a: LEAVES),
 }

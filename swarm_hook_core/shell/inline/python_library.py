@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from swarm_hook_core.shell.inline import python_disk as disk
 from swarm_hook_core.shell.inline.python_actions import (
     ACTIONS,
     HARMLESS,
@@ -56,7 +55,7 @@ WRITERS = {
     **rows("shutil.rmtree send2trash.send2trash", "remove tree", 0, "path"),
     **rows("venv.create", "tree", 0, "path"),
     **rows("shutil.unpack_archive", "unpacked", 1, "extract_dir"),
-    **rows("os.open", "opened by flags"),
+    **rows("os.open", "guess", 1, "flags"),
     **rows("os.chdir contextlib.chdir", "chdir"),
     # openers: where the mode is, and the mode without one
     **rows("open codecs.open tokenize.open aiofiles.open os.fdopen io.FileIO bz2.BZ2File", "open", 1, "r"),
@@ -150,8 +149,6 @@ def call(code: Any, dotted: str, args: list[Any], keywords: dict[str, Any]) -> A
         return GIVES[dotted](code, a)
     owner, _, name = dotted.rpartition(".")
     if owner == "os.path":
-        if name in ("exists", "isfile", "isdir", "lexists", "islink"):
-            return disk.asked(code, name, text_of(a.get(0)))
         return path_function(name, list(map(text_of, args)), code.effects.folder, code.home())
     if owner == "pathlib.Path" and args:
         return call_method(code, args[0], name, args[1:], keywords)

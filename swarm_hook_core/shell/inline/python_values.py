@@ -13,12 +13,6 @@ from typing import Any
 
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    _List = list[Any]
-else:
-    _List = list
-
 LONGEST = 64 * 1024  # characters of a text
 MOST = 300  # elements of a list
 LARGEST = 10**9  # of numbers that are multiplied
@@ -34,6 +28,7 @@ class Unknown:
 
 
 ANY = Unknown()
+LEAVES = Unknown("sys.exit")  # the value of a call that ends the code
 
 
 class Path:
@@ -82,31 +77,6 @@ class OpenFile:
     def __init__(self, path: str, text: Any = ANY) -> None:
         self.path = path
         self.text = text
-
-
-class Database:
-    """A connection to the SQLite file `path`, or a cursor of it."""
-
-    __slots__ = ("path",)
-
-    def __init__(self, path: Any) -> None:
-        self.path = path
-
-
-class DiskFiles:
-    """Files at and under absolute `root` that a loop visits; `element`, a value with a mark, is any of them."""
-
-    __slots__ = ("root", "element")
-
-    def __init__(self, root: str, element: Any) -> None:
-        self.root = root
-        self.element = element
-
-
-class SomeFiles(_List):
-    """The one file that a replay is about, among the files that a loop visits; the others and their order are
-    unknown.
-    """
 
 
 class Names:
@@ -183,15 +153,22 @@ def is_plain(value: Any) -> bool:
     if isinstance(value, str):
         return is_known(value)
     if isinstance(value, (list, tuple)):
-        return not isinstance(value, SomeFiles) and all(map(is_plain, value))
+        return all(map(is_plain, value))
     if isinstance(value, dict):
         return all(map(is_plain, value)) and all(map(is_plain, value.values()))
     return value is None or isinstance(value, (bool, int, float, bytes))
 
 
+def is_found(value: Any) -> bool:
+    """Return True if a mark in `value` stands for files that only the disk knows."""
+    if isinstance(value, (list, tuple)):
+        return any(map(is_found, value))
+    return isinstance(value, (str, Path)) and "\0" in text_of(value).replace(UNKNOWN, "")
+
+
 def truth(value: Any) -> bool | None:
     """Return True, False, or None if unknown."""
-    if isinstance(value, SomeFiles) or (isinstance(value, str) and not is_known(value)):
+    if isinstance(value, str) and not is_known(value):
         return None
     if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
         return bool(value)
@@ -207,8 +184,6 @@ def elements(value: Any) -> Any:
             return value.text.splitlines(True)
         return None
     if isinstance(value, (list, tuple, dict)) or (isinstance(value, str) and is_known(value)):
-        if isinstance(value, SomeFiles):
-            return value
         if len(value) <= MOST:
             return list(value)
         return None
@@ -216,9 +191,7 @@ def elements(value: Any) -> Any:
 
 
 def spread(value: Any) -> list[Any]:
-    """Return the elements of `value` for ``*value``: one that stands for all if they are on the disk or unknown."""
-    if isinstance(value, DiskFiles):
-        return [value.element]
+    """Return the elements of `value` for ``*value``: one that stands for all if they are unknown."""
     return elements(value) or [ANY]
 
 
@@ -297,7 +270,7 @@ def item_of(owner: Any, key: Any) -> Any:
             return owner.get(key, ANY)
         return ANY
     known = isinstance(owner, (list, tuple)) or (isinstance(owner, str) and is_known(owner))
-    if not known or isinstance(owner, SomeFiles):
+    if not known:
         return ANY
     is_place = isinstance(key, slice) or (isinstance(key, int) and -len(owner) <= key < len(owner))
     if is_place:

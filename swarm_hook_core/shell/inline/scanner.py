@@ -1,32 +1,260 @@
-"""Scans JavaScript, Ruby, Perl, PHP and Lua for calls that write and the paths written in them.
+"""Finds writes in JavaScript, Ruby, Perl, PHP and Lua: calls of one table (`CALLS`) with literal paths.
 
-It passes once over the tokens. It understands literal texts, concatenations, names, lists, loops over lists, and the
-calls of ``languages``. A writing call with any other path is a guess: parameters of functions are not followed.
+A path is known if it is a literal text, a name that gets such a text once, or a concatenation of these. A call that may
+write any other path is a guess: loops, functions and maps are not followed. There is no grammar. One pattern for each
+language cuts the code into tokens, and a call is a name of the table before its arguments.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import time
 from collections.abc import Sequence
-from typing import Any
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.inline.effects import TOO_LONG, CodeEffects, TooLong
-from swarm_hook_core.shell.inline.languages import LANGUAGES, NODE_MODULES, PATHNAME_METHODS
-from swarm_hook_core.shell.inline.scanned_values import Values, as_list, name_at, sign_at, text_or_unknown
-from swarm_hook_core.shell.inline.tokens import NAME, SIGN, TEXT, Language, tokens
 from swarm_hook_core.shell.model import UNKNOWN, edit_or_replace, is_known
 
 LONGEST = 64 * 1024  # characters of code
+MOST = 6000  # tokens
+MOST_IN_VALUE = 200  # tokens of one argument
+MOST_DOCUMENTS = 10  # here-documents that are looked for
 
-_NO_CALL_AFTER = ("function", "def", "sub", "->", ".", "new", "&", "use", "import")
-_NO_CALL_BEFORE = ("=", "=>", ",", ")", "]", "}", ".", ";", ":", None)
+# Under each language and what its names are called on (`-`: nothing, `.` or `->`: any object) the actions of names. A
+# number is the place of the argument with the path; after `s` the paths are all from that place on, and lists of them:
+#
+#     write, replace, remove, tree, make   change it; make it anew; remove it with all in it; change it with all in it;
+#                                          make it a folder
+#     read                                 read it: a later replacement is made from it
+#     move, copy, link, open               argument 0 becomes argument 1, or is copied over it; argument 1 is the mode
+#     shell, words                         argument 0 is shell text (more arguments: words), or a program before a list
+#     chdir, code, path                    go to that folder; run other code; write a path that the call does not name
+CALLS = """
+javascript .
+    write 0: appendFile chmod lchmod chown lchown utimes utime lutimes ensureFile
+    write 1: symlink link
+    replace 0: writeFile createWriteStream truncate writeJson writeJSON outputFile outputJson outputJSON writeTextFile
+    replace 1: copyFile
+    remove 0: unlink rm rmdir emptyDir remove
+    make 0: mkdir mkdtemp ensureDir mkdirp mkdirs
+    read 0: readFile createReadStream readJson readJSON readTextFile
+    move: rename move
+    copy: cp copy
+    open: open
+    shell: exec
+    words: execFile spawn
+    code: fork
+javascript Deno. Bun.
+    replace 0: create write
+javascript process.
+    chdir: chdir
+javascript -
+    code: eval Function
+ruby File. IO.
+    write 0: mkfifo
+    write 1: symlink link
+    replace 0: write binwrite truncate
+    removes 0: delete unlink
+    read 0: read binread readlines foreach
+    writes 1: chmod lchmod
+    writes 2: chown lchown utime
+    move: rename
+    open: open new
+ruby IO.
+    shell: popen
+ruby FileUtils.
+    write 1: chmod
+    write 2: chown
+    writes 0: touch
+    replace 1: copy_file
+    removes 0: rm rm_f rm_r rm_rf rmdir rmtree remove remove_file remove_dir remove_entry remove_entry_secure
+    tree 1: chmod_R
+    tree 2: chown_R
+    makes 0: mkdir mkdir_p makedirs mkpath
+    move: mv move
+    copy: cp copy install ln_sf cp_r copy_entry
+    link: ln ln_s link symlink
+    chdir: cd chdir
+ruby Dir.
+    make 0: mkdir
+    remove 0: rmdir delete unlink
+    chdir: chdir
+ruby - Kernel.
+    open: open
+    shell: system exec spawn
+    code: eval load require_relative instance_eval class_eval
+ruby .
+    open: reopen
+ruby Process.
+    shell: spawn
+ruby Open3.
+    shell: capture2 capture2e capture3 popen2 popen2e popen3 pipeline
+perl -
+    write 0: append_file edit_file
+    write 1: symlink link sysopen
+    replace 0: truncate write_file overwrite_file
+    replace 1: store nstore lock_store
+    removes 0: unlink rmdir remove_tree rmtree
+    writes 1: chmod
+    writes 2: chown utime
+    read 0: read_file
+    make 0: mkdir
+    makes 0: make_path mkpath
+    move: rename move mv
+    copy: copy cp
+    open: open
+    path: dbmopen tie
+    shell: system exec
+    chdir: chdir
+    code: require do
+perl ->
+    path: spew spew_utf8 spew_raw append append_utf8 edit edit_lines
+perl IO::File->
+    path: new
+php -
+    write 0: touch chmod chown chgrp lchown lchgrp
+    write 1: symlink link
+    replace 0: file_put_contents
+    replace 1: copy move_uploaded_file imagepng imagejpeg imagegif imagewebp
+    remove 0: unlink rmdir
+    read 0: file_get_contents file
+    make 0: mkdir
+    move: rename
+    open: fopen gzopen bzopen SplFileObject dba_open
+    shell: system exec shell_exec passthru popen proc_open pcntl_exec
+    chdir: chdir
+    code: eval include include_once require require_once
+lua lfs.
+    write 0: touch
+    write 1: link
+    remove 0: rmdir
+    make 0: mkdir
+    chdir: chdir
+lua io.
+    replace 0: output
+    read 0: lines
+    open: open
+    shell: popen
+lua os.
+    remove 0: remove
+    move: rename
+    shell: execute
+lua -
+    code: dofile loadfile load loadstring
+"""
+# JavaScript without one of these has no such calls: names like `remove` and `copy` belong to other objects there.
+_NODE = re.compile(
+    r"\bfs\b|\bfs-|child_process|Deno|Bun|Sync\b|File\b|createWriteStream|(?:require|import)\s*\(\s*[^'\"\s]"
+)
+# Writing methods of Ruby's ``Pathname``, whose path is not followed.
+_PATHNAME = re.compile(
+    r"\bPathname\b[\s\S]*\.(?:write|binwrite|delete|unlink|rmtree|rename|truncate|make_|mk|rmdir|chmod|touch)"
+)
+_APPENDS = ("flag", "flags", "append", "mode", "FILE_APPEND")
 _WRITING_MODES = ("WR", "CREAT", "APPEND", "write", "append", "truncate", "create")
-_READS = "read"  # how an action begins that writes nothing
-_OPENING = ("flag", "flags", "append", "mode", "FILE_APPEND")
-_HANDED_ON_BEFORE = (";", ",", "\n", ")", None)
-_DECLARING = frozenset("const let var my our local final static async function".split())
-_LOADING = ("require", "import", "from", "await", "process.getBuiltinModule")
-_EACH = (".forEach", ".map", ".each", ".each_with_index")
+_NO_CALL_AFTER = ("function", "def", "sub", "use", "import", "&")
+_NO_VALUE = ("=", "=>", ",", ")", "]", "}", ".", ";", ":", "\n", "")
+_ENDS_BARE = ("if", "unless", "or", "and", "do", "while", "for", "foreach", "rescue", "then")
+_JOIN = ("path.join", "path.resolve", "path.posix.join", "join", "resolve", "File.join")
+_SAME_PATH = ("File.expand_path", "Pathname.new", "Pathname", "String", "realpath")
+_FOLDER = ("process.cwd", "Dir.pwd", "getcwd", "cwd", "Deno.cwd", "__dirname", "__DIR__")
+# Where the arguments of the code are, and the place that the first of them has there
+_ARGUMENTS = {"process.argv": 1, "Bun.argv": 1, "ARGV": 0, "$ARGV": 0, "$argv": 1, "arg": 1, "Deno.args": 0}
+_ESCAPES = {"n": "\n", "t": "\t", "\n": ""}
+
+
+def calls_of(language: str) -> dict[str, str]:
+    """Return the rows of `CALLS` for a language: name -> action."""
+    calls: dict[str, str] = {}
+    owners: list[str] = []
+    for line in CALLS.strip().split("\n"):
+        if line[0] != " ":
+            name, *owners = line.split()
+            owners = [owner.strip("-") if owner == "-" else owner for owner in owners] if name == language else []
+            continue
+        action, _colon, names = line.strip().partition(": ")
+        calls.update({owner + one: action for owner in owners for one in names.split()})
+    return calls
+
+
+def _quoted(quote: str, inside: str = "") -> str:
+    """Return a pattern of a text between two of `quote`; `inside` begins an expression in braces."""
+    plain = rf"{quote}(?:[^{quote}\\]|\\[\s\S])*{quote}"
+    if not inside:
+        return plain
+    braces = r"\{(?:[^{}]|\{[^{}]*\})*\}"
+    return rf"{quote}(?:[^{quote}\\{inside[-1]}]|\\[\s\S]|{inside}{braces}|{inside}(?!\{{))*{quote}|{plain}"
+
+
+def _delimited(kinds: str, times: int = 1) -> str:
+    """Return a pattern of quotes by a word: one of `kinds`, then a bracket or a sign; `times` 2: as in ``s/a/b/``."""
+    found = []
+    for opening, closing in ("()", "[]", "{}", "<>"):
+        nested = rf"\{opening}[^\{opening}\{closing}]*\{closing}"
+        found.append(rf"(?:\s*\{opening}(?:[^\{opening}\{closing}\\]|\\[\s\S]|{nested})*\{closing}){{{times}}}")
+    group = f"sign_{''.join(filter(str.isalnum, kinds))}"
+    inside = rf"(?:(?!(?P={group}))[^\\]|\\[\s\S])*(?P={group})"
+    found.append(rf"(?P<{group}>[/|!#~^'\"@,]){inside * times}")
+    return rf"(?<![\w$@%&>{{:])(?:{kinds})(?:{'|'.join(found)})"
+
+
+_AT_VALUE = r"(?:(?<=[(,=:;\[!&|?{}~\n])|(?<=return)|(?<=split)|(?<=grep)|(?<=\bif)|(?<=and)|(?<=unless))\s*"
+_REGEX = _AT_VALUE + r"/(?![/*])(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/"
+_BRACES = r"\{(?:[^{}]|\{[^{}]*\})*\}?"
+_DOLLAR = r"\{\$[^{}]*\}|\$\{\w+\}|[$@]\w+(?:\[|\{|->|::)?"
+_WORDS = r"%[wi](?:\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\})"
+# Language -> its comments; what joins names; the operator of concatenation; holes in texts; patterns of tokens.
+_SYNTAX = {
+    "javascript": (r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)", r"\?\.|\.", "+", r"\$" + _BRACES, {
+        "regex": _REGEX, "raw": f"{_quoted(chr(39))}|{_quoted(chr(34))}", "text": _quoted("`", r"\$"),
+    }),
+    "ruby": (r"#[^\n]*|(?m:^)=begin[\s\S]*?(?:\n=end|\Z)", r"\.|&\.|::", "+", "#" + _BRACES, {
+        "regex": f"{_delimited('%r')}|{_REGEX}", "words": _WORDS, "raw": f"{_quoted(chr(39))}|{_delimited('%q')}",
+        "text": f"{_quoted(chr(34), '#')}|%Q?(?:\\([^()]*\\)|\\[[^\\[\\]]*\\]|\\{{[^{{}}]*\\}})",
+        "shell": f"{_quoted('`')}|{_delimited('%x')}",
+    }),
+    "perl": (r"(?<![$@])#[^\n]*|(?m:^)=(?:pod|head)[\s\S]*?(?:\n=cut|\Z)", r"::|->", ".", _DOLLAR, {
+        "regex": f"{_delimited('m|qr')}|{_delimited('s|tr|y', 2)}|{_REGEX}", "words": _delimited("qw"),
+        "raw": f"{_quoted(chr(39))}|{_delimited('q')}", "text": f"{_quoted(chr(34))}|{_delimited('qq')}",
+        "shell": f"{_quoted('`')}|{_delimited('qx')}",
+    }),
+    "php": (r"(?://|#)[^\n]*|/\*[\s\S]*?(?:\*/|\Z)", r"::|->|\\", ".", _DOLLAR, {
+        "raw": _quoted("'"), "text": _quoted('"'), "shell": _quoted("`"),
+    }),
+    "lua": (r"--\[\[[\s\S]*?(?:\]\]|\Z)|--[^\n]*", r"[.:]", "..", "(?!)", {
+        "raw": rf"\[\[[\s\S]*?(?:\]\]|\Z)|{_quoted(chr(39))}|{_quoted(chr(34))}",
+    }),
+}  # fmt: skip
+_DOCUMENT = re.compile(r"<<[<~-]?[ \t]*(?P<q>['\"`]?)([A-Z_a-z]\w*)(?P=q)")
+
+
+class Language:
+    """The syntax of a language.
+
+    calls    name -> action; `pattern` of its tokens; `hole`: pattern of expressions in texts
+    join     its operator of concatenation
+    is_bare  True if calls need no parentheses; `has_lines`: True if a statement ends with its line
+    """
+
+    def __init__(self, name: str) -> None:
+        comments, joins, self.join, hole, kinds = _SYNTAX[name]
+        self.name = name
+        self.calls = calls_of(name)
+        self.is_bare = name in ("ruby", "perl")
+        self.has_lines = name not in ("perl", "php")
+        word = r"[$@%&]{0,2}#?[A-Za-z_$][\w$]*"
+        kinds = {
+            "skip": comments,
+            **kinds,
+            "name": rf"(?:{joins})?{word}(?:(?:{joins}){word})*[?!]?",
+            "sign": r"=>|==|!=|=~|\|\||&&|\.\.|\d[\w.]*|\n|\S",
+        }
+        self.pattern = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in kinds.items()))
+        self.hole = re.compile(hole)
+
+
+_languages: dict[str, Language] = {}
 
 
 def scan(call: Call, name: str, code: str, argv: Sequence[str] = ()) -> None:
@@ -36,344 +264,357 @@ def scan(call: Call, name: str, code: str, argv: Sequence[str] = ()) -> None:
     if code == UNKNOWN:
         call.guess(f"computed {title} code")
         return
-    if len(code) > LONGEST:
-        effects.guess_code(TOO_LONG)
-        return
-    language = LANGUAGES[name].prepare()
-    until = call.walk.budget.part()
+    if name not in _languages:
+        _languages[name] = Language(name)
     try:
-        found = tokens(code, language, until)
-        scanned = Scan(effects, language, list(argv), until)
-        if name == "javascript":
-            scanned.bind_modules(found)
-        scanned.read(found)
-    except (TooLong, RecursionError, MemoryError):
+        if len(code) > LONGEST:
+            raise TooLong
+        _Scan(effects, _languages[name], list(argv), call.walk.budget.part()).read(code)
+    except TooLong:
         effects.guess_code(TOO_LONG)
 
 
-class Scan(Values):
-    """One pass over code; see `Values` for its arguments.
+class _Scan:
+    """One pass over code.
 
-    calls         name -> action (see ``languages``)
-    depth         braces that are open
-    has_modules   True if the code loads modules that write, so that their functions may have computed names
+    tokens   pairs of a kind and a text
+    known    name -> its text, of names that get one once; `UNKNOWN` for others that are bound
+    calls    name -> action, with the names that the code imports functions under
     """
 
     def __init__(self, effects: CodeEffects, language: Language, argv: list[str], until: float) -> None:
-        super().__init__(effects, language, argv, until)
+        self.effects = effects
+        self.language = language
+        self.argv = argv
+        self.until = until
+        self.tokens: list[tuple[str, str]] = []
+        self.known: dict[str, str] = {}
         self.calls = dict(language.calls)
-        self.depth = 0
-        self.has_modules = False
 
-    def read(self, found: list[Any]) -> None:
-        """Go through the tokens `found`."""
-        for at, token in enumerate(found):
-            self.tick()
-            if token.kind == SIGN:
-                self.depth += (token.value == "{") - (token.value == "}")
-                if token.value == "=>" and self.language.name == "javascript":
-                    self.forget_parameters(found, at)
-                elif token.value == "]" and self.has_modules and sign_at(found, at + 1) == "(":
+    def read(self, code: str) -> None:
+        """Go through `code`."""
+        name = self.language.name
+        self._cut(_without_documents(code))
+        for at, (kind, _text) in enumerate(self.tokens):
+            if kind == "name":
+                self._bind(at)
+        is_node = name == "javascript" and _NODE.search(code) is not None
+        if name == "javascript":
+            self._load()
+            if "child_process" not in code:  # patterns have an `exec` as well
+                self.calls.pop(".exec", None)
+            if not is_node:
+                self.calls = {one: action for one, action in self.calls.items() if action in ("code", "chdir")}
+        elif name == "ruby" and _PATHNAME.search(code):
+            self.effects.guess_path()
+        for is_read in (True, False):  # what is made of a file that was read keeps some of its text
+            for at, (kind, text) in enumerate(self.tokens):
+                self._tick()
+                if kind == "name":
+                    self._meet(at, is_read)
+                elif kind == "shell" and not is_read:
+                    self.effects.script(self._text(kind, text))
+                elif text == "]" and is_node and self._at(at + 1) == "(":
                     self.effects.guess_path()  # fs["write" + x](..)
-            elif token.kind == NAME:
-                self.bind(found, at)
-                self.meet(found, at)
-            elif token.kind == TEXT:
-                if token.shell:
-                    self.effects.script(self.text_of(token))
-                for part in token.value:
-                    if isinstance(part, list):
-                        self.read(part)
-                is_key = (sign_at(found, at - 1), sign_at(found, at + 1)) == ("[", "]")
-                if is_key and self.has_modules and self.calls.get(f".{token.value[0]}", _READS)[:4] != _READS:
-                    self.effects.guess_path()  # fs["writeFile"]
+
+    def _tick(self) -> None:
+        if len(self.tokens) > MOST or time.thread_time() > self.until:
+            raise TooLong
+
+    def _cut(self, code: str) -> None:
+        """Cut `code` into tokens; behind them come those of the expressions in its texts."""
+        waiting = [code]
+        for part in waiting:
+            for match in self.language.pattern.finditer(part):
+                kind, text = match.lastgroup or "", match.group()
+                if kind == "skip":
+                    continue
+                if not len(self.tokens) & 63:
+                    self._tick()
+                self.tokens.append((kind, text))
+                if kind in ("text", "shell") and len(waiting) < MOST:
+                    waiting += [hole.group().strip("#${}") for hole in self.language.hole.finditer(text)]
+            self.tokens.append(("sign", ";"))
+
+    def _at(self, at: int) -> str:
+        """The token at `at`, or an empty text. A text counts as none."""
+        if 0 <= at < len(self.tokens) and self.tokens[at][0] in ("name", "sign"):
+            return self.tokens[at][1]
+        return ""
 
     # ------------------------------------------------------------------ names
 
-    def bind_modules(self, found: list[Any]) -> None:
-        """Bind the names that ``require`` and ``import`` give to writing modules; ``node -e`` has some without
-        import.
-        """
-        for name in ("fs", "child_process"):
-            self.calls.update({f"{name}.{function}": action for function, action in NODE_MODULES[name].items()})
-        for at, token in enumerate(found):
-            if token.kind == NAME and token.value in _LOADING and sign_at(found, at + 1) == "(":
-                self.has_modules |= at + 2 < len(found) and found[at + 2].kind != TEXT  # require(m): of any module
-            path = ""
-            if token.kind == TEXT:
-                path = token.value[0]
-            before = name_at(found, at - 1) or name_at(found, at - 2) * (sign_at(found, at - 1) == "(")
-            if before not in _LOADING or not isinstance(path, str):
+    def _bind(self, at: int) -> None:
+        """Take up what the name at `at` gets, if it is bound here."""
+        name, sign = self.tokens[at][1], self._at(at + 1)
+        if sign == "=" and self._at(at + 2) != "~":
+            value = self._value(self._until(at + 2, (";", ",", ")", "}", "\n")))
+            self.known[name] = UNKNOWN if name in self.known or isinstance(value, list) else value
+            return
+        is_added_to = sign in ("+", "-", "*", ".", "..", "||", "?") and self._at(at + 2) == "="
+        is_of_loop = sign in ("=>", "of", "in") or self._at(at - 1) in ("as", "|", "my", "catch")
+        if is_added_to or is_of_loop or self._is_parameter(at):
+            self.known[name] = UNKNOWN
+
+    def _is_parameter(self, at: int) -> bool:
+        """Return True if the name is in the parentheses of a function's parameters: they follow a name or `=>` does."""
+        start, stop = at, at
+        while start > max(at - 40, 0) and self._at(start) not in ("(", ")", ";", "{"):
+            start -= 1
+        while stop < min(at + 40, len(self.tokens)) and self._at(stop) not in ("(", ")", ";", "}"):
+            stop += 1
+        if self._at(start) != "(" or self._at(stop) != ")":
+            return False
+        is_function = {self._at(start - 1), self._at(start - 2)} & {"function", "def", "sub", "fn"}
+        return bool(is_function) or self._at(stop + 1) == "=>"
+
+    def _load(self) -> None:
+        """Take up names that ``import`` and ``const {rm: x} = require`` give, and files of the project."""
+        for at, (kind, text) in enumerate(self.tokens):
+            original = self._action(self._at(at - 2))
+            if kind == "name" and original and self._at(at - 1) in (":", "as"):
+                self.calls[text] = original
+            before = self._at(at - 1).replace("(", self._at(at - 2))
+            if kind != "raw" or before not in ("require", "import", "from") or text[1:2] not in (".", "/"):
                 continue
-            module = NODE_MODULES.get(path.removeprefix("node:"))
-            if module is not None:
-                self.bind_module(found, at, module)
-            elif path[:1] in (".", "/") and not path.endswith(".json"):
+            if not text[1:-1].endswith(".json"):
                 self.effects.runs_project()
-                start = at - (1 if before in ("import", "from") and sign_at(found, at - 1) != "(" else 2)
-                start -= name_at(found, start - 1) == "await"
-                is_script = before != "from" and sign_at(found, start - 1) in (None, ";", "\n", "{", "}")
+                is_script = self._at(at - 3) in ("", ";", "\n", "{", "}", "await") or self._at(at - 1) == "import"
                 if is_script or self.effects.call.walk.files.contents:
                     self.effects.guess_code()
 
-    def bind_module(self, found: list[Any], at: int, module: dict[str, Any]) -> None:
-        """``const {rm: x} = require(..)``, ``import y, * as z from ..``, ``require(..).rm``: its name is at `at`."""
-        self.tick()
-        self.has_modules = True
-        # On any object. But patterns have an ``exec`` as well.
-        self.calls.update({f".{name}": action for name, action in module.items() if name != "exec"})
-        is_exec = any(name_at(found, place).endswith(".exec") for place in range(at + 1, at + 4))
-        if is_exec and "exec" in module:
-            self.calls[".exec"] = module["exec"]
-        start = at
-        while start and at - start < 200 and found[start - 1].value not in (";", "=", *_DECLARING):
-            start -= 1
-            if name_at(found, start) == "import" and sign_at(found, start + 1) != "(":
+    # ----------------------------------------------------------------- values
+
+    def _until(self, at: int, ends: Sequence[str]) -> list[tuple[str, str]]:
+        """Return the tokens from `at` to one of `ends` that is outside of brackets."""
+        depth = 0
+        for place in range(at, min(len(self.tokens), at + MOST_IN_VALUE)):
+            sign = self._at(place)
+            if not depth and (sign in ends or sign in _ENDS_BARE) and not (sign == "\n" and self._goes_on(place)):
+                return self.tokens[at:place]
+            depth += (sign in ("(", "[", "{")) - (sign in (")", "]", "}"))
+        return self.tokens[at : at + MOST_IN_VALUE]
+
+    def _goes_on(self, at: int) -> bool:
+        """Return True if the line end at `at` ends no statement."""
+        join = self.language.join
+        return not self.language.has_lines or self._at(at - 1) in (join, "=", "(", ",") or self._at(at + 1) == join
+
+    def _arguments(self, at: int) -> list[list[tuple[str, str]]]:
+        """Return the arguments of the call whose name is before `at`."""
+        ends = [",", ")", ";", "}", "]"]
+        if self._at(at) == "(":
+            at += 1
+        else:
+            ends.append("\n")
+        given: list[list[tuple[str, str]]] = []
+        while at < len(self.tokens) and len(given) < MOST_IN_VALUE:
+            one = self._until(at, ends)
+            at += len(one) + 1
+            one = [token for token in one if token != ("sign", "\n")]
+            if one:
+                given.append(one)
+            if self._at(at - 1) != ",":
                 break
-        if sign_at(found, start - 1) == "=":
-            start = self.start_of_value(found, start - 1)
-        for place in range(start, at):
-            name = name_at(found, place)
-            original = name
-            if found[place - 1].value in (":", "as"):
-                original = name_at(found, place - 2)
-            if name and original in module:
-                self.calls[name] = module[original]
-            elif name and "exec" in module:
-                self.calls[f"{name}.exec"] = module["exec"]
+        return given
 
-    def bind(self, found: list[Any], at: int) -> None:
-        """Bind a name here: an assignment, or the variable of a loop."""
-        name, sign = found[at].value, sign_at(found, at + 1)
-        if sign == "=" and sign_at(found, at + 2) not in ("=", "~"):
-            value = self.value(found, at + 2, self.end(found, at + 2))
-            if self.depth and name in self.known:
-                value = self.either([self.known[name], value])
-            self.known[name] = value
-        elif sign in ("+", "-", "*", ".", "..", "||", "&&", "??") and sign_at(found, at + 2) == "=":
-            self.known[name] = UNKNOWN
-        elif name in ("for", "foreach"):
-            self.bind_loop(found, at + 1)
-        elif name.endswith(_EACH):
-            self.bind_each(found, at)
-        elif name in ("function", "def", "sub"):
-            opened = next((place for place in (at + 1, at + 2) if sign_at(found, place) == "("), None)
-            if opened is not None:
-                self.forget(found, opened, self.matching(found, opened))
+    def _value(self, tokens: list[tuple[str, str]]) -> str | list[str]:
+        """Return the text, or the list of texts, that an expression of literals and known names makes."""
+        while tokens and tokens[0][1] in ("new", "await", "return", "\n", "\\"):
+            tokens = tokens[1:]
+        if not tokens:
+            return UNKNOWN
+        kind, first = tokens[0]
+        inside = [token for token in tokens[1:-1] if token[1] != ","]
+        if kind == "words" and len(tokens) == 1:
+            return self._text(kind, first).split()
+        if first == "[" and tokens[-1][1] == "]":
+            return [self._text_of([one]) for one in inside] if len(inside) * 2 >= len(tokens) - 2 else [UNKNOWN]
+        parts, is_next = [], True
+        for token in tokens:
+            if is_next == (token[1] == self.language.join):
+                return self._called(tokens)
+            if is_next:
+                parts.append(self._part(*token))
+            is_next = not is_next
+        return UNKNOWN if is_next or None in parts else "".join(filter(None, parts))
 
-    def forget(self, found: list[Any], start: int, stop: int) -> None:
-        """The names from `start` to `stop` are parameters of a function."""
-        for token in found[start:stop]:
-            if token.kind == NAME:
-                self.known[token.value] = UNKNOWN
+    def _text_of(self, tokens: list[tuple[str, str]]) -> str:
+        value = self._value(tokens)
+        return value if isinstance(value, str) else UNKNOWN
 
-    def forget_parameters(self, found: list[Any], arrow: int) -> None:
-        start = self.start_of_value(found, arrow)
-        if not (sign_at(found, start - 1) == "(" and name_at(found, start - 2).endswith(_EACH)):
-            self.forget(found, start, arrow)
+    def _part(self, kind: str, text: str) -> str | None:
+        """The text of one token; None for a sign."""
+        if kind in ("raw", "text"):
+            return self._text(kind, text)
+        if kind != "name":
+            return None if kind == "sign" else UNKNOWN
+        if text in _FOLDER:
+            return self.effects.folder or UNKNOWN
+        return self.known.get(text, UNKNOWN)
 
-    def bind_loop(self, found: list[Any], at: int) -> None:
-        """``for (const x of list)``, ``for my $x (list)``, ``foreach (list as $k => $x)``, ``for x in list``."""
-        in_brackets = sign_at(found, at) == "("
-        start, stop = at + in_brackets, self.matching(found, at) if in_brackets else len(found)
-        places = range(start, min(stop, start + 60))
-        middle = next((place for place in places if name_at(found, place) in ("of", "in", "as")), None)
-        if middle is None:  # Perl
-            while name_at(found, at) in _DECLARING:
-                at += 1
-            name = name_at(found, at) or "$_"
-            opened = at + bool(name_at(found, at))
-            if sign_at(found, opened) == "(":
-                self.known[name] = self.each(self.listed(found, opened + 1, self.matching(found, opened)))
-            return
-        if found[middle].value == "as":
-            value, begin, end = self.value(found, start, middle), middle + 1, stop
-        else:
-            value = self.value(found, middle + 1, min(stop, self.end(found, middle + 1, True)))
-            begin, end = start, middle
-        names = [name_at(found, place) for place in range(begin, end)]
-        names = [name for name in names if name and name not in _DECLARING]
-        self.known.update(dict.fromkeys(names, UNKNOWN))
-        if len(names) == 1 or (names and self.language.name == "lua"):
-            self.known[names[-1]] = self.each(value)
+    def _called(self, tokens: list[tuple[str, str]]) -> str:
+        """The text of ``path.join(a, b)``, ``process.cwd()``, ``process.argv[1]``."""
+        if tokens[0][1] == "require" and len(tokens) > 6:  # require('path').join(..)
+            tokens = tokens[4:]
+        name, texts = tokens[0][1].lstrip("."), [text for _kind, text in tokens]
+        if texts[1:] == ["(", ")"]:
+            return self._part("name", name) or UNKNOWN
+        if len(texts) == 4 and texts[1] == "[" and name in _ARGUMENTS and texts[2].isdecimal():
+            place = int(texts[2]) - _ARGUMENTS[name]
+            return "".join(self.argv[place : place + 1]) if place >= 0 else UNKNOWN
+        if texts[1:2] != ["("] or texts[-1] != ")" or name not in (*_JOIN, *_SAME_PATH):
+            return UNKNOWN
+        inside = [[token] for token in tokens[2:-1] if token[1] != ","]
+        if len(inside) * 2 - 1 != len(tokens) - 3:  # an argument is more than one token
+            return UNKNOWN
+        paths = [self._text_of(one) for one in inside]
+        if name in _SAME_PATH:
+            return paths[0]
+        return os.path.join(*paths) if name.endswith("resolve") else "/".join(paths).replace("//", "/")
 
-    def bind_each(self, found: list[Any], at: int) -> None:
-        """``list.forEach(x => ..)``, ``list.each { |x| .. }``"""
-        owner = found[at].value.rpartition(".")[0]
-        if owner:
-            value = self.known.get(owner)
-        else:
-            value = self.value(found, self.start_of_value(found, at), at)
-        names = [name_at(found, place) for place in range(at + 1, at + 6)]
-        name = next((name for name in names if name and name != "do" and name not in _DECLARING), "")
-        self.known[name] = self.each(value)
+    def _text(self, kind: str, text: str) -> str:
+        """Return a literal without its quotes, with known names in place of its expressions."""
+        if text.startswith("[["):
+            return text[2:].removesuffix("]]").removeprefix("\n")
+        start = next(place for place, letter in enumerate(text) if not letter.isalnum() and letter not in "% \n\t")
+        inside = text[start + 1 : -1]
+        if kind in ("text", "shell"):
+            inside = self.language.hole.sub(self._filled, inside)
+        return re.sub(r"\\([\s\S])", lambda match: _ESCAPES.get(match.group(1), match.group(1)), inside)
+
+    def _filled(self, match: re.Match[str]) -> str:
+        name = match.group().strip("#{}")
+        if self.language.has_lines:
+            name = name.strip("$")
+        elif "{" in match.group():
+            name = "$" + name.strip("$")
+        return self.known.get(name.strip(), UNKNOWN)
 
     # ------------------------------------------------------------------ calls
 
-    def meet(self, found: list[Any], at: int) -> None:
-        """Do the action of the name at `at`, if it is a call."""
-        name, place = found[at].value, at + 1
-        action = self.action_of(name)
-        before = ""
-        if at:
-            before = found[at - 1].value
-        if name == "->new" and before == "IO::File":
-            action = "open"
-        last = name.rpartition(".")[2]
-        if action is None and self.language.name == "ruby" and last in PATHNAME_METHODS and self.has_pathnames(found):
-            self.effects.guess_path()
-        if action is None or (before in _NO_CALL_AFTER and name != "SplFileObject"):
-            return
-        following = sign_at(found, place)
-        if following != "(":
-            is_writer = "." in name and action != "chdir" and action[:4] != _READS
-            if following in _HANDED_ON_BEFORE and is_writer and not self.language.bare_calls:
-                self.effects.guess_path()  # w = fs.writeFile
-            is_bare = place < len(found) and found[place].kind != SIGN
-            if not (is_bare or following not in _NO_CALL_BEFORE) or not (self.language.bare_calls or action == "code"):
-                return
-        given = self.arguments(found, place)
-        self.act(action, [self.value(found, *bounds) for bounds in given], found, given)
-
-    def has_pathnames(self, found: list[Any]) -> bool:
-        return any(token.kind == NAME and token.value.startswith("Pathname") for token in found)
-
-    def action_of(self, name: str) -> str | None:
+    def _action(self, name: str) -> str | None:
         """Return the action for a call of `name`, or None."""
-        action = self.calls.get(name.lstrip("\\"))
-        if action is None and "." in name and self.language.name in ("javascript", "ruby"):
-            owner, _, last = name.replace("?.", ".").rpartition(".")
-            action = self.calls.get(f".{last}") or self.calls.get(f"{owner.rpartition('.')[2]}.{last}")
-        return action
+        name = name.replace("?.", ".").replace("&.", ".").lstrip("\\")
+        mark = "->" if "->" in name else "."
+        last = re.split(r"->|::|[.:]", name)[-1]
+        if self.language.name == "javascript" and last.endswith("Sync"):
+            name, last = name[:-4], last[:-4]
+        found = self.calls.get(name)
+        if found is None and self.language.name in ("javascript", "ruby"):
+            owners = re.split(r"::|\.", name)
+            found = self.calls.get(".".join(owners[-2:])) if len(owners) > 1 else None
+            if found is None and (len(owners) > 1 or self.language.name == "javascript"):
+                found = self.calls.get("." + last)
+        elif found is None and self.language.name == "perl":
+            found = self.calls.get(mark + last if mark == "->" else last)
+        return found
 
-    def act(self, action: str, values: list[Any], found: list[Any], given: list[Any]) -> None:
-        """Do `action` (see ``languages``) with the argument `values`; `given`: their positions."""
-        kind, _, detail = action.partition(" ")
-        place = 0
-        if detail.isdigit():
-            place = int(detail)
-        effects = self.effects
-        first, second = map(text_or_unknown, [*values, UNKNOWN, UNKNOWN][:2])
+    def _meet(self, at: int, is_read: bool) -> None:
+        """Do the action of the name at `at` if it is a call; `is_read`: those that read, or all others."""
+        name, following, before = self.tokens[at][1], self._at(at + 1), self._at(at - 1)
+        action = self._action(name)
+        if action is None or action.startswith("read") != is_read or (before in _NO_CALL_AFTER):
+            return
+        if following != "(":
+            is_word = at + 1 < len(self.tokens) and self.tokens[at + 1][0] != "sign"
+            is_value = following in (";", ",", "\n", ")", "") and ("." in name or following == ")")
+            if is_value and not self.language.is_bare and action not in ("code", "chdir"):
+                self.effects.guess_path()  # it is handed on: w = fs.writeFile
+            if not (is_word or following not in _NO_VALUE) or not (self.language.is_bare or action == "code"):
+                return
+        given = self._arguments(at + 1)
+        is_module = name in ("require", "do") and following != "(" and given and given[0][0][0] == "name"
+        if is_module and given[0][0][1][0] != "$":
+            return  # require File::Copy
+        self._act(action, given)
+
+    def _act(self, action: str, given: list[list[tuple[str, str]]]) -> None:
+        """Do `action` (see `CALLS`) with the arguments `given`."""
+        effects, (kind, _blank, detail) = self.effects, action.partition(" ")
+        values = [self._value(one) for one in given if one[0][1] != "{" or len(given) == 1]
+        texts = [value if isinstance(value, str) else UNKNOWN for value in values]
+        first, second = (*texts, UNKNOWN, UNKNOWN)[:2]
+        names = {text for one in given[1:] for _kind, text in one}
         does = {
             "write": effects.write, "replace": effects.replace, "remove": effects.remove, "tree": effects.change_all,
             "make": effects.make_folder, "read": effects.reads,
         }.get(kind.rstrip("s"))  # fmt: skip
-        if kind == "replace":
-            self.read_first(found, given)
-            if self.appends(found, given):
-                does = effects.write
         if does is not None:
-            if kind.endswith("s"):
-                chosen = values[place:]
-            else:
-                chosen = values[place : place + 1]
-            paths = [path for one in chosen for path in as_list(one)]
-            for path in paths or [UNKNOWN] * kind.endswith("s"):
+            if kind == "replace" and not names.isdisjoint(_APPENDS):
+                does = effects.write
+            place = int(detail)
+            chosen = values[place:] if kind.endswith("s") else values[place : place + 1]
+            for path in [one for value in chosen for one in (value if isinstance(value, list) else [value])] or [
+                UNKNOWN
+            ]:
                 does(path)
         elif kind == "move":
-            effects.move(first, effects.landing(first, second) if detail else second)
+            effects.move(first, effects.landing(first, second))
         elif kind in ("copy", "link"):
-            if detail and effects.is_folder(first):
+            if effects.is_folder(first):
                 effects.copy_tree(first, second)
             else:
                 effects.write(effects.landing(first, second), edit_or_replace(kind == "link"))
         elif kind == "open":
-            if detail:
-                self.open_perl(values)
-            else:
-                self.open(values, found, given)
+            self._open(texts, names)
         elif kind in ("shell", "words"):
-            self.run(kind, values, found, given)
+            self._run(kind, values, names)
         elif kind == "chdir":
             effects.change_folder(first)
         elif kind == "path":
             effects.guess_path()
-        elif kind == "code" and given:
-            names_module = self.language.name == "perl" and name_at(found, given[0][0])[:1] not in ("", "$")
-            if not names_module:
-                effects.guess_code()
+        elif given:
+            effects.guess_code()
 
-    def read_first(self, found: list[Any], given: list[Any]) -> None:
-        """Do the reads inside the arguments before the call itself."""
-        for start, stop in given[1:]:
-            for place in range(start, stop):
-                if (self.action_of(name_at(found, place)) or "")[:4] == _READS:
-                    self.meet(found, place)
+    def _open(self, texts: list[str], names: set[str]) -> None:
+        """``open(path, mode)``; of Perl ``open(F, mode, path)`` and ``open(F, "> path")``."""
+        path, mode = (*texts, "r")[:2] if texts else (UNKNOWN, "r")
+        if self.language.name == "perl":
+            mode, path = (*texts[1:], "", "")[:2]
+            mode = mode.strip()
+            bare = mode.lstrip("+<>").strip()
+            if is_known(mode) and bare:
+                mode, path = mode[: len(mode) - len(bare)].strip(), path if "|" in mode else bare
+            if mode in ("|-", "-|") or "|" in bare:
+                self.effects.script(path or bare.strip("|"))
+                return
+            if path.startswith("&"):
+                return
+        if path.startswith("|"):
+            self.effects.guess("a computed command")
+        if not is_known(mode) or any(part in name for name in names for part in _WRITING_MODES if name not in texts):
+            if not any("RDONLY" in name or name in ("encoding", "read") for name in names):
+                self.effects.guess_path()
+        elif mode[:3] != "utf" and set("wax+c>") & set(mode.partition(":")[0]):
+            anew = mode[:1] in ("w", ">") and mode[:2] != ">>" or mode[:2] == "+>"
+            self.effects.write(path, edit_or_replace(not anew))
+        elif path:
+            self.effects.reads(path)
 
-    def appends(self, found: list[Any], given: list[Any]) -> bool:
-        """Return True if options among the arguments ask for appending, or for another special way of opening."""
-        places = (place for start, stop in given[1:] for place in range(start, stop))
-        return any(name_at(found, place) in _OPENING for place in places)
-
-    def open(self, values: list[Any], found: list[Any], given: list[Any]) -> None:
-        """``open(path, mode)``, ``openSync(path, O_WRONLY)``, ``Deno.open(path, {write: true})``"""
-        if len(values) < 2:
-            if values and self.language.name == "ruby" and self.joined(values[:1]).startswith("|"):
-                self.effects.guess("a computed command")
+    def _run(self, kind: str, values: list[str | list[str]], names: set[str]) -> None:
+        """Run a command: shell text, or words."""
+        if not names.isdisjoint(("cwd", "chdir")):
+            self.effects.guess("a command in another folder")
             return
-        mode = UNKNOWN
-        if isinstance(values[1], str):
-            mode = values[1]
-        names = " ".join(name_at(found, place) for place in range(*given[1])).strip()
-        is_writing = is_known(mode) and mode[:3] != "utf" and set("wax+c>") & set(mode.partition(":")[0])
-        if is_writing or any(part in names for part in _WRITING_MODES):
-            anew = is_known(mode) and mode[:1] in ("w", ">") and mode[:2] != ">>"
-            self.effects.write(self.joined(values[:1]), edit_or_replace(not anew))
-        elif is_known(mode):
-            self.effects.reads(self.joined(values[:1]))
-        elif not is_known(mode) and "RDONLY" not in names and not names.startswith(("encoding", "external", "read")):
-            self.effects.guess_path()
+        is_split = kind == "words" or self.language.name in ("ruby", "perl")
+        words = [one for value in values for one in (value if isinstance(value, list) else [value])] if is_split else []
+        if len(words) > 1:
+            self.effects.run(words)
+        elif values:
+            self.effects.script(words[0] if words else str(values[0]) if isinstance(values[0], str) else UNKNOWN)
 
-    def open_perl(self, values: list[Any]) -> None:
-        """``open(F, "> path")``, ``open(F, ">", path)``, ``open(F, "|-", command)``"""
-        mode, *rest = list(map(text_or_unknown, values[1:])) or [""]
-        if not is_known(mode.strip()[:1]):
-            self.effects.guess_path()
-        elif mode.strip() in ("|-", "-|"):
-            if len(rest) > 1:
-                self.effects.run(rest)
-            else:
-                self.effects.script("".join(rest) or UNKNOWN)
-        elif not rest and "|" in (mode.strip()[:1], mode.strip()[-1:]):
-            self.effects.script(mode.strip().strip("|"))
-        elif mode.strip().startswith((">", "+<", "+>")):
-            if rest:
-                path = rest[0]
-            else:
-                path = mode.strip().lstrip("+<>").strip()
-            if not path.startswith("&"):
-                anew = mode.strip().startswith((">", "+>")) and not mode.strip().startswith((">>", "+>>"))
-                self.effects.write(path, edit_or_replace(not anew))
-        elif rest:
-            self.effects.reads(rest[0])
 
-    def run(self, kind: str, values: list[Any], found: list[Any], given: list[Any]) -> None:
-        """Commands: as shell text, or as words."""
-        if not values:
-            return
-        folder = self.folder_option(found, given)
-        if kind == "words":
-            rest = []
-            if len(values) > 1 and sign_at(found, given[1][0]) != "{":
-                rest = values[1]
-            words = [self.joined(values[:1]), *(rest if isinstance(rest, list) else [UNKNOWN])]
-        else:
-            is_split = self.language.name in ("ruby", "perl")
-            signs = ("=>", ":")
-            plain = [one for one, (start, stop) in zip(values, given) if len(self.split(found, start, stop, signs)) < 2]
-            words = []
-            if is_split:
-                words = [word for one in plain for word in as_list(one)]
-        if len(words) > 1 or (words and kind == "words" and " " not in words[0]):
-            self.effects.run(words, None, folder)
-        else:
-            self.effects.script(words[0] if words else self.joined(values[:1]), None, folder)
-
-    def folder_option(self, found: list[Any], given: list[Any]) -> str | None:
-        """Return the folder that an option in a literal map among the arguments names, or None."""
-        for start, stop in given:
-            for place in range(start, stop - 1):
-                if name_at(found, place) in ("cwd", "chdir") and sign_at(found, place + 1) == ":":
-                    ends = (end for end in range(place + 2, stop) if sign_at(found, end) in (",", "}"))
-                    return self.joined([self.value(found, place + 2, next(ends, stop))])
-        return None
+def _without_documents(code: str) -> str:
+    """Return `code` with an unknown text in place of each here-document."""
+    at = 0
+    for _ in range(MOST_DOCUMENTS):
+        opening = _DOCUMENT.search(code, at)
+        if opening is None:
+            return code
+        at, line = opening.end(), code.find("\n", opening.end())
+        ending = re.compile(rf"^[ \t]*{opening.group(2)}\b", re.MULTILINE).search(code, line + 1)
+        if line >= 0 and ending:
+            code = f'{code[: opening.start()]}"{UNKNOWN}"{code[at : line + 1]}{code[ending.end() :]}'
+            at = opening.start()
+    raise TooLong

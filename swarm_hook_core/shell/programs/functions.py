@@ -10,15 +10,13 @@ import os
 
 from swarm_hook_core import REMOVE, REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import GitCall, absolute, edit_or_replace, is_known
-from swarm_hook_core.shell.options import Options
+from swarm_hook_core.shell.model import UNKNOWN, GitCall, absolute, edit_or_replace, is_known
 from swarm_hook_core.shell.programs import row_of
 from swarm_hook_core.shell.programs.archives import Members, zip_names
 from swarm_hook_core.shell.programs.engine import Reading
-from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, seen
+from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, maybe, seen
 from swarm_hook_core.shell.programs.targets import name_of, words_of
 
-MOST_PIECES = 700  # of a file that is split, that are named one by one
 LONGEST_SQL = 32 * 1024  # characters that are read
 
 
@@ -55,95 +53,27 @@ def keep_input(call: Call, reading: Reading) -> None:
 
 
 def pieces(call: Call, reading: Reading) -> None:
-    """split and csplit make files of a prefix, a counter and an ending: the first ones for certain, more perhaps."""
-    options, cuts = reading.options, call.name.lstrip("g") == "csplit"
-    filtered = options.value("--filter")
-    if filtered:
-        call.script(filtered)
+    """split and csplit make files of a prefix and a counter: the first for certain, more perhaps."""
+    options = reading.options
+    if options.value("--filter"):
+        call.script(options.value("--filter") or "")
         return
-    length = options.value("-n" if cuts else "-a", "--digits", "--suffix-length") or "2"
-    size = 2
-    if length.isdigit() and len(length) < 3:
-        size = int(length)
-    if cuts:
-        prefix = options.value("-f", "--prefix") or "xx"
-        ending: str | None = ""
-        if options.has("-b", "--suffix-format"):
-            ending = None
-        words = options.operands[1:]
-        count = 1 + sum(int(word[1:-1]) if word[1:-1].isdigit() else word[:1] not in "{%" for word in words)
-        names = [f"{number:0{size}d}" for number in range(min(count, MOST_PIECES))]
-    else:
-        prefix = "x"
-        if len(options.operands) > 1:
-            prefix = options.operands[1]
-        ending = options.value("--additional-suffix") or ""
-        file = "-"
-        if options.operands:
-            file = options.operands[0]
-        if file == "-":
-            stream = call.stdin
-        else:
-            stream = call.walk.files.text_of(file, call.folder)
-        names = _counters(options, _pieces_of(options, stream.text if stream else None), size)
-    folder, start = os.path.split(prefix)
+    prefix = options.value("-f", "--prefix") or "xx"
+    if call.name.lstrip("g") == "split":
+        prefix = (*options.operands, "", "x")[1] or "x"
     if not is_known(prefix):
         call.guess("a computed path")
         return
-    sure: frozenset[str] = frozenset()
-    if ending is not None:
-        sure = frozenset(name + (ending or "") for name in names)
+    folder, start = os.path.split(prefix)
+    is_sure = not options.has("-b", "--suffix-format", "-n", "--digits", "--additional-suffix", "-d", "-x", "-a")
+    first = start + ("00" if prefix == "xx" else "aa")
 
     def admits(name: str) -> bool | None:
-        if not name.startswith(start) or (ending and not name.endswith(ending)):
-            return False
-        if name[len(start) :] in sure:
+        if is_sure and name == first:
             return True
-        counter = name[len(start) : len(name) - len(ending or "")]
-        if counter.isalnum() or ending is None:
-            return None
-        return False
+        return None if name.startswith(start) else False
 
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
-
-
-def _counters(options: Options, count: int, size: int) -> list[str]:
-    """The first `count` counters of split, `size` characters long."""
-    if not options.has("-d", "-x", "--numeric-suffixes", "--hex-suffixes"):
-        names = []
-        for number in range(count):
-            letters = ""
-            for _place in range(size):
-                number, rest = divmod(number, 26)
-                letters = chr(ord("a") + rest) + letters
-            names.append(letters)
-        return names
-    first = options.value("--numeric-suffixes", "--hex-suffixes") or "0"
-    start = 0
-    if first.isdigit():
-        start = int(first)
-    base = "d"
-    if options.has("-x", "--hex-suffixes"):
-        base = "x"
-    return [f"{number:0{size}{base}}" for number in range(start, start + count)]
-
-
-def _pieces_of(options: Options, text: str | None) -> int:
-    """Return the number of files that `split` makes of `text`; if unknown, one, which it always makes."""
-    chunks = options.value("-n", "--number") or ""
-    if chunks.isdigit():
-        return min(int(chunks), MOST_PIECES)
-    if text is None or chunks:
-        return 1
-    size = options.value("-b", "--bytes")
-    if size is None and options.has("-C", "--line-bytes"):
-        return 1
-    whole = len(text.encode("utf-8", "surrogateescape"))
-    if size is None:
-        size, whole = options.value("-l", "--lines") or "1000", text.count("\n") + (bool(text) and text[-1] != "\n")
-    if size.isdigit() and int(size):
-        return min(-(-whole // int(size)), MOST_PIECES)
-    return 1
 
 
 def compress(call: Call, reading: Reading, *endings: str) -> None:
@@ -330,25 +260,29 @@ def copied_out(call: Call, reading: Reading, *targets: str) -> None:
             call.tree(dest, how=REPLACE)
 
 
-_LISP_WRITES = ("write-", "append-to-file", "delete-", "copy-", "rename-", "make-", "find-file", "insert-file")
-_LISP_RUNS = ("org-", "shell", "call-process", "start-process", "load", "project-", "eval", "require")
-_LISP_BRACKETS = str.maketrans("()'\"", "    ")
+_SAVES = frozenset("w W wr write wq x xi xit exi exit up update wa wall xa xall wqa wqall ZZ".split())
+_SAVES_NOTHING = frozenset("a c d i j k m p q qa quit s se set sil silent t z".split())
 
 
-def emacs_batch(call: Call, reading: Reading) -> None:
-    """``emacs --batch`` saves or compiles its files; the writes of other Lisp are unknown."""
-    options = reading.options
-    files = options.operands + options.values("-visit", "-file", "-insert", "-find-file")
-    lisp = " ".join(options.values("-f", "-funcall", "-e", "-eval", "-execute"))
-    if "byte-compile" in lisp:
-        files, lisp = [os.path.splitext(file)[0] + ".elc" for file in files], ""
-    elif "save-buffer" not in lisp and "save-some-buffers" not in lisp:
-        files = []
-    for file in files:
-        call.write(file)
-    words = lisp.translate(_LISP_BRACKETS).split()
-    if options.has("-l", "-load", "-script", "-x") or any(word.startswith(_LISP_WRITES + _LISP_RUNS) for word in words):
-        call.guess("runs Lisp")
+def edited(call: Call, reading: Reading) -> None:
+    """ed, ex and vim write their files, or the named one, if a command says so; other commands may write anything."""
+    given = [word[1:] for word in reading.options.operands if word[:1] == "+"] + reading.options.values("-c", "--cmd")
+    files = [word for word in reading.options.operands if word[:1] not in ("+", "-")]
+    if call.stdin is not None:
+        given.append(call.stdin.text or UNKNOWN)
+    if not given:
+        for file in files:
+            maybe(call, file)
+    for line in [part for text in given for part in text.replace("|", "\n").split("\n")]:
+        command, _blank, name = line.lstrip("0123456789.,$%;: ").partition(" ")
+        if command.rstrip("!") in _SAVES:
+            for file in [name] if name and is_known(name) and name[0] not in "!>+" else files:
+                call.write(file, edit_or_replace(not name))
+        word = command[: next((at for at, letter in enumerate(command) if not letter.isalpha()), len(command))]
+        if name[:1] in ("!", ">", "+") or (word or line.strip()) not in ("", *_SAVES, *_SAVES_NOTHING):
+            call.guess("an editor's commands")
+            for file in files:
+                maybe(call, file)
 
 
 def own_makefile(call: Call, reading: Reading) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_sed
 
@@ -74,134 +75,34 @@ def _is_suffix(word: str) -> bool:
     return word in ("", "~") or (word[0] in "._~" and is_known(word) and word[1:].replace("_", "").isalnum())
 
 
+_BRACKET = r"\[\^?\]?[^\]\n]*\]|\[(?!\^?\]?[^\]\n]*\])"
+_ADDRESS = rf"[0-9$~+,\s!]|/(?:\\.|{_BRACKET}|[^/\\\[\n])*/[IM]*|\\(?P<a>.)(?:\\.|(?!(?P=a))[^\\])*(?P=a)[IM]*"
+_COMMAND = re.compile(
+    rf"[;}}\s]*(?:{_ADDRESS})*(?:"
+    rf"s(?P<s>[^\n\\])(?:\\[\s\S]|{_BRACKET}|(?!(?P=s))[^\\\[])*(?P=s)(?:\\[\s\S]|(?!(?P=s))[^\\])*(?P=s)"
+    r"(?P<flags>[gpiImMe0-9 \t]*)(?:w(?P<file>[^\n]*))?"
+    r"|y(?P<y>.)(?:\\.|(?!(?P=y))[^\\])*(?P=y)(?:\\.|(?!(?P=y))[^\\])*(?P=y)"
+    r"|(?P<kind>[wWe])(?P<rest>[^\n]*)|[aic](?:[^\n]*\\\n)*[^\n]*|[#rR][^\n]*|[:btTv][^;\n}]*"
+    r"|[={dDgGhHnNpPxzFqQlL][ \t0-9]*)"
+)
+
+
 def commands(script: str) -> list[tuple[str, str]]:
-    """Return a sed script's effects besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``."""
+    """Return a sed script's effects besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``.
+
+    What stands behind a command that is not understood is not read.
+    """
     if not any(letter in script for letter in "wWe"):
         return []
-    reader = _Script(script[:LONGEST])
-    while reader.step():
-        pass
-    return list(dict.fromkeys(reader.found))
-
-
-class _Script:
-    """A sed script being read. One that is not understood ends the reading."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self.found: list[Any] = []
-
-    def step(self) -> bool:
-        """One command. False at the end."""
-        self.skip(" \t\n;}")
-        if self.at >= len(self.text):
-            return False
-        while True:  # addresses
-            char = self.here()
-            if char == "/":
-                self.at += 1
-                self.delimited("/")
-                self.skip("IM")
-            elif char == "\\":
-                self.at += 2
-                self.delimited(self.text[self.at - 1 : self.at])
-                self.skip("IM")
-            elif char and char in "0123456789$~+, \t!":
-                self.at += 1
-            else:
-                break
-        command = self.here()
-        self.at += 1
-        if not command:
-            return False
-        if command in "{}":
-            return True
-        if command in "#:btTvrR":
-            if command in "#rR":
-                self.line()
-            else:
-                self.word()
-        elif command in "wW":
-            self.file("w")
-        elif command == "e":
-            self.file("e")
-        elif command in "aic":
-            self.appended()
-        elif command == "s":
-            return self.substitution()
-        elif command == "y":
-            delimiter = self.here()
-            self.at += 1
-            self.delimited(delimiter)
-            self.delimited(delimiter)
-        elif command in "=dDgGhHnNpPxzFqQlL":
-            self.skip(" \t0123456789")
-        else:
-            return False
-        return True
-
-    def here(self) -> str:
-        return self.text[self.at : self.at + 1]
-
-    def skip(self, chars: str) -> None:
-        while self.at < len(self.text) and self.text[self.at] in chars:
-            self.at += 1
-
-    def line(self) -> str:
-        end = self.text.find("\n", self.at)
-        if end < 0:
-            end = len(self.text)
-        line, self.at = self.text[self.at : end], end + 1
-        return line
-
-    def word(self) -> None:
-        while self.at < len(self.text) and self.text[self.at] not in ";\n}":
-            self.at += 1
-
-    def file(self, kind: str) -> None:
-        name = self.line().strip()
-        if name:
-            self.found.append((kind, name))
-
-    def delimited(self, delimiter: str) -> None:
-        """Past the next `delimiter` that is neither escaped nor in brackets."""
-        while self.at < len(self.text):
-            char = self.text[self.at]
-            self.at += 1
-            if char == "\\":
-                self.at += 1
-            elif char == delimiter:
-                return
-            elif char == "[":
-                close = self.text.find("]", self.at + (2 if self.text[self.at : self.at + 1] == "^" else 1))
-                newline = self.text.find("\n", self.at)
-                if close >= 0 and not 0 <= newline < close and self.text.find(delimiter, close) >= 0:
-                    self.at = close + 1
-
-    def appended(self) -> None:
-        """The text of a, i and c: up to a line end without a backslash before it."""
-        while self.at < len(self.text):
-            line = self.line()
-            if not line.endswith("\\"):
-                return
-
-    def substitution(self) -> bool:
-        delimiter = self.here()
-        self.at += 1
-        if not delimiter or delimiter in "\n\\":
-            return False
-        self.delimited(delimiter)
-        while self.at < len(self.text):  # brackets mean nothing in the replacement
-            char = self.text[self.at]
-            self.at += 1 + (char == "\\")
-            if char == delimiter:
-                break
-        while self.here() and self.here() in "gpiImMe0123456789 \t":
-            if self.here() == "e":
-                self.found.append(("e", "\0?\0"))
-            self.at += 1
-        if self.here() == "w":
-            self.at += 1
-            self.file("w")
-        return True
+    found: list[tuple[str, str]] = []
+    at = 0
+    while True:
+        match = _COMMAND.match(script[:LONGEST], at)
+        if match is None:
+            return list(dict.fromkeys(found))
+        at = match.end()
+        if "e" in (match["flags"] or ""):
+            found.append(("e", UNKNOWN))
+        for kind, rest in ((match["kind"] or "w", match["rest"]), ("w", match["file"])):
+            if rest and rest.strip():
+                found.append((kind.lower(), rest.strip()))

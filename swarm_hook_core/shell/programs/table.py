@@ -113,9 +113,15 @@ swarm-mcp swarm-locks: language swarm.swarm
 codex: language patch.codex
 tar bsdtar gtar: language archives.tar
 unzip: language archives.unzip
-rename prename rename.ul file-rename perl-rename: language renaming.rename
-ed red: language editors.ed
-ex vi vim nvim view rvim gvim mvim: language editors.vim
+
+# ---- editors and renamers with commands of their own, which are not followed
+rename prename rename.ul file-rename perl-rename: unless -n --nono --no-act --just-print --dry-run
+    skip 1 maybe {} guess renames files
+  -e --expr --expression: -e,--expr,--expression= maybe {} guess renames files
+ed red: -p,--prompt= do edited
+ex vi vim nvim rvim gvim mvim: -cSutUTiwWqrl,--cmd,--servername,--remote,--remote-send,--remote-expr,--startuptime=
+    --listen,--log= -o?p?O?V? do edited
+view: maybe {} guess an editor's commands
 
 # ---- files: made, removed, marked
 rm grm: remove {}
@@ -233,10 +239,10 @@ screen: onedash guess may type into a terminal
   -m -dm -Dm: guess may type into a terminal
   -ls -list -wipe -v -r -x -rd -d -D: nothing
 
-# ---- editors that wait for keys (vim and ed are languages of their own)
+# ---- editors that wait for keys
 emacs emacsclient: onedash -l,-load,-f,-funcall,-e,-eval,-execute,-L,-directory,-t,-chdir,-visit,-file,-insert=
     -find-file,-u,-user,-socket-name,-s,-alternate-editor,-a,-x,-script= drop +* maybe {} {-visit} {-file} {-find-file}
-  -batch -script -x: do emacs_batch
+  -batch -script -x: maybe {} {-visit} {-file} {-insert} {-find-file} guess runs Lisp
 nano pico micro hx joe kak mcedit code subl zed cursor: unless -h -V --list-extensions --install-extension maybe {}
 
 # ---- readers: they write nothing, whatever their arguments

@@ -1,15 +1,15 @@
-"""xargs and parallel: commands that are run with words from elsewhere."""
+"""xargs, parallel and entr: commands that are run with words from elsewhere."""
 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, is_known, joined, text_of
 from swarm_hook_core.shell.options import split
-from swarm_hook_core.shell.word_reader import ENDS_WORD
 
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 
@@ -30,7 +30,7 @@ def run_each(call: Call, items: list[Any], words_for: Callable[[Any], list[str]]
     call.output = joined(printed)
 
 
-def placed(word: str, name: str, quoted: Callable[[str], str] = str) -> str:
+def placed(word: str, name: str) -> str:
     """`word` with the places for `name` filled, ``{/}`` by its last part and so on; parts of a mark are unknown."""
     last = name.rpartition("/")[2]
     parts = {
@@ -41,8 +41,8 @@ def placed(word: str, name: str, quoted: Callable[[str], str] = str) -> str:
     }
     for place, part in parts.items():
         if place in word:
-            word = word.replace(place, quoted(part) if is_known(name) else UNKNOWN)
-    return word.replace("{}", quoted(name))
+            word = word.replace(place, part if is_known(name) else UNKNOWN)
+    return word.replace("{}", name)
 
 
 def xargs(call: Call) -> None:
@@ -106,68 +106,27 @@ def _whole(call: Call, found: Found) -> Found:
 
 
 def _as_xargs(text: str) -> tuple[list[str], bool]:
-    """Split `text` by the rules of xargs: blanks, quotes, backslashes. Return (words, True if an open quote stops
-    it).
-    """
-    if not any(sign in text for sign in "'\"\\"):
-        return text.replace("\t", " ").replace("\n", " ").split(" "), False
-    names: list[str] = []
-    word, at = None, 0
-    while at < len(text):
-        letter = text[at]
-        if letter in " \t\n":
-            if word is not None:
-                names.append(word)
-            word = None
-        elif letter in "'\"":
-            close = text.find(letter, at + 1)
-            if close < 0 or "\n" in text[at:close]:
-                return names, True
-            word = (word or "") + text[at + 1 : close]
-            at = close
-        else:
-            at += letter == "\\"
-            word = (word or "") + text[at : at + 1]
-        at += 1
-    if word is not None:
-        names.append(word)
-    return names, False
+    """Split `text` as xargs does. Return (words, True if an open quote stops it)."""
+    try:
+        return shlex.split(text), False
+    except ValueError:
+        return text.split(), True
 
 
-_PARALLEL_TAKES = (
-    "--jobs --colsep --arg-file --joblog --delay --timeout --retries --results --tmpdir --workdir --max-args --halt"
-    " --max-replace-args --delimiter --load --memfree --shuf-file --tagstring --basefile --sshlogin --env"
-).split()
+_PARALLEL_TAKES = "--jobs --colsep --arg-file --joblog --delay --timeout --retries --results --workdir --halt".split()
 
 
 def parallel(call: Call) -> None:
     options = split(call.words, "jPIanNdCSL", _PARALLEL_TAKES, stop_early=True)
-    words, link = options.operands, options.value("-I") or "{}"
-    at = next((at for at, word in enumerate(words) if word in (":::", ":::+")), -1)
-    if at >= 0:
-        words, names = words[:at], words[at + 1 :]
-        if any(word.startswith(":::") for word in names):
-            names = [UNKNOWN]
-    else:
-        source = options.value("-a", "--arg-file")
-        names = _names(call, call.walk.files.text_of(source, call.folder) if source else call.stdin, by_line=True)
-    if words and not any("{" in word for word in words):
-        words = [*words, link]
-    log = options.value("--joblog")
-    if log:
-        call.write(log)
-    text = " ".join(words or ["{}"]).replace(link, "{}")
-    for name in some_of(call, names):
-        if words:
-            call.walk.nested(placed(text, name, _quoted), call.folder)
-        else:
-            call.script(name)
-
-
-def _quoted(name: str) -> str:
-    if not is_known(name) or not (ENDS_WORD | set("'\"\\$`*?[{~#!")).intersection(name):
-        return name
-    return "'" + name.replace("'", "'\\''") + "'"
+    words, _mark, given = "\n".join(options.operands).partition("\n:::\n")
+    names = given.split("\n") if given else _names(call, call.stdin, by_line=True)
+    command = words.split("\n")
+    if set(options.given) - {"-j", "--jobs", "-0"} or ":::" in given or set(words).intersection("\"'`$|&;<>()"):
+        call.guess("runs commands for names")
+        return
+    if "{" not in words:
+        command.append("{}")
+    run_each(call, names, lambda name: [placed(word, name) for word in command])
 
 
 def entr(call: Call) -> None:

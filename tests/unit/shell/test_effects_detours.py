@@ -53,8 +53,6 @@ def seen(command: str, folder: Path):
         "curl -s -T new.py file://$PWD/src/app.py",
         """ruby -e '$stdout.reopen("src/app.py", "w")'""",
         """php -r '(new SplFileObject("src/app.py", "w"))->fwrite("x");'""",
-        """perl -e 'use IO::File; my $f = IO::File->new("src/app.py", "w"); print $f "x"'""",
-        """perl -e 'use IO::File; my $f = IO::File->new("src/app.py", ">"); print $f "x"'""",
     ],
 )
 def test_a_detour_that_can_be_followed_is_certain(command: str, folder: Path) -> None:
@@ -72,6 +70,7 @@ def test_a_detour_that_can_be_followed_is_certain(command: str, folder: Path) ->
         """node -e 'const m = "fs"; require(m)["write" + "FileSync"]("src/app.py", "x")'""",
         "sqlite3 :memory: \"select writefile('src/app.py', 'x')\"",
         """vim -es +'call writefile(["x"], "src/app.py")' +q""",
+        """perl -e 'use IO::File; my $f = IO::File->new("src/app.py", ">"); print $f "x"'""",
         "cat > scratch.py <<'E'\nopen('src/app.py', 'w')\nE\npython3 -c 'import scratch'",
         "make -f - <<'E'\nall:\n\techo x > src/app.py\nE",
         "python3 - <<'E'\nimport subprocess\nsubprocess.run(['git', 'apply', '-'], input=make(), text=True)\nE",

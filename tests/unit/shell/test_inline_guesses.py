@@ -7,9 +7,9 @@ import shlex
 import pytest
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.inline.languages import LANGUAGES
 from swarm_hook_core.shell.inline.python_actions import METHODS
 from swarm_hook_core.shell.inline.python_library import WRITERS
+from swarm_hook_core.shell.inline.scanner import calls_of
 
 NOT_KNOWN = "import random, functools, threading, asyncio\nx = random.choice(open('names').read().split())\n"
 # Arguments that a row's action needs besides unknown ones, for the call to write at all.
@@ -17,7 +17,6 @@ MORE = {
     "open": "x, mode='w'",
     "archive": "x, mode='w'",
     "guess": "x, x, inplace=True",
-    "opened by flags": "x, flags=x",
     "write": "filename=x",  # of those that write only where they are told to
 }
 DRESSED = {
@@ -131,10 +130,10 @@ SCANNED = {
 def test_a_scanned_writer_of_an_unknown_path_is_never_silent(language, tmp_path) -> None:
     how, within, called = SCANNED[language]
     silent = []
-    for name, action in LANGUAGES[language].calls.items():
+    for name, action in calls_of(language).items():
         if action == "chdir" or action.startswith("read "):
             continue
-        call = called % (f"x{name}" if name[0] == "." else f"$x{name}" if name[:2] == "->" else name)
+        call = called % (f"child_process{name}" if name[0] == "." else f"$x{name}" if name[:2] == "->" else name)
         for code in (call, within % call):
             effects = effects_of(shlex.join([*how, code]), str(tmp_path), {})
             if not (effects.guesses or effects.writes or effects.trees or effects.runs):
