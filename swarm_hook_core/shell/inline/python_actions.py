@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
@@ -84,23 +83,14 @@ def _two(a: Arguments, first: Any = "src", second: Any = "dst") -> tuple[Any, ..
     return tuple(path_of(one) or UNKNOWN for one in (a.get(0, first, ANY), a.get(1, second, ANY)))
 
 
-def _move(code: Code, a: Arguments, first: Any = "src", second: Any = "dst") -> None:
-    code.effects.move(*_two(a, first, second))
-
-
-def _move_into(code: Code, a: Arguments) -> Any:
-    source, target = _two(a)
+def _move(code: Code, a: Arguments, first: Any = "src", second: Any = "dst") -> Any:
+    source, target = _two(a, first, second)
     code.effects.move(source, code.effects.landing(source, target))
-    return a.get(1, "dst", ANY)
+    return a.get(1, second, ANY)
 
 
-def _copy_into(code: Code, a: Arguments) -> Any:
+def _copy(code: Code, a: Arguments) -> Any:
     code.effects.replace(code.effects.landing(*_two(a)))
-    return a.get(1, "dst", ANY)
-
-
-def _copy_tree(code: Code, a: Arguments) -> Any:
-    code.effects.copy_tree(*_two(a))
     return a.get(1, "dst", ANY)
 
 
@@ -184,9 +174,8 @@ ACTIONS: dict[str, Any] = {
     "remove tree": lambda code, a, place, keyword: _tree(code, a, place, keyword, REMOVE),
     "folder": _folder,
     "move": _move,
-    "move into": _move_into,
-    "copy into": _copy_into,
-    "copy tree": _copy_tree,
+    "copy": _copy,
+    "copy tree": lambda code, a: code.effects.copy_tree(*_two(a)),
     "unpacked": _unpacked,
     "open": _opened,
     "chdir": _chdir,
@@ -219,18 +208,7 @@ def call_method(code: Any, owner: Any, name: str, args: list[Any], keywords: dic
     return ANY if made_by.startswith(HARMLESS) else method_of_unknown(code, name, a)
 
 
-def _copy(code: Code, a: Arguments) -> None:
-    code.effects.replace(_two(a)[1])
-
-
-_MOVES: dict[str, Callable[[Code, Arguments], Any]] = {
-    "copy": _copy,
-    "copy_into": _copy_into,
-    "move": _move,
-    "move_into": _move_into,
-    "rename": _move,
-    "replace": _move,
-}
+_MOVES = {"copy": _copy, "copy_into": _copy, **dict.fromkeys(("move", "move_into", "rename", "replace"), _move)}
 
 
 def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
@@ -275,24 +253,19 @@ def method_of_unknown(code: Code, name: str, a: Arguments) -> Any:
     """Call a method of an unknown object: it is judged by its name."""
     values = [*a.given, *a.named.values()]
     kind, place, *_how = METHODS.get(name, ("", 0))
-    if kind == "self" and len(values) >= place:
-        code.effects.guess_path()
-    elif kind == "argument" and len(values) > place:
-        how = REPLACE
-        if "mode" in a.named or "append" in a.named:
-            how = EDIT
+    is_renamed = name in ("rename", "replace") and len(values) == 1 and isinstance(values[0], (str, Path, Unknown))
+    if kind == "argument" and len(values) > place:
+        how = edit_or_replace("mode" in a.named or "append" in a.named)
         _write_named(code, a.given[place] if len(a.given) > place else values[0], how=how)
     elif kind == "extracts":
         _unpacked(code, a, place, "path")
-    elif name in ("rename", "replace") and len(values) == 1 and isinstance(values[0], (str, Path, Unknown)):
+    elif (
+        is_renamed
+        or (kind == "self" and len(values) >= place)
+        or (name == "open" and any(map(_is_writing_mode, values)))
+        or (name in ("dump", "write") and any(isinstance(one, Path) for one in values))
+    ):
         code.effects.guess_path()
-    elif name == "open" and any(_is_writing_mode(one) for one in values):
-        code.effects.guess_path()
-        return OpenFile(UNKNOWN)
-    elif name == "dump" and len(a.given) > 1 and isinstance(a.given[1], Path):  # ruamel.yaml
-        _write_named(code, a.given[1], how=REPLACE)
-    elif name == "write" and values and isinstance(values[0], Path):
-        _write_named(code, values[0])
     elif name.startswith(READERS):
         read(code, a)
     return ANY

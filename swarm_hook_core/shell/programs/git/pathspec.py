@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from fnmatch import translate
 from re import Pattern
 from typing import Any
 
 from swarm_hook_core.paths import contains
 from swarm_hook_core.shell.model import Found, is_known
 
-_MAGIC = {"top", "literal", "glob", "icase", "exclude"}
+_MAGIC = {"top", "literal", "exclude"}  # words with other magic cannot be read
 
 
 class Pathspec:
@@ -43,21 +44,15 @@ class Pathspec:
 
     def _read(self, word: str, prefix: str) -> None:
         magic, rest = _magic_of(word)
-        if magic is None:
+        if magic is None or "\\" in rest:
             self.is_unsure = True
             return
         path = _relative(rest, "" if "top" in magic else prefix, self._top)
         if path is None:
             return  # outside; git refuses it
         pattern = None
-        if "literal" not in magic and ("icase" in magic or any(letter in rest for letter in "*?[\\")):
-            expression, flags = _expression(path, "glob" in magic), re.DOTALL
-            if "icase" in magic:
-                expression, flags = expression + "(?:/.*)?", flags | re.IGNORECASE
-            try:
-                pattern = re.compile(expression, flags)
-            except re.error:
-                pattern = None
+        if "literal" not in magic and any(letter in rest for letter in "*?["):
+            pattern = re.compile(translate(path.replace("[^", "[!")))
         self._items.append(("exclude" in magic, path, pattern, None))
 
     def matches(self, path: str) -> bool | None:
@@ -200,35 +195,3 @@ def _relative(path: str, prefix: str, top: str) -> str | None:
     if whole.startswith(start):
         return whole[len(start) :]
     return None
-
-
-def _expression(pattern: str, by_part: bool) -> str:
-    """A regular expression for git's wildcards; `by_part`: only ``**`` goes across slashes."""
-    out, at = [], 0
-    while at < len(pattern):
-        letter = pattern[at]
-        at += 1
-        if letter == "*":
-            many = at < len(pattern) and pattern[at] == "*"
-            if by_part and many and pattern[at + 1 : at + 2] == "/" and pattern[at - 2 : at - 1] in ("", "/"):
-                out.append("(?:.*/)?")
-                at += 2
-                continue
-            while at < len(pattern) and pattern[at] == "*":
-                at += 1
-            out.append(".*" if many or not by_part else "[^/]*")
-        elif letter == "?":
-            out.append("[^/]" if by_part else ".")
-        elif letter == "[":
-            end = pattern.find("]", at + (2 if pattern[at : at + 1] in ("!", "^") else 1))
-            if end < 0:
-                return "(?!)"  # git lets such a pattern match nothing
-            inner = pattern[at:end].replace("\\", "\\\\").replace("[", "\\[")
-            out.append("[" + ("^" + inner[1:] if inner[:1] in ("!", "^") else inner) + "]")
-            at = end + 1
-        elif letter == "\\" and at < len(pattern):
-            out.append(re.escape(pattern[at]))
-            at += 1
-        else:
-            out.append(re.escape(letter))
-    return "".join(out)
