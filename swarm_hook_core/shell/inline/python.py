@@ -141,7 +141,9 @@ class Code(Expressions):
         first = module.partition(".")[0]
         if not first or not is_known(first) or first in getattr(sys, "stdlib_module_names", ()):
             return
-        here = os.path.dirname(self.file) if self.file else self.effects.folder
+        here = self.effects.folder
+        if self.file:
+            here = os.path.dirname(self.file)
         if here is None or text_of(self.variable("PYTHONPATH")) != UNKNOWN:
             self.effects.runs_project()
             return
@@ -295,7 +297,7 @@ class Code(Expressions):
     do_AsyncWith = do_With
 
     def fork(self, blocks: Sequence[Sequence[ast.stmt]]) -> str | None:
-        """Walk each of `blocks`, of which a run takes one, and merge the resulting names."""
+        """Walk each of `blocks`, one of them is run, and merge the resulting names."""
         before = self.names.held
         outcomes, ways = [], []
         self.effects.doubt += 1
@@ -336,7 +338,9 @@ class Code(Expressions):
         self.is_found = was_found
         if left is None:
             return self.block(node.orelse)
-        return left if left == RETURN and not self.is_found else None
+        if left == RETURN and not self.is_found:
+            return left
+        return None
 
     do_AsyncFor = do_For
 

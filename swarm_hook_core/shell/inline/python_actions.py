@@ -198,14 +198,18 @@ def call_method(code: Any, owner: Any, name: str, args: list[Any], keywords: dic
     if isinstance(owner, Path):
         return _of_path(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
-    made_by = owner.made_by if isinstance(owner, Unknown) else ""
+    made_by = ""
+    if isinstance(owner, Unknown):
+        made_by = owner.made_by
     if made_by == "sqlite3":
         return _of_database(code, owner, name, a)
     if made_by.startswith("xml.etree") and name == "write":
         code.effects.guess_path()
     if made_by.startswith("xml.etree"):
         return owner
-    return ANY if made_by.startswith(HARMLESS) else method_of_unknown(code, name, a)
+    if made_by.startswith(HARMLESS):
+        return ANY
+    return method_of_unknown(code, name, a)
 
 
 _MOVES = {"copy": _copy, "copy_into": _copy, **dict.fromkeys(("move", "move_into", "rename", "replace"), _move)}
@@ -227,8 +231,7 @@ def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     if name in ("read_text", "read_bytes"):
         code.effects.reads(owner.text)
     if name in ("glob", "rglob", "iterdir"):
-        pattern = "*" if name == "iterdir" else "**/" * (name == "rglob") + text_of(a.get(0, "pattern", ANY))
-        return globbed(code, pattern, owner.text, True)
+        return globbed(code, "**/" * (name == "rglob") + text_of(a.get(0, "pattern", "*")), owner.text, True)
     found = path_method(owner, name, a.given, code.effects.folder, code.home())
     if found is None:
         return ANY
@@ -236,7 +239,7 @@ def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
 
 
 def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Any:
-    """Call a method of an SQLite database: which file that is, is not followed."""
+    """Call a method of an SQLite database. Its file is not followed."""
     if name in ("execute", "executemany", "executescript"):
         sql = text_of(a.get(0, "sql", ANY))
         verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}
@@ -254,17 +257,14 @@ def method_of_unknown(code: Code, name: str, a: Arguments) -> Any:
     values = [*a.given, *a.named.values()]
     kind, place, *_how = METHODS.get(name, ("", 0))
     is_renamed = name in ("rename", "replace") and len(values) == 1 and isinstance(values[0], (str, Path, Unknown))
+    is_opened = name == "open" and any(map(_is_writing_mode, values))
+    is_opened = is_opened or (name in ("dump", "write") and any(isinstance(one, Path) for one in values))
     if kind == "argument" and len(values) > place:
         how = edit_or_replace("mode" in a.named or "append" in a.named)
         _write_named(code, a.given[place] if len(a.given) > place else values[0], how=how)
     elif kind == "extracts":
         _unpacked(code, a, place, "path")
-    elif (
-        is_renamed
-        or (kind == "self" and len(values) >= place)
-        or (name == "open" and any(map(_is_writing_mode, values)))
-        or (name in ("dump", "write") and any(isinstance(one, Path) for one in values))
-    ):
+    elif is_renamed or is_opened or (kind == "self" and len(values) >= place):
         code.effects.guess_path()
     elif name.startswith(READERS):
         read(code, a)

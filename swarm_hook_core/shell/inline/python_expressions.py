@@ -253,7 +253,9 @@ class Expressions:
     def of_Subscript(self, node: ast.Subscript) -> Any:
         owner, key = self.value(node.value), self.value(node.slice)
         if isinstance(owner, list) and is_found(owner) and len(owner) == 1:
-            return owner if isinstance(key, slice) else owner[0]
+            if isinstance(key, slice):
+                return owner
+            return owner[0]
         if isinstance(owner, LibraryName):
             if owner.dotted == "os.environ":
                 return self.variable(text_of(key))
@@ -291,20 +293,24 @@ class Expressions:
             if level + 1 < len(node.generators):
                 self.comprehend(node, level + 1, made)
             else:
-                value = self.value(node.key if isinstance(node, ast.DictComp) else node.elt)
+                value = self.value(getattr(node, "elt", None) or node.key)
                 if isinstance(node, ast.DictComp):
                     self.value(node.value)
-                made.append(self.doubted(value) if None in answers else value)
+                if None in answers:
+                    value = self.doubted(value)
+                made.append(value)
             self.effects.doubt -= None in answers
 
     def doubted(self, value: Any) -> Any:
         """Return `value`; where it stands for files that only the disk knows, they are possible at most."""
         walk = self.effects.call.walk
-        found = walk.found(text_of(value)) if isinstance(value, (str, Path)) else None
+        found = None
+        if is_found(value) and not isinstance(value, (list, tuple)):
+            found = walk.found(text_of(value))
         if not found:
             return value
         mark = walk.mark([Found(one.root, at_most_possible(one.admits)) for one in found])
-        return Path(mark) if isinstance(value, Path) else mark
+        return type(value)(mark)
 
     def of_Attribute(self, node: ast.Attribute) -> Any:
         return self.attribute(self.value(node.value), node.attr)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.inline.python import Code
 
 
-ANYTHING = "?"  # dotted name of a value whose name is only known when the code runs
+ANYTHING = "?"  # dotted name of a value with a name that is only known when the code runs
 _GROWING = ("append", "add", "insert", "extend", "update")
 
 
@@ -105,7 +105,10 @@ def path_attribute(path: Path, name: str) -> Any:
     folder, base = os.path.split(text)
     stem, ending = os.path.splitext(base)
     if name == "parents":
-        return [Path(folder or "."), *(path_attribute(Path(folder), name) if folder.strip("/") else ())]
+        above = [Path(folder or ".")]
+        if folder.strip("/"):
+            above += path_attribute(Path(folder), name)
+        return above
     return {"name": base, "stem": stem, "suffix": ending, "parent": Path(folder or ".")}[name]
 
 
@@ -121,7 +124,7 @@ def path_method(path: Path, name: str, args: list[Any], folder: str | None, home
         return Path(os.path.normpath(os.path.join(folder or "/", text)) if known else UNKNOWN)
     if name == "expanduser":
         return Path(at_home(text, home))
-    given = text_of(args[0]) if args else UNKNOWN
+    given = "".join(map(text_of, args[:1])) or UNKNOWN
     if name not in ("with_suffix", "with_name") or not is_known(text + given):
         return None
     if name == "with_suffix":
@@ -166,7 +169,9 @@ def globbed(code: Code, pattern: str, folder: str, as_paths: bool, is_deep: bool
         return is_shown and fnmatchcase(inside, loose) and (is_deep or inside.count("/") == loose.count("/"))
 
     mark = code.effects.call.walk.mark(Found(os.path.normpath(os.path.join(base, fixed_part(loose))), admits))
-    return [Path(mark) if as_paths else mark]
+    if as_paths:
+        return [Path(mark)]
+    return [mark]
 
 
 def _walked(code: Code, a: Arguments) -> Any:
@@ -193,7 +198,7 @@ def _of_elements(make: Any) -> Any:
         try:
             return make(*lists, **a.named)
         except (TypeError, ValueError):  # the code itself would raise here, or only a run can tell
-            return lists[0] if lists else ANY
+            return next(iter(lists), ANY)
 
     return give
 

@@ -26,7 +26,7 @@ MOST_DOCUMENTS = 10  # here-documents that are looked for
 _NODE = re.compile(
     r"\bfs\b|\bfs-|child_process|Deno|Bun|Sync\b|File\b|createWriteStream|(?:require|import)\s*\(\s*[^'\"\s]"
 )
-# Writing methods of Ruby's ``Pathname``, whose path is not followed.
+# Writing methods of Ruby's ``Pathname``. The path of such an object is not followed.
 _PATHNAME = re.compile(
     r"\bPathname\b[\s\S]*\.(?:write|binwrite|delete|unlink|rmtree|rename|truncate|make_|mk|rmdir|chmod|touch)"
 )
@@ -86,7 +86,9 @@ class _Scan:
     def read(self, code: str) -> None:
         """Go through `code`."""
         name = self.language.name
-        self._cut(_without_documents(code) if name in ("ruby", "perl", "php") else code)
+        if name in ("ruby", "perl", "php"):
+            code = _without_documents(code)
+        self._cut(code)
         for at, (kind, _text) in enumerate(self.tokens):
             if kind == "name":
                 self._bind(at)
@@ -99,7 +101,7 @@ class _Scan:
                 self.calls = {one: action for one, action in self.calls.items() if action in ("code", "chdir")}
         elif name == "ruby" and _PATHNAME.search(code):
             self.effects.guess_path()
-        for is_read in (True, False):  # what is made of a file that was read keeps some of its text
+        for is_read in (True, False):  # a file that is read first is changed, not replaced
             for at, (kind, text) in enumerate(self.tokens):
                 self._tick()
                 if kind == "name":
@@ -129,7 +131,7 @@ class _Scan:
             self.tokens.append(("sign", ";"))
 
     def _at(self, at: int) -> str:
-        """The token at `at`, or an empty text. A text counts as none."""
+        """The token at `at`, or an empty text. For a text it is empty, too."""
         if 0 <= at < len(self.tokens) and self.tokens[at][0] in ("name", "sign"):
             return self.tokens[at][1]
         return ""
@@ -141,7 +143,9 @@ class _Scan:
         name, sign = self.tokens[at][1], self._at(at + 1)
         if sign == "=" and self._at(at + 2) != "~":
             value = self._value(self._until(at + 2, (";", ",", ")", "}", "\n")))
-            self.known[name] = UNKNOWN if name in self.known or isinstance(value, list) else value
+            if name in self.known:
+                value = UNKNOWN
+            self.known[name] = _text_or_unknown(value)
             return
         is_added_to = sign in ("+", "-", "*", ".", "..", "||", "?") and self._at(at + 2) == "="
         is_of_loop = sign in ("=>", "of", "in") or self._at(at - 1) in ("as", "|", "my", "catch")
@@ -221,7 +225,9 @@ class _Scan:
         if kind == "words" and len(tokens) == 1:
             return self._text(kind, first).split()
         if first == "[" and tokens[-1][1] == "]":
-            return [self._text_of([one]) for one in inside] if len(inside) * 2 >= len(tokens) - 2 else [UNKNOWN]
+            if len(inside) * 2 < len(tokens) - 2:  # an element is more than one token
+                return [UNKNOWN]
+            return [self._text_of([one]) for one in inside]
         parts, is_next = [], True
         for token in tokens:
             if is_next == (token[1] == self.language.join):
@@ -229,18 +235,19 @@ class _Scan:
             if is_next:
                 parts.append(self._part(*token))
             is_next = not is_next
-        return UNKNOWN if is_next or None in parts else "".join(filter(None, parts))
+        if is_next or None in parts:
+            return UNKNOWN
+        return "".join(filter(None, parts))
 
     def _text_of(self, tokens: list[tuple[str, str]]) -> str:
-        value = self._value(tokens)
-        return value if isinstance(value, str) else UNKNOWN
+        return _text_or_unknown(self._value(tokens))
 
     def _part(self, kind: str, text: str) -> str | None:
         """The text of one token; None for a sign."""
         if kind in ("raw", "text"):
             return self._text(kind, text)
-        if kind != "name":
-            return None if kind == "sign" else UNKNOWN
+        if kind == "sign":
+            return None
         if text in _FOLDER:
             return self.effects.folder or UNKNOWN
         return self.known.get(text, UNKNOWN)
@@ -254,7 +261,7 @@ class _Scan:
             return self._part("name", name) or UNKNOWN
         if len(texts) == 4 and texts[1] == "[" and name in _ARGUMENTS and texts[2].isdecimal():
             place = int(texts[2]) - _ARGUMENTS[name]
-            return "".join(self.argv[place : place + 1]) if place >= 0 else UNKNOWN
+            return "".join(self.argv[max(place, 0) : place + 1]) or UNKNOWN
         if texts[1:2] != ["("] or texts[-1] != ")" or name not in (*_JOIN, *_SAME_PATH):
             return UNKNOWN
         inside = [[token] for token in tokens[2:-1] if token[1] != ","]
@@ -263,7 +270,9 @@ class _Scan:
         paths = [self._text_of(one) for one in inside]
         if name in _SAME_PATH:
             return paths[0]
-        return os.path.join(*paths) if name.endswith("resolve") else "/".join(paths).replace("//", "/")
+        if name.endswith("resolve"):
+            return os.path.join(*paths)
+        return "/".join(paths).replace("//", "/")
 
     def _text(self, kind: str, text: str) -> str:
         """Return a literal without its quotes, with known names in place of its expressions."""
@@ -288,18 +297,18 @@ class _Scan:
     def _action(self, name: str) -> str | None:
         """Return the action for a call of `name`, or None."""
         name = name.replace("?.", ".").replace("&.", ".").lstrip("\\")
-        mark = "->" if "->" in name else "."
         last = re.split(r"->|::|[.:]", name)[-1]
         if self.language.name == "javascript" and last.endswith("Sync"):
             name, last = name[:-4], last[:-4]
         found = self.calls.get(name)
         if found is None and self.language.name in ("javascript", "ruby"):
             owners = re.split(r"::|\.", name)
-            found = self.calls.get(".".join(owners[-2:])) if len(owners) > 1 else None
+            if len(owners) > 1:
+                found = self.calls.get(".".join(owners[-2:]))
             if found is None and (len(owners) > 1 or self.language.name == "javascript"):
                 found = self.calls.get("." + last)
         elif found is None and self.language.name == "perl":
-            found = self.calls.get(mark + last if mark == "->" else last)
+            found = self.calls.get("->" * ("->" in name) + last)
         return found
 
     def _meet(self, at: int, is_read: bool) -> None:
@@ -325,7 +334,7 @@ class _Scan:
         """Do `action` (see ``languages``) with the arguments `given`."""
         effects, (kind, _blank, detail) = self.effects, action.partition(" ")
         values = [self._value(one) for one in given if one[0][1] != "{" or len(given) == 1]
-        texts = [value if isinstance(value, str) else UNKNOWN for value in values]
+        texts = [_text_or_unknown(value) for value in values]
         first, second = (*texts, UNKNOWN, UNKNOWN)[:2]
         names = {text for one in given[1:] for _kind, text in one}
         does = {
@@ -336,10 +345,10 @@ class _Scan:
             if kind == "replace" and not names.isdisjoint(_APPENDS):
                 does = effects.write
             place = int(detail)
-            chosen = values[place:] if kind.endswith("s") else values[place : place + 1]
-            for path in [one for value in chosen for one in (value if isinstance(value, list) else [value])] or [
-                UNKNOWN
-            ]:
+            chosen = values[place:]
+            if not kind.endswith("s"):
+                chosen = chosen[:1]
+            for path in _texts(chosen) or [UNKNOWN]:
                 does(path)
         elif kind == "move":
             effects.move(first, effects.landing(first, second))
@@ -361,13 +370,15 @@ class _Scan:
 
     def _open(self, texts: list[str], names: set[str]) -> None:
         """``open(path, mode)``; of Perl ``open(F, mode, path)`` and ``open(F, "> path")``."""
-        path, mode = (*texts, "r")[:2] if texts else (UNKNOWN, "r")
+        path, mode = (*(texts or [UNKNOWN]), "r")[:2]
         if self.language.name == "perl":
             mode, path = (*texts[1:], "", "")[:2]
             mode = mode.strip()
             bare = mode.lstrip("+<>").strip()
             if is_known(mode) and bare:
-                mode, path = mode[: len(mode) - len(bare)].strip(), path if "|" in mode else bare
+                mode = mode[: len(mode) - len(bare)].strip()
+                if "|" not in bare:
+                    path = bare
             if mode in ("|-", "-|") or "|" in bare:
                 self.effects.script(path or bare.strip("|"))
                 return
@@ -390,11 +401,28 @@ class _Scan:
             self.effects.guess("a command in another folder")
             return
         is_split = kind == "words" or self.language.name in ("ruby", "perl")
-        words = [one for value in values for one in (value if isinstance(value, list) else [value])] if is_split else []
-        if len(words) > 1:
+        words = _texts(values)
+        if is_split and len(words) > 1:
             self.effects.run(words)
         elif values:
-            self.effects.script(words[0] if words else str(values[0]) if isinstance(values[0], str) else UNKNOWN)
+            self.effects.script(_text_or_unknown(values[0]))
+
+
+def _text_or_unknown(value: str | list[str]) -> str:
+    if isinstance(value, str):
+        return value
+    return UNKNOWN
+
+
+def _texts(values: list[str | list[str]]) -> list[str]:
+    """Return the texts among `values`, and those in its lists."""
+    found: list[str] = []
+    for value in values:
+        if isinstance(value, str):
+            found.append(value)
+        else:
+            found += value
+    return found
 
 
 def _without_documents(code: str) -> str:

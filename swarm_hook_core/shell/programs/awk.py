@@ -61,7 +61,9 @@ def _report(call: Call, tokens: list[str], values: dict[str, str]) -> None:
     for at, token in enumerate(tokens[:-2]):
         if tokens[at + 1] == "=" and tokens[at + 2] != "=":
             value = _text(tokens[at + 2 :], {})
-            values[token] = UNKNOWN if values.get(token, value) != value else value
+            if values.get(token, value) != value:
+                value = UNKNOWN
+            values[token] = value
     printing, depth = False, 0
     for at, token in enumerate(tokens):
         depth += (token in ("(", "[")) - (token in (")", "]"))

@@ -66,12 +66,14 @@ def pieces(call: Call, reading: Reading) -> None:
         return
     folder, start = os.path.split(prefix)
     is_sure = not options.has("-b", "--suffix-format", "-n", "--digits", "--additional-suffix", "-d", "-x", "-a")
-    first = start + ("00" if prefix == "xx" else "aa")
+    first = {"xx": "xx00"}.get(start, start + "aa")
 
     def admits(name: str) -> bool | None:
         if is_sure and name == first:
             return True
-        return None if name.startswith(start) else False
+        if name.startswith(start):
+            return None
+        return False
 
     call.tree(folder or ".", directly_in(seen(call, folder or "."), admits), REPLACE)
 
@@ -276,7 +278,8 @@ def edited(call: Call, reading: Reading) -> None:
     for line in [part for text in given for part in text.replace("|", "\n").split("\n")]:
         command, _blank, name = line.lstrip("0123456789.,$%;: ").partition(" ")
         if command.rstrip("!") in _SAVES:
-            for file in [name] if name and is_known(name) and name[0] not in "!>+" else files:
+            named = [name] * (name != "" and is_known(name) and name[0] not in "!>+")
+            for file in named or files:
                 call.write(file, edit_or_replace(not name))
         word = command[: next((at for at, letter in enumerate(command) if not letter.isalpha()), len(command))]
         if name[:1] in ("!", ">", "+") or (word or line.strip()) not in ("", *_SAVES, *_SAVES_NOTHING):

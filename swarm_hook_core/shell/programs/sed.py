@@ -29,11 +29,11 @@ def sed(call: Call) -> None:
     if not scripts and not files and operands:
         scripts = [operands.pop(0)]
     for text in [*scripts, *(read(call, name) for name in files)]:
-        for kind, what in commands(text):
+        for kind, target in commands(text):
             if kind == "w":
-                call.write(what, REPLACE)
+                call.write(target, REPLACE)
             elif not options.has("--sandbox", "--posix"):
-                call.script(what)
+                call.script(target)
     spans, shown = spans_of_sed(call.words)
     if spans is not None and not in_place and len(shown) < 2:
         call.shows(shown, spans)
@@ -90,7 +90,7 @@ _COMMAND = re.compile(
 def commands(script: str) -> list[tuple[str, str]]:
     """Return a sed script's effects besides editing: ``("w", file)`` and, GNU's, ``("e", shell text)``.
 
-    What stands behind a command that is not understood is not read.
+    A command that is not understood ends the reading.
     """
     if not any(letter in script for letter in "wWe"):
         return []

@@ -109,7 +109,7 @@ def _as_xargs(text: str) -> tuple[list[str], bool]:
     """Split `text` as xargs does. Return (words, True if an open quote stops it)."""
     try:
         return shlex.split(text), False
-    except ValueError:
+    except ValueError:  # a quote is open
         return text.split(), True
 
 
