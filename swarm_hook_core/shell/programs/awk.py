@@ -12,11 +12,6 @@ from swarm_hook_core.shell.programs.sed import LONGEST, read
 
 _HOW = {">": REPLACE, ">>": EDIT}
 _LONG = "--include --file --assign --field-separator --source --load --exec".split()
-_DUMPS = (
-    ("-o", "--pretty-print", "awkprof.out"),
-    ("-p", "--profile", "awkprof.out"),
-    ("-d", "--dump-variables", "awkvars.out"),
-)
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|#[^\n]*|(?:^|(?<=[~(,!;{}&|\n]))\s*/(?:[^/\\\n\[]|\\.|\[\]?[^\]\n]*\])*/|[A-Za-z_][\w:]*|>>|&&|'
     r"\|\||\|&|[\s\S]"
@@ -33,9 +28,8 @@ def awk(call: Call) -> None:
     if not texts and not files and operands:
         texts = [operands.pop(0)]
     texts += [read(call, name) for name in files]
-    for short, long, default in _DUMPS:
-        if options.has(short, long):
-            call.write(options.value(short, long) or default, REPLACE)
+    if options.has("-o", "--pretty-print", "-p", "--profile", "-d", "--dump-variables"):
+        call.guess("writes a dump of the program")
     values = dict(pair.split("=", 1) for pair in options.values("-v", "--assign") if "=" in pair)
     program = "\n".join(texts)
     if any(part in program for part in (">", "|", "system")):

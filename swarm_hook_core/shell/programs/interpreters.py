@@ -11,7 +11,7 @@ from typing import Any
 
 from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import UNKNOWN, is_known
+from swarm_hook_core.shell.model import is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import backup
 
@@ -178,15 +178,6 @@ def bun(call: Call) -> None:
         scanned(call)
 
 
-# Parts of Perl code that may write; most one-liners have no such part, and are not scanned.
-_PERL_WRITERS = (
-    *("open", "unlink", "rename", "system", "exec", "qx", "`", "truncate", "mkdir", "rmdir", "copy", "move", "symlink"),
-    *("spew", "write", "link", "chmod", "utime", "eval", "require", "do ", "do(", "store", "rmtree", "make_path"),
-    *("File::", "IO::", "Path::", "tie", "dbmopen", "syscall", "->append", "edit", "print {", "use ", "append_file"),
-    *("chown", "mkpath", "mv", "cp", "remove_tree"),
-)
-
-
 def perl(call: Call) -> None:
     suffix, codes, operands, checks = _perl_arguments(call.words)
     if checks:
@@ -204,7 +195,7 @@ def perl(call: Call) -> None:
         call.guess(f"runs {operands.pop(0)}" if is_known(operands[0]) else "a computed program")
     if any("$^I" in code for code in codes):
         call.guess("Perl code that edits in place")
-    if UNKNOWN in codes or any(word in code for code in codes for word in _PERL_WRITERS):
+    if codes:
         _scan(call, "perl", "\n".join(codes), operands)
     if suffix is not None:
         for word in operands:

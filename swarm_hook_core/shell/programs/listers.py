@@ -101,22 +101,15 @@ def _converted(flags: str, letter: str, word: str) -> str:
             text = word[:1]
         else:
             text = word
-        if not flags or not flags.lstrip("-").isdecimal() or not is_known(text):
-            return text
-        return _padded(text, flags)
+        if flags:  # it is padded
+            return UNKNOWN
+        return text
     if letter in "di" and is_known(word) and len(flags) < LONGEST_FLAGS:  # a width of millions is not made
         try:
             return ("%" + flags + "d") % int(word or "0")
         except (ValueError, TypeError):  # no number, or no valid format
             return UNKNOWN
     return UNKNOWN
-
-
-def _padded(text: str, flags: str) -> str:
-    width = min(int(flags.lstrip("-") or "0"), 1000)
-    if flags.startswith("-"):
-        return text.ljust(width)
-    return text.rjust(width)
 
 
 def pwd(call: Call) -> None:
