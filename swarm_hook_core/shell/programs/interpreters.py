@@ -11,7 +11,7 @@ from typing import Any
 
 from swarm_hook_core import REPLACE
 from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.sed import backup
 
@@ -178,6 +178,13 @@ def bun(call: Call) -> None:
         scanned(call)
 
 
+# Most one-liners of Perl have no such part, and are not scanned: that loads a module.
+_PERL_WRITERS = (
+    "open unlink rename system exec qx ` truncate mk make rm copy move link spew write ch utime eval require do store tie"
+    " dbm :: -> append edit use cp mv remove"
+).split()
+
+
 def perl(call: Call) -> None:
     suffix, codes, operands, checks = _perl_arguments(call.words)
     if checks:
@@ -195,7 +202,7 @@ def perl(call: Call) -> None:
         call.guess(f"runs {operands.pop(0)}" if is_known(operands[0]) else "a computed program")
     if any("$^I" in code for code in codes):
         call.guess("Perl code that edits in place")
-    if codes:
+    if UNKNOWN in codes or any(word in code for code in codes for word in _PERL_WRITERS):
         _scan(call, "perl", "\n".join(codes), operands)
     if suffix is not None:
         for word in operands:
