@@ -180,8 +180,8 @@ def bun(call: Call) -> None:
 
 # Most one-liners of Perl have no such part, and are not scanned: that loads a module.
 _PERL_WRITERS = (
-    "open unlink rename system exec qx ` truncate mk make rm copy move link spew write ch utime eval require do store tie"
-    " dbm :: -> append edit use cp mv remove"
+    "open unlink rename system exec qx ` truncate mk make rm copy move link spew write ch utime eval require do store"
+    " tie dbm :: -> append edit use cp mv remove"
 ).split()
 
 
