@@ -193,7 +193,7 @@ def _of_elements(make: Any) -> Any:
 
     def give(code: Code, a: Arguments) -> Any:
         lists = [elements(one) for one in a.given]
-        if None in lists:
+        if None in lists or (len(lists) > 1 and is_found(lists)):
             return ANY
         try:
             return make(*lists, **a.named)

@@ -168,7 +168,7 @@ def is_found(value: Any) -> bool:
 
 def truth(value: Any) -> bool | None:
     """Return True, False, or None if unknown."""
-    if isinstance(value, str) and not is_known(value):
+    if is_found(value) or (isinstance(value, str) and not is_known(value)):
         return None
     if value is None or isinstance(value, (str, bool, int, float, bytes, list, tuple, dict)):
         return bool(value)

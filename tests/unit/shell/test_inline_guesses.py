@@ -77,6 +77,8 @@ HIDDEN = [
     "import subprocess\nsubprocess.run(x)",
     "import pathlib\nlist(map(pathlib.Path.unlink, x))",
     "class W:\n    pass\nW.w = open\nW.w(x, 'w')",
+    "import glob\nfor _, p in list(zip(glob.glob('*'), ['a', 'b']))[1:]: open(p, 'w')",
+    "import glob\nfor p in glob.glob('*.no') or [x]: open(p, 'w')",
 ]
 
 
