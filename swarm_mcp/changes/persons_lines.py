@@ -8,9 +8,10 @@ piece that a session may have written as well stands in the way, and so does a f
 from __future__ import annotations
 
 from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_mcp.changes.commit.parts import A_MODE, REMOVED, Group, tied
+from swarm_mcp.changes.commit.parts import A_MODE, REMOVED, Group
 from swarm_mcp.changes.commit.whole import mode_writers
 from swarm_mcp.changes.dirty import NONE, PROGRAM, relative_names, top_over
+from swarm_mcp.changes.pieces import tied
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.present import present, state_now
 from swarm_mcp.changes.problems import Problem
