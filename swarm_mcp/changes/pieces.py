@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from swarm_hook_core.traces.versions.lines import Change
+from swarm_hook_core.traces.versions.lines import Change, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from swarm_hook_core.traces.versions.acts import Author
-    from swarm_hook_core.traces.versions.lines import Element, Fold, Hunk, Line
+    from swarm_hook_core.traces.versions.lines import Element, Fold, Hunk
 
     Authors = tuple[Author, ...]
     Session = tuple[str, str]
@@ -60,10 +60,13 @@ def pieces_of(fold: Fold, converts: bool) -> list[Piece]:
     region = _Region(order)
     for change in with_end(fold):
         for at in range(change.old - old):
-            line = lines[new + at]
-            text = as_stored(line.text, converts)
-            if text != fold.head[old + at]:
-                region.add_end(old + at, new + at, fold.head[old + at], text, line.ended_by)
+            line, head = lines[new + at], fold.head[old + at]
+            if as_stored(line.text, converts) != head:
+                ended = Change(old + at, new + at, [Line(head, line.ended_by)], [Line(line.text, line.ended_by)])
+                region.add(ended, converts, [[fold.alive[new + at]]])
+            elif order.is_moved(old + at, new + at):
+                moved = Change(old + at, new + at, [fold.removed_line(old + at)], [fold.added_line(new + at)])
+                region.add(moved, converts)
             elif not region.is_empty:
                 found += region.pieces()
                 region = _Region(order)
@@ -144,48 +147,37 @@ class _Region:
     """Changed lines without an unchanged one between them."""
 
     def __init__(self, order: _LazyOrder) -> None:
-        self.rows: list[_Row] = []
-        self.old = self.new = 0
         self._order = order
+        self.removed: list[_Row] = []
+        self.added: list[_Row] = []
+        self.old = self.new = 0
 
     @property
     def is_empty(self) -> bool:
-        return not self.rows
+        return not self.removed and not self.added
 
-    def add_end(self, old: int, new: int, before: bytes, after: bytes, authors: Authors) -> None:
-        """Add a line with a changed end."""
-        if self.is_empty:
-            self.old, self.new = old, new
-        self.rows += [_Row(before, False, authors, []), _Row(after, True, authors, [])]
-
-    def add(self, change: Change, converts: bool) -> None:
-        """Add a change, its lines in the order in which all of them would stand."""
+    def add(self, change: Change, converts: bool, same: list[list[Element]] | None = None) -> None:
+        """Add a change. `same`: the present lines of which each removed one was only another text."""
         if self.is_empty:
             self.old, self.new = change.old, change.new
-        fold = self._order.fold
-        removed = [
-            _Row(line.text, False, line.authors, fold.removed_as(index))
-            for index, line in enumerate(change.removed, change.old)
-        ]
-        added = [
-            _Row(as_stored(line.text, converts), True, line.authors, [one])
-            for line, one in zip(change.added, fold.alive[change.new :])
-        ]
-        if removed and added and len({row.sessions for row in (*removed, *added)}) > 1:
-            self.rows += self._order.get().merged(removed, added)
-        else:
-            self.rows += [*removed, *added]
+        fold, end = self._order.fold, change.old + len(change.removed)
+        before = same or [fold.removed_as(index) for index in range(change.old, end)]
+        self.removed += [_Row(line.text, False, line.authors, some) for line, some in zip(change.removed, before)]
+        for line, one in zip(change.added, fold.alive[change.new :]):
+            self.added.append(_Row(as_stored(line.text, converts), True, line.authors, [one]))
 
     def pieces(self) -> list[Piece]:
-        """Return the pieces: runs of lines with the same sessions."""
-        found: list[Piece] = []
+        """Return the pieces: runs of lines with the same sessions, in the order in which all would stand."""
+        rows, found = [*self.removed, *self.added], []
         old, new = self.old, self.new
-        for _sessions, run in groupby(self.rows, key=lambda row: row.sessions):
-            rows = list(run)
-            gone = [row.text for row in rows if not row.is_added]
-            come = [row.text for row in rows if row.is_added]
-            authors = joined(author for row in rows for author in row.authors)
-            found.append(Piece(old, new, gone, come, authors, rows[0].is_tied))
+        if self.removed and self.added and len({row.sessions for row in rows}) > 1:
+            rows = self._order.get().merged(self.removed, self.added)
+        for _sessions, run in groupby(rows, key=lambda row: row.sessions):
+            some = list(run)
+            gone = [row.text for row in some if not row.is_added]
+            come = [row.text for row in some if row.is_added]
+            authors = joined(author for row in some for author in row.authors)
+            found.append(Piece(old, new, gone, come, authors, some[0].is_tied))
             old, new = old + len(gone), new + len(come)
         return found
 
@@ -201,6 +193,14 @@ class _LazyOrder:
         if self._known is None:
             self._known = Order(self.fold)
         return self._known
+
+    def is_moved(self, old: int, new: int) -> bool:
+        """Return True if a line of the commit, with these indices, was taken out and put behind or before others."""
+        one = self.fold.alive[new]
+        before = self.fold.removed_as(old)
+        if one.head is not None or len(before) != 1 or before[0] not in self.fold.removed[self.fold.before_steps :]:
+            return False
+        return before[0].head == old and self.get().has_between(before[0], one)
 
 
 class Order:
@@ -227,7 +227,7 @@ class Order:
         apart = [*removed, *added]
         if not all(len(row.lines) == 1 and row.lines[0] in self._places for row in apart):
             return _tied(apart, 0, len(apart) - 1)
-        rows = sorted(apart, key=lambda row: self._places[row.lines[0]])
+        rows = sorted(apart, key=lambda row: (self._places[row.lines[0]], row.is_added))
         if [row for row in rows if not row.is_added] + [row for row in rows if row.is_added] != apart:
             return _tied(apart, 0, len(apart) - 1)  # a line that was moved
         for at, row in enumerate(rows):
@@ -236,6 +236,13 @@ class Order:
                 if unknown and not other.is_added and other.lines[0] in unknown:
                     _tied(rows, min(at, other_at), max(at, other_at))
         return rows
+
+    def has_between(self, one: Element, other: Element) -> bool:
+        """Return True if a present line, or one of the commit, is between these two for certain."""
+        if one in self._unknown.get(other, ()) or one not in self._places:
+            return False
+        first, last = sorted((self._places[one], self._places[other]))
+        return last > first + 1
 
     def _follow(self, hunk: Hunk) -> None:
         """Go on by one change."""

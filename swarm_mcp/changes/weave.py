@@ -215,14 +215,25 @@ class Weave:
             self.hunks.append(hunk)
 
     def commit(self, head: bytes) -> None:
-        """Mark the lines of the last commit, with content `head`, in any layout: present ones, then others."""
+        """Mark the lines of the last commit, with content `head`, in any layout.
+
+        Present lines are looked at before others; or those that were there at first, if more are found so.
+        """
         keys = list(map(self._key, self._split(head)))
         names = self._names(keys)
         alive, dead = self._alive(), [one for one in self.elements if not one.is_alive]
+        base, later = [one for one in self.elements if one.born == BASE], [one for one in alive if one.born != BASE]
+        gone = [one for one in dead if one.born != BASE]
         self._numbers()
         found: list[tuple[int, int]] = []  # (index in the commit, place in the weave)
-        for some in (alive, [one for one in dead if one.born == BASE], [one for one in dead if one.born != BASE]):
-            found = sorted(found + self._paired(found, names, some))
+        orders = [(alive, [one for one in dead if one.born == BASE], gone), (base, later, gone)]
+        if keys == [self._key(one.texts[0][1]) for one in base]:
+            orders = [(base, [], [])]  # nothing was committed since
+        for order in orders:
+            pairs: list[tuple[int, int]] = []
+            for some in order:
+                pairs = sorted(pairs + self._paired(pairs, names, some))
+            found = max(found, pairs, key=len)
         for index, place in found:
             self.elements[place].committed = keys[index]
 

@@ -35,6 +35,7 @@ class Edits:
     def __init__(self, seed: int, steps: int = 7) -> None:
         self.choose = random.Random(seed)
         self.count = 0
+        self.moved: set[str] = set()
         self.slots = [Slot(self._new()) for _ in range(self.choose.randint(2, 6))]
         self.contents, self.authors = [self.text()], list[int]()
         for _ in range(self.choose.randint(2, steps)):
@@ -59,9 +60,10 @@ class Edits:
             some = [self.slots[index] for index in present[at : at + 1 + ("two" in way)]]
             if way == "moves":
                 text = str(some[0].text)
-                some[0].texts.append((who, None))
                 far = [other for other in range(len(present)) if abs(other - at) > 2]
-                if far:
+                if far and text not in self.moved:  # not back to where it was
+                    self.moved.add(text)
+                    some[0].texts.append((who, None))
                     self._add(who, [text], self.choose.choice(far))
             for slot in some * (way != "moves"):
                 text = {"indents": f"  {slot.text}", "removes": None}.get(way, self._new())
@@ -100,3 +102,14 @@ class Edits:
         if slot.text is None or slot.text == slot.head:
             return slot.texts[:1]
         return [slot.texts[0], slot.texts[-1]] if slot.texts else []
+
+    def without(self, who: int) -> str | None:
+        """Return the present content without the changes of an author; None if another has changed such a line since."""
+        found = []
+        for slot in self.slots:
+            authors = [author for author, _text in slot.texts]
+            others = [text for author, text in slot.texts if author != who]
+            if who in authors and slot.texts[-1][0] != who and (slot.head or authors[0] != who):
+                return None
+            found.append(([slot.head] + others)[-1])
+        return "".join(text or "" for text in found)

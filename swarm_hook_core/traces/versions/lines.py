@@ -200,7 +200,7 @@ class Fold:
         found, old, new, lines = [], 0, 0, self.lines()
         for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
             if old < old_end or new < new_end:
-                removed = [Line(self.head[index], self._remover_of(index)) for index in range(old, old_end)]
+                removed = [self.removed_line(index) for index in range(old, old_end)]
                 found.append(Change(old, new, removed, lines[new:new_end]))
                 self._tie_layouts(found[-1])
             old, new = old_end + 1, new_end + 1
@@ -436,9 +436,14 @@ class Fold:
             found &= {index for start, _other, size in parts for index in range(start, start + size)}
         return found
 
-    def _remover_of(self, index: int) -> Authors:
-        """Return all that may have removed the committed line with this index."""
-        return _merged(*(one.removed_by for one in self.removed_as(index))) or (PERSON,)
+    def removed_line(self, index: int) -> Line:
+        """Return the committed line with this index, by all that may have removed it."""
+        authors = _merged(*(one.removed_by for one in self.removed_as(index)))
+        return Line(self.head[index], authors or (PERSON,))
+
+    def added_line(self, index: int) -> Line:
+        """Return the present line with this index, by all that may have written it."""
+        return Line(self.alive[index].text, self.alive[index].authors or (PERSON,))
 
     def removed_as(self, index: int) -> list[Element]:
         """Return the removed lines that may be the committed one with this index.
