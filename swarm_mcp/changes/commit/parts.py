@@ -1,8 +1,8 @@
 """The parts of a commit: the changes of one author in each uncommitted file, and the changes of all others.
 
 A file is parted into the pieces that `swarm-mcp diff` shows. A piece that the author made alone goes into the commit, a
-piece of others is left out. An overlap is a piece that several may have made, or lines of one author in the place of
-lines that another removed: a commit of one side would put them in an order that no one wrote.
+piece of others is left out. An overlap is a piece that several may have made, or pieces of several that are tied: a
+commit of one side would put lines in an order that no one wrote.
 
     its mode, a binary file, a link, a file with a filter (git-lfs)     in the commit if the author alone has changed it
     a removed file                                                      the same: no file is removed in parts
