@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Session = tuple[str, str]
 
-_APART = "not in the patch, as they have no place without each other, of"
+_NO_ORDER = "left out, as the order of its authors' lines is not known"
 
 
 @verb(
@@ -58,13 +58,13 @@ def diff(args: Arguments) -> int:
     not. Without FILE: the whole work tree.
 
     The patch is against the last commit, and `git apply` takes it. That of one author, or of several chosen ones,
-    applies to the last commit without the others' changes. Lines that have no place without others' are not in it: a
+    applies to the last commit without the others' changes. Lines with no known order beside others' are not in it: a
     line that begins with "#" names them. A file without lines is named in a line that begins with "#", with the sessions that
     may have written it. The patch has it whole if it is binary, a link, or over 1 MiB; a submodule, a file over 16 MiB,
     and one kept by git-lfs are only named.
 
     With --json: {"top", "files": [{"file", "old_mode", "new_mode", "reason", "authors", "hunks": [{"old_line",
-    "removed", "new_line", "added", "ambiguous", "tied", "authors"}]}]}. A "tied" hunk has no place without the one
+    "removed", "new_line", "added", "ambiguous", "tied", "authors"}]}]}. A "tied" hunk has no order beside the one
     before it. Each author is {"name", "is_person", "runtime",
     "session_id", "instance_id", "agent", "tool", "at", "task"}; "hunks" are the smallest parts with the same authors.
 
@@ -145,9 +145,13 @@ def _say_file(top: str, one: ChangedFile, sessions: Collection[Session] | None, 
     if sessions is None:
         sessions = {author.session for author in one.authors}
     pieces, parted = chosen(one.pieces, sessions)
-    for pieces_of_others in parted:
-        group = Group(pieces_of_others, lambda author: author.session in sessions)
-        say_patch(f"# {named(group.place(one.file).words)}: {_APART} {owners.names(group.authors)}\n".encode())
+    for some in parted:
+        group = Group(some, lambda author: author.session in sessions)
+        place = group.place(one.file)
+        place.path = name
+        say_patch(f"# {place.words}: {_NO_ORDER}: {owners.names(group.authors)}\n".encode())
+    if parted and not pieces and not one.has_new_mode:
+        return
     if has_whole and (one.has_new_mode or not one.pieces):
         say_patch(f"# {name}: {_whole(one)} by {owners.names(one.whole_authors)}\n".encode())
     # A file is new or gone with its lines, by any of their authors.

@@ -321,7 +321,7 @@ def test_lines_without_a_place_of_their_own_are_named(world: World) -> None:
     one.edit(ORDINARY, "    g()\n", "    g()\n    log(x)\n")  # nothing tells if that is before `else` or behind it
     for session in (one, two):
         (said,) = patch_of(world, "--session", session.id).decode().splitlines()
-        assert said.startswith(f"# {ORDINARY} line 3: not in the patch"), said
+        assert said.startswith(f"# {ORDINARY} line 3: left out, as the order"), said
         assert one.id[:8] in said and two.id[:8] in said, said
     clean = applied(world, patch_of(world, "--session", one.id, "--session", two.id))
     assert (clean / ORDINARY).read_text() == world.read(ORDINARY)
