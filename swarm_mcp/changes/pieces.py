@@ -1,8 +1,8 @@
 """The pieces of a changed file: the smallest parts of a change with the same possible authors.
 
-The content of a choice of authors is the last commit's with their pieces, in order: what `diff`, `commit` and an undo of
-a person's lines have. A line of one author has no order beside a line that another had removed before it came: such
-pieces are tied. They are chosen together or left out together, and named where only one of them is wanted.
+The content of a choice of authors is the last commit's with their pieces, in order. `diff`, `commit` and an undo of a
+person's lines have it. A line of one author has no order beside a line that another had removed before it came: such
+pieces are tied. They are chosen together or left out together, and named if only one of them is wanted.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class _Region:
         return not self.removed and not self.added
 
     def add(self, change: Change, converts: bool, same: list[list[Element]] | None = None) -> None:
-        """Add a change. `same`: the present lines of which each removed one was only another text."""
+        """Add a change. `same`: for each removed line the present one with another text of it."""
         if self.is_empty:
             self.old, self.new = change.old, change.new
         fold, end = self._order.fold, change.old + len(change.removed)
@@ -167,7 +167,7 @@ class _Region:
             self.added.append(_Row(as_stored(line.text, converts), True, line.authors, [one]))
 
     def pieces(self) -> list[Piece]:
-        """Return the pieces: runs of lines with the same sessions, in the order in which all would stand."""
+        """Return the pieces: runs of lines with the same sessions, in the order of all lines."""
         rows, found = [*self.removed, *self.added], []
         old, new = self.old, self.new
         if self.removed and self.added and len({row.sessions for row in rows}) > 1:
@@ -206,8 +206,8 @@ class _LazyOrder:
 class Order:
     """The order of a file's present lines, and of those of its last commit.
 
-    Contents tell it: two lines that were there together have an order, and a line has that of those in whose place it
-    came. A line that came where another had been removed before has no order beside that.
+    Contents tell it: two lines that were there together have an order, and a line takes over that of the ones that it
+    has replaced. A line that came where another had been removed before has no order beside that.
     """
 
     def __init__(self, fold: Fold):
@@ -216,7 +216,7 @@ class Order:
         self._fold = fold
         self._gone: set[Element] = set()  # removed ones
         self._instead: dict[Element, list[Element]] = {}  # a removed line -> the lines that came in its place
-        self._of: dict[Element, set[Element]] = {}  # a line -> removed ones in whose place it came
+        self._of: dict[Element, set[Element]] = {}  # a line -> removed ones that it has replaced
         self._unknown: dict[Element, set[Element]] = {}  # a line -> removed ones that it has no order with
         for hunk in fold.hunks:
             self._follow(hunk)
@@ -250,7 +250,9 @@ class Order:
         end = first
         while end < len(self._lines) and (self._lines[end] in self._gone or self._lines[end] in own):
             end += 1
-        gap, right = self._lines[first:end], (self._lines[end:] or [None])[0]
+        gap, right = self._lines[first:end], None
+        if end < len(self._lines):
+            right = self._lines[end]
         self._gone |= own
         self._instead.update((one, hunk.added) for one in hunk.removed)
         new = set(hunk.added).difference(gap)
@@ -259,7 +261,10 @@ class Order:
             gone = [one for one in gap if one not in come]
             before, unknown = self._beside(gone, hunk, right)
             self._of.update(dict.fromkeys(new, own | _all_of(self._of, hunk.removed)))
-            last = ([one for one in gone if one in before or one in own] or [hunk.left])[-1]
+            last = hunk.left
+            for one in gone:
+                if one in before or one in own:
+                    last = one
             self._insert(hunk.added, new, last, unknown)
         self._gone -= set(hunk.added)
         for one in own:

@@ -28,8 +28,8 @@ class Element:
     key        the present text without its end
     lives      ``[(step, True if the step brought the line)]``, in order
     texts      ``[(step, text with its end)]``
-    committed  the line in the last commit, without its end; None if that has no such line
-    replaced   the hunk that removed the line last; None for an undo, and for a present line
+    committed  the line in the last commit, without its end, if that has it
+    replaced   the hunk that removed a missing line last, unless it was an undo
     """
 
     __slots__ = ("key", "lives", "texts", "committed", "replaced", "place")

@@ -1,7 +1,7 @@
-"""Edits of three authors in one file, with an independent model: the content with a choice of them, or that it has none.
+"""Edits of three authors in one file, with an independent model: the content with a choice of them, if it has one.
 
-The model knows the place of each line. A *slot* is a place: its text in the last commit, and the texts of those who have
-rewritten or removed it. A line that comes where others were removed has a place among these by chance: nothing in the
+The model knows the place of each line. A *slot* is a place: its text in the last commit, and the texts of the authors that
+have rewritten or removed it. A line that comes where others were removed has a place among these by chance: nothing in the
 contents tells it.
 """
 
@@ -10,11 +10,15 @@ from __future__ import annotations
 import random
 from collections.abc import Collection
 
-WAYS = ("adds", "adds", "adds", "adds two", "rewrites", "rewrites", "rewrites two", "indents", "removes", "removes", "moves")
+WAYS = (
+    "adds", "adds", "adds", "adds two", "rewrites", "rewrites", "rewrites two", "indents", "removes", "removes", "moves",
+)  # fmt: skip
 
 
 class Slot:
-    """One place. `head`: its text in the last commit, or None. `texts`: ``[(author, text, or None for a removal)]``."""
+    """One place. `head`: its text in the last commit, if it was there. `texts`: ``[(author, text)]``, without a text for
+    a removal.
+    """
 
     def __init__(self, head: str | None) -> None:
         self.head = head
@@ -83,7 +87,7 @@ class Edits:
             self.slots[place].texts.append((who, text))
 
     def with_only(self, authors: Collection[int]) -> str | None:
-        """Return the last commit with the changes of these authors; None if a line of the commit is only half theirs."""
+        """Return the last commit with the changes of these authors, unless they have only half of a committed line."""
         found = []
         for slot in self.slots:
             if slot.head is None:
@@ -98,13 +102,13 @@ class Edits:
 
     @staticmethod
     def changes_of(slot: Slot) -> list[tuple[int, str | None]]:
-        """Return who has removed the committed line, and who has written the one in its place."""
+        """Return the author of the committed line's removal, and that of the line in its place."""
         if slot.text is None or slot.text == slot.head:
             return slot.texts[:1]
         return [slot.texts[0], slot.texts[-1]] if slot.texts else []
 
     def without(self, who: int) -> str | None:
-        """Return the present content without the changes of an author; None if another has changed such a line since."""
+        """Return the present content without an author's changes, unless another one has changed such a line since."""
         found = []
         for slot in self.slots:
             authors = [author for author, _text in slot.texts]

@@ -59,9 +59,9 @@ def diff(args: Arguments) -> int:
 
     The patch is against the last commit, and `git apply` takes it. That of one author, or of several chosen ones,
     applies to the last commit without the others' changes. Lines with no known order beside others' are not in it: a
-    line that begins with "#" names them. A file without lines is named in a line that begins with "#", with the sessions that
-    may have written it. The patch has it whole if it is binary, a link, or over 1 MiB; a submodule, a file over 16 MiB,
-    and one kept by git-lfs are only named.
+    line that begins with "#" names them. So is a file without lines, with the sessions that may have written it. The
+    patch has it whole if it is binary, a link, or over 1 MiB; a submodule, a file over 16 MiB, and one kept by git-lfs
+    are only named.
 
     With --json: {"top", "files": [{"file", "old_mode", "new_mode", "reason", "authors", "hunks": [{"old_line",
     "removed", "new_line", "added", "ambiguous", "tied", "authors"}]}]}. A "tied" hunk has no order beside the one

@@ -18,7 +18,7 @@ def woven(*texts: str) -> Weave:
     return weave
 
 
-CASES = {  # contents, steps to take back, the result; None where another step is in the way
+CASES = {  # contents, steps to take back, the result if no other step is in the way
     "an added line": (["a\nb\n", "a\nx\nb\n", "a\nx\nb\ny\n"], {0}, "a\nb\ny\n"),
     "a line added right behind": (["a\n", "a\nx\n", "a\nx\ny\n"], {0}, "a\ny\n"),
     "a line added right before": (["a\n", "a\nx\n", "a\ny\nx\n"], {0}, "a\ny\n"),
@@ -75,7 +75,7 @@ def test_a_partly_committed_change_is_not_guessed() -> None:
     assert (conflict.step, conflict.lines) == (0, [1]), "nothing tells if `b` comes before `x` or behind it"
 
 
-LAYOUT = {  # contents: the second step lays out anew; the commit; steps to take back; the result, None for a refusal
+LAYOUT = {  # contents: the second step lays out anew; the commit; steps to take back; the result, if it is not refused
     "its own": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "", {0, 1}, "f( 1 )\n"),
     "another's": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "", {0}, "f(1)\n"),
     "the layout alone": (["f( 1 )\n", "f( 1 )\ng( 2 )\n", "f(1)\ng(2)\n"], "", {1}, "f( 1 )\ng( 2 )\n"),
@@ -113,7 +113,7 @@ class Played:
     def __init__(self, seed: int) -> None:
         self.choose = random.Random(seed)
         self.order = list(range(1, self.choose.randint(4, 7)))  # of all lines, also of removed ones
-        self.owner: dict[int, int | None] = dict.fromkeys(self.order)  # None: a line of the first content
+        self.owner: dict[int, int | None] = dict.fromkeys(self.order)  # without one: of the first content
         self.remover: dict[int, int] = {}
         self.lines = dict.fromkeys(self.order, "( 1 )")  # present ones, with their layout
         self.weave, self.steps = Weave(self.text(), is_binary=False), list[int]()
