@@ -13,7 +13,7 @@ from swarm_hook_core.traces.versions.lines import Change, Line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from swarm_hook_core.traces.versions.acts import Author
     from swarm_hook_core.traces.versions.lines import Element, Fold, Hunk
@@ -100,6 +100,20 @@ def chosen(pieces: Iterable[Piece], sessions: Collection[Session]) -> tuple[list
         elif wanted:
             parted.append(group)
     return found, parted
+
+
+def spliced(lines: Sequence[bytes], changes: Iterable[tuple[int, int, Sequence[bytes]]]) -> bytes:
+    """Return a content with other lines in some places. Each line but the last has a line end.
+
+    changes  ``[(index, number of lines there, the lines instead)]``, in order
+    """
+    found, at = list[bytes](), 0
+    for index, count, instead in changes:
+        found += [*lines[at:index], *instead]
+        at = index + count
+    found += lines[at:]
+    found[:-1] = [text if text.endswith(b"\n") else text + b"\n" for text in found[:-1]]
+    return b"".join(found)
 
 
 def with_end(fold: Fold) -> list[Change]:
@@ -230,11 +244,21 @@ class Order:
         rows = sorted(apart, key=lambda row: (self._places[row.lines[0]], row.is_added))
         if [row for row in rows if not row.is_added] + [row for row in rows if row.is_added] != apart:
             return _tied(apart, 0, len(apart) - 1)  # a line that was moved
+        index = {row.lines[0]: at for at, row in enumerate(rows) if not row.is_added}
+        spans: dict[int, list[int]] = {}  # of a set of lines without order: their rows
+        ends = [0] * len(rows)  # of a row: the last one that is tied to it
         for at, row in enumerate(rows):
-            unknown = self._unknown.get(row.lines[0], ())
-            for other_at, other in enumerate(rows):
-                if unknown and not other.is_added and other.lines[0] in unknown:
-                    _tied(rows, min(at, other_at), max(at, other_at))
+            unknown = self._unknown.get(row.lines[0])
+            if row.is_added and unknown:
+                if id(unknown) not in spans:
+                    spans[id(unknown)] = [index[one] for one in unknown if one in index]
+                if some := spans[id(unknown)]:
+                    first = min(at, *some)
+                    ends[first] = max(ends[first], at, *some)
+        last = -1
+        for at, row in enumerate(rows):
+            row.is_tied = at <= last
+            last = max(last, ends[at])
         return rows
 
     def has_between(self, one: Element, other: Element) -> bool:
@@ -267,9 +291,9 @@ class Order:
                     last = one
             self._insert(hunk.added, new, last, unknown)
         self._gone -= set(hunk.added)
-        for one in own:
-            if self._fold.compared([one.text])[0] not in self._committed:
-                self._lines.remove(one)
+        dropped = {one for one in own if self._fold.compared([one.text])[0] not in self._committed}
+        if dropped:
+            self._lines = [one for one in self._lines if one not in dropped]
 
     def _place_behind(self, one: Element | None) -> int:
         if one is None:
@@ -278,7 +302,12 @@ class Order:
 
     def _insert(self, added: list[Element], new: set[Element], last: Element | None, unknown: set[Element]) -> None:
         """Put the new ones of the added lines behind the line `last`, and before those that have come back."""
-        for at, one in enumerate(added):
+        if len(new) == len(added) and new.isdisjoint(self._lines):
+            place = self._place_behind(last)
+            self._lines[place:place] = added
+            self._unknown.update(dict.fromkeys(added, unknown))
+            return
+        for at, one in enumerate(added):  # some have come back
             if one in new:
                 if one in self._lines:
                     self._lines.remove(one)
@@ -298,22 +327,18 @@ class Order:
         unknown = _all_of(self._unknown, hunk.removed) | _all_of(self._of, hunk.removed)
         if not own:
             unknown |= self._around(hunk.left, right)
-        places = {one: place for place, one in enumerate(gone)}
         before: set[Element] = set()
         behind: set[Element] = set()
-        for one in others:
-            came = self._instead_of(one, own)
-            if one in unknown or not own.isdisjoint(came):
-                continue
-            if own:
-                is_before = places[one] < places[hunk.removed[0]]
-                is_behind = places[one] > places[hunk.removed[-1]]
-            else:
-                is_before, is_behind = came[-1:] == [hunk.left], came[:1] == [right]
-            if is_before:
-                before.add(one)
-            elif is_behind:
-                behind.add(one)
+        if own:
+            places = {one: place for place, one in enumerate(gone)}
+            for one in others:
+                if one not in unknown and places[one] < places[hunk.removed[0]]:
+                    before.add(one)
+                elif one not in unknown and places[one] > places[hunk.removed[-1]]:
+                    behind.add(one)
+        else:
+            before = self._replaced_by(hunk.left, others, -1) - unknown
+            behind = self._replaced_by(right, others, 0) - unknown
         self._spread(before, behind, others[::-1])
         self._spread(behind, before, others)
         return before, unknown | (set(others) - before - behind)
@@ -343,31 +368,42 @@ class Order:
 
     def _is_known(self, one: Element, other: Element) -> bool:
         """Return True if two removed lines have an order."""
-        if other in self._unknown.get(one, ()) or one in self._unknown.get(other, ()):
-            return False
-        return one not in self._instead_of(other) and other not in self._instead_of(one)
+        sets = (self._unknown.get(one), self._of.get(one)), (self._unknown.get(other), self._of.get(other))
+        return not any(line in found for line, both in zip((other, one), sets) for found in both if found)
 
-    def _instead_of(self, one: Element, own: Collection[Element] = ()) -> list[Element]:
-        """Return the lines that came in the place of a removed one, or of those in turn; `own` are still there."""
+    def _replaced_by(self, line: Element | None, removed: Iterable[Element], at: int) -> set[Element]:
+        """Return those of the removed lines that this line has replaced, as the first one (`at` 0) or the last (-1)."""
+        if line is None:
+            return set()
+        ends: dict[int, bool] = {}
+        some = [one for one in removed if one in self._of.get(line, ())]
+        for one in some:
+            lines = self._instead[one]
+            if id(lines) not in ends:
+                ends[id(lines)] = self._present(lines)[at] is line
+        return {one for one in some if ends[id(self._instead[one])]}
+
+    def _present(self, lines: list[Element]) -> list[Element]:
+        """Return the lines, with those that have replaced removed ones of them, and so on."""
         found: dict[Element, None] = {}
-        left, known = [*self._instead.get(one, ())[::-1]], set()
+        left, known = lines[::-1], set()
         while left:
-            other = left.pop()
-            instead = self._instead.get(other, [])
-            if not instead or other not in self._gone or other in own:
-                found[other] = None
+            one = left.pop()
+            instead = self._instead.get(one, [])
+            if not instead or one not in self._gone:
+                found[one] = None
             elif id(instead) not in known:
                 known.add(id(instead))
                 left += instead[::-1]
         return list(found)
 
 
-def _all_of(sets: dict[Element, set[Element]], lines: Iterable[Element]) -> set[Element]:
-    """Return all that the sets of these lines have; lines of one hunk share theirs."""
-    return set().union(*{id(found): found for one in lines if (found := sets.get(one))}.values())
-
-
 def _tied(rows: list[_Row], first: int, last: int) -> list[_Row]:
     for row in rows[first + 1 : last + 1]:
         row.is_tied = True
     return rows
+
+
+def _all_of(sets: dict[Element, set[Element]], lines: Iterable[Element]) -> set[Element]:
+    """Return all that the sets of these lines have; lines of one hunk share theirs."""
+    return set().union(*{id(found): found for one in lines if (found := sets.get(one))}.values())
