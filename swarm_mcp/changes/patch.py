@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from swarm_hook_core.traces.equal_lines import split_lines
 from swarm_mcp.changes.dirty import NONE, PLAIN, object_id
-from swarm_mcp.changes.pieces import Piece
+from swarm_mcp.changes.pieces import Piece, spliced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,13 +53,12 @@ def patch_of(one: ChangedFile, pieces: Sequence[Piece], naming: Naming, with_who
     if one.reason or not (pieces or with_whole):
         return b""
     rows = _rows(file.head, pieces)
-    result = b"".join(row.text for row in rows if row.mark != REMOVED)
     old_mode, new_mode = file.old_mode, file.new_mode
     if old_mode and new_mode and not (with_whole and one.has_new_mode):
         new_mode = old_mode
     elif new_mode == NONE and not (is_all and with_whole):
         new_mode = old_mode  # others removed the other lines: the file stays
-    head = header(file.name, old_mode, new_mode, file.old_id, result)
+    head = header(file.name, old_mode, new_mode, file.old_id, result_of(one, pieces))
     if not pieces:
         return head
     return head + _sides(file.name, old_mode, new_mode) + b"".join(_hunks(rows, naming))
@@ -75,7 +74,8 @@ def hunks_of_link(name: str, old_mode: str, new_mode: str, old: bytes, new: byte
 
 def result_of(one: ChangedFile, pieces: Sequence[Piece]) -> bytes:
     """Return the last commit's content with these `pieces`, in order, as git stores it."""
-    return b"".join(row.text for row in _rows(one.file.head, pieces) if row.mark != REMOVED)
+    changes = ((piece.old, len(piece.removed), piece.added) for piece in pieces)
+    return spliced(split_lines(one.file.head), changes)
 
 
 def quoted_name(name: str) -> str:

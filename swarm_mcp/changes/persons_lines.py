@@ -8,9 +8,10 @@ piece that a session may have written as well stands in the way, and so does a f
 from __future__ import annotations
 
 from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_mcp.changes.commit.parts import A_MODE, REMOVED, Group, tied
+from swarm_mcp.changes.commit.parts import A_MODE, REMOVED, Group
 from swarm_mcp.changes.commit.whole import mode_writers
 from swarm_mcp.changes.dirty import NONE, PROGRAM, relative_names, top_over
+from swarm_mcp.changes.pieces import spliced, tied
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.present import present, state_now
 from swarm_mcp.changes.problems import Problem
@@ -88,14 +89,8 @@ def _present(file: DirtyFile) -> FileUndo:
 
 def _without(content: bytes, pieces: Sequence[Piece], converts: bool) -> bytes:
     """Return the present content with the committed lines in the place of these pieces, in order."""
-    lines, found, at = split_lines(content), [], 0
-    for piece in pieces:
-        found += lines[at : piece.new]
-        found += [_in_tree(text, converts) for text in piece.removed]
-        at = piece.new + len(piece.added)
-    found += lines[at:]
-    found[:-1] = [text if text.endswith(b"\n") else text + b"\n" for text in found[:-1]]
-    return b"".join(found)
+    changes = ((piece.new, len(piece.added), [_in_tree(text, converts) for text in piece.removed]) for piece in pieces)
+    return spliced(split_lines(content), changes)
 
 
 def _in_tree(text: bytes, converts: bool) -> bytes:

@@ -20,7 +20,7 @@ from swarm_hook_core.traces.versions.stored import files_of
 from swarm_hook_core.watching.snapshot import read
 from swarm_mcp.changes import whole_files
 from swarm_mcp.changes.last_commit import last_commits
-from swarm_mcp.changes.problems import BEYOND, DELETED_TOO, NOT_KEPT, TOO_EARLY, Problem
+from swarm_mcp.changes.problems import BEYOND, DELETED_TOO, NOT_KEPT, PARTLY, TOO_EARLY, Problem
 from swarm_mcp.changes.records import FileUndo, Record, mode_of, undone_files
 from swarm_mcp.changes.weave import Element, Weave
 
@@ -243,7 +243,7 @@ class _Woven:
                 times = taken.get(step.before.at_ns, ())
                 weave.follow_undo(number, content, {numbers[at] for at in times if at in numbers})
             else:
-                weave.follow(number, content)
+                weave.follow(number, content, step.is_layout and not self.is_binary)
         if self.head is not None:
             weave.commit(self.head)
         return weave
@@ -255,7 +255,8 @@ class _Woven:
         one, weave, problems = self.undo, self.weave, []
         kept: set[Element] = weave.settled(steps)
         for hunk, conflict in weave.conflicts(steps, kept):
-            problems.append(Problem(self.path, conflict.lines, self.steps[conflict.step].authors))
+            reason = PARTLY if conflict.step in steps else ""
+            problems.append(Problem(self.path, conflict.lines, self.steps[conflict.step].authors, reason))
             kept |= set(hunk.changed)
         for number in sorted(unsure):
             lines = weave.lines_of(number, steps)

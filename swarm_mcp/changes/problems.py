@@ -12,6 +12,7 @@ NOT_KEPT = "what was there before is neither kept nor in the last commit (over 1
 BEYOND = "it is beyond a symbolic link now"
 TOO_EARLY = "no content is kept from the time that you name, only from before"
 DELETED_TOO = "the file itself was made by the session"
+PARTLY = "the last commit has these lines alone of the change"
 
 
 class Problem:

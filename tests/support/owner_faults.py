@@ -68,7 +68,7 @@ def _follows_links() -> list[Any]:
 
 def _ownerless_removal() -> list[Any]:
     """A removed line has no owner."""
-    return [mock.patch.object(lines.Fold, "_remover_of", lambda _fold, _index: ())]
+    return [mock.patch.object(lines.Fold, "removed_line", lambda fold, index: lines.Line(fold.head[index], ()))]
 
 
 def _doubtful_is_own() -> list[Any]:

@@ -173,3 +173,11 @@ class Sources:
         if signs and self._last >= 0:
             return [self._last]  # they were broken off that line
         return []
+
+
+def lines_kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:
+    """Return ``[(index in old, index in new, 1)]`` of the lines with one line in their place in a new layout."""
+    sources = Sources(old)
+    taken = [sources.take(line) for line in new]
+    times = Counter(index for found in taken for index in found)
+    return [(found[0], at, 1) for at, found in enumerate(taken) if len(found) == 1 and times[found[0]] == 1]

@@ -20,6 +20,7 @@ import os
 import stat
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, committed_text, is_as_committed
 from swarm_hook_core.no_links import FolderOf
@@ -103,7 +104,7 @@ def lines_of(path: str, committed: bytes | None = None, notes: Notes | None = No
     return Fold(path, committed, notes=notes).lines()
 
 
-class _Element:
+class Element:
     """A line during the fold, of a version or removed since.
 
     head        its index in the last commit, or None
@@ -126,10 +127,18 @@ class _Element:
         self.removed_by: Authors = ()
         self.ended_by: Authors = ()  # all that may have changed its line end last
         self.was_removed_by: Authors = ()
-        self.laid_from: list[_Element] = []
+        self.laid_from: list[Element] = []
         self.layouts = 0
-        self.laid_of: list[_Element] = []
+        self.laid_of: list[Element] = []
         self.laid_by: Authors = ()
+
+
+class Hunk(NamedTuple):
+    """One place that a step changed: the lines there, and the line before them at that time, None for the first."""
+
+    left: Element | None
+    removed: list[Element]
+    added: list[Element]
 
 
 class Fold:
@@ -142,6 +151,8 @@ class Fold:
 
     head        the lines of the last commit
     writers     all sessions that may have written the file
+    first       the lines that the fold begins with
+    hunks       the places that the steps changed, in order
     """
 
     def __init__(
@@ -158,8 +169,9 @@ class Fold:
         self.head = split_lines(committed)
         self._notes = notes or Notes()
         history = History(path, data, present, until_ns, self._notes)
-        self.removed: list[_Element] = []  # in the order of their removal
-        self.alive: list[_Element] = []
+        self.removed: list[Element] = []  # in the order of their removal
+        self.alive: list[Element] = []
+        self.hunks: list[Hunk] = []
         self._known_pairs: list[tuple[int, int]] | None = None  # once the fold is over
         self._known_lines: list[Line] = []
         self._known_changes: list[Change] | None = None
@@ -188,7 +200,7 @@ class Fold:
         found, old, new, lines = [], 0, 0, self.lines()
         for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
             if old < old_end or new < new_end:
-                removed = [Line(self.head[index], self._remover_of(index)) for index in range(old, old_end)]
+                removed = [self.removed_line(index) for index in range(old, old_end)]
                 found.append(Change(old, new, removed, lines[new:new_end]))
                 self._tie_layouts(found[-1])
             old, new = old_end + 1, new_end + 1
@@ -199,7 +211,7 @@ class Fold:
         before = {
             one: line
             for index, line in enumerate(change.removed, change.old)
-            for one in self._removed_as(index)
+            for one in self.removed_as(index)
             if one.head is None
         }
         for line, one in zip(change.added, self.alive[change.new :]):
@@ -211,17 +223,18 @@ class Fold:
 
     def _follow(self, history: History) -> None:
         steps, moments = history.steps(), history.moments
-        self.alive = [_Element(text, (), index) for index, text in enumerate(self.head)]
+        self.alive = [Element(text, (), index) for index, text in enumerate(self.head)]
         # Not right before or after an undo: lines that come back with the undo of that keep their authors.
         heads = (at for at in reversed(range(len(moments))) if self._is_head(moments[at]))
         first = next((at for at in heads if moments[at].tool != UNDO), None)
         if first is not None:
             texts = split_lines(moments[first].content())
-            self.alive = [_Element(text, (), index) for index, text in enumerate(texts)]
+            self.alive = [Element(text, (), index) for index, text in enumerate(texts)]
             for one, text in zip(self.alive, self.head):
                 if one.text != text:
                     one.ended_by = history.earlier()
-        elif moments:
+        self.first = self.alive
+        if first is None and moments:
             first = 0
             self._step(split_lines(moments[0].content()), history.earlier())
             # A line that came with a later commit may have come, and gone, in one of the steps.
@@ -237,6 +250,7 @@ class Fold:
             if content and not step.before.exists:
                 moved = self._moved_from(step, content)
             if moved is not None:
+                self.hunks.append(Hunk(None, [], moved))
                 self.alive = moved
             if step.is_layout:
                 self._lay_out(content, step.authors)
@@ -248,27 +262,31 @@ class Fold:
 
         `is_undo`: a line that was removed before comes back, with its own authors. `moves`: so does one that was moved.
         """
-        alive: list[_Element] = []
+        alive: list[Element] = []
         present = [one.text for one in self.alive]
         if present == content:
             return  # mostly: a look after a write
-        parts = _equal_parts(self._compared(present), self._compared(content))
+        parts = _equal_parts(self.compared(present), self.compared(content))
         moved: dict[bytes, Authors] = {}
         if moves:
             moved = self._words_without(parts)
         old = new = 0
         for old_start, new_start, size in [*parts, (len(self.alive), len(content), 0)]:
             removed = self.alive[old:old_start]
+            added: list[Element] = []
             for one in removed:
                 self._remove(one, authors)
             self.removed += removed
             for text in content[new:new_start]:
                 if writers := moved.pop(words_of(text), ()):
-                    alive.append(_Element(text, writers))
+                    added.append(Element(text, writers))
                 elif is_undo:
-                    alive.append(self._returned(text, authors))
+                    added.append(self._returned(text, authors))
                 else:
-                    alive.append(_Element(text, authors))
+                    added.append(Element(text, authors))
+            if removed or added:
+                self.hunks.append(Hunk(_last(alive), removed, added))
+            alive += added
             old, new = old_start + size, new_start + size
             kept = self.alive[old_start:old]
             for one, text in zip(kept, content[new_start:new]):
@@ -278,7 +296,7 @@ class Fold:
         self.alive = alive
 
     @staticmethod
-    def _remove(one: _Element, authors: Authors) -> None:
+    def _remove(one: Element, authors: Authors) -> None:
         """Note the authors of a line's removal. The undo of an undo gives a removal back to its own authors."""
         if one.was_removed_by and all(author.tool == UNDO for author in authors):
             authors = one.was_removed_by
@@ -301,19 +319,21 @@ class Fold:
 
         A line keeps the authors of its words. Where these are committed, the new layout is by any of the `authors`.
         """
-        alive: list[_Element] = []
+        alive: list[Element] = []
         sources, kept = Sources([one.text for one in self.alive]), set()
+        all_taken = []
         for text in content:
             taken = sources.take(text)
+            all_taken.append(taken)
             found = [self.alive[index] for index in taken]
-            if len(found) == 1 and self._compared([found[0].text]) == self._compared([text]):
+            if len(found) == 1 and self.compared([found[0].text]) == self.compared([text]):
                 if found[0].text != text:  # another line end
                     found[0].text, found[0].ended_by = text, authors
                 kept.add(taken[0])
                 alive.append(found[0])
                 continue
             writers = dict.fromkeys(author for one in found for author in one.authors)
-            alive.append(_Element(text, tuple(writers) or authors))
+            alive.append(Element(text, tuple(writers) or authors))
             alive[-1].laid_of = [old for one in found for old in (one, *one.laid_of)]
             alive[-1].laid_by = _merged(authors, *(one.laid_by for one in found))
             alive[-1].laid_from = [one for old in found for one in (old.laid_from or [old]) if one.head is not None]
@@ -325,9 +345,28 @@ class Fold:
                 self.removed.append(one)
                 for before in one.laid_from:
                     before.layouts -= 1
+        self._note_layout(alive, all_taken)
         self.alive = alive
 
-    def _returned(self, text: bytes, authors: Authors) -> _Element:
+    def _note_layout(self, alive: list[Element], taken: list[list[int]]) -> None:
+        """Note the hunks of a new layout with the lines `alive`. `taken`: the indices of their sources."""
+        hunk, left, old = Hunk(None, [], []), None, 0
+        for one, sources in zip(alive, taken):
+            end = max([old, *(index + 1 for index in sources)])
+            removed, added = self.alive[old:end], [one]
+            if one in removed:  # as it was
+                removed.remove(one)
+                added = []
+            if added and hunk.added and sources and sources[0] < old:  # broken off the same line
+                hunk.removed.extend(removed)
+                hunk.added.append(one)
+            else:
+                hunk = Hunk(left, removed, added)
+                self.hunks.append(hunk)
+            left, old = one, end
+        self.hunks.append(Hunk(left, self.alive[old:], []))
+
+    def _returned(self, text: bytes, authors: Authors) -> Element:
         """Return the line with this text that was removed last, or a new one."""
         for one in reversed(self.removed):
             if one.text == text:
@@ -337,14 +376,14 @@ class Fold:
                     before.layouts += 1
                     before.removed_by = one.authors
                 return one
-        return _Element(text, authors)
+        return Element(text, authors)
 
     def _is_head(self, moment: Moment) -> bool:
         if not self.head or not moment.exists:
             return False
-        return self._compared(split_lines(moment.content())) == self._compared(self.head)
+        return self.compared(split_lines(moment.content())) == self.compared(self.head)
 
-    def _moved_from(self, step: Step, content: list[bytes]) -> list[_Element] | None:
+    def _moved_from(self, step: Step, content: list[bytes]) -> list[Element] | None:
         """Return the lines of a file that this step has brought from another name, or None.
 
         Those are the lines before the changes that a patch may have made at the same time.
@@ -358,7 +397,7 @@ class Fold:
                 continue
             source = Fold(path, until_ns=version.at_ns, notes=self._notes).alive
             if b"".join(one.text for one in source) == version.content():
-                return [_Element(one.text, one.authors or step.authors) for one in source]
+                return [Element(one.text, one.authors or step.authors) for one in source]
         return None
 
     # ------------------------------------------------------------------------------------------- the commit
@@ -374,15 +413,15 @@ class Fold:
         found, old, new = [], 0, 0
         for old_end, new_end in [*fixed, (len(self.head), len(self.alive))]:
             if old < old_end and new < new_end:  # perhaps lines that were committed after a session had written them
-                gap_old = self._compared(self.head[old:old_end])
-                gap_new = self._compared([one.text for one in self.alive[new:new_end]])
+                gap_old = self.compared(self.head[old:old_end])
+                gap_new = self.compared([one.text for one in self.alive[new:new_end]])
                 for old_start, new_start, size in _equal_parts(gap_old, gap_new):
                     found += [(old + old_start + index, new + new_start + index) for index in range(size)]
             found.append((old_end, new_end))
             old, new = old_end + 1, new_end + 1
         return found[:-1]
 
-    def _compared(self, lines: list[bytes]) -> list[bytes]:
+    def compared(self, lines: list[bytes]) -> list[bytes]:
         """Return the lines as they are compared with the commit: without ends, if git converts them."""
         return _without_ends(lines) if self.ignores_ends else lines
 
@@ -391,26 +430,35 @@ class Fold:
         contents = contents_since(self.path, at_ns)
         if contents is None:
             return set()
-        found, head = set(range(len(self.head))), self._compared(self.head)
+        found, head = set(range(len(self.head))), self.compared(self.head)
         for content in contents:
-            parts = _equal_parts(head, self._compared(split_lines(content)))
+            parts = _equal_parts(head, self.compared(split_lines(content)))
             found &= {index for start, _other, size in parts for index in range(start, start + size)}
         return found
 
-    def _remover_of(self, index: int) -> Authors:
-        """Return all that may have removed the committed line with this index."""
-        return _merged(*(one.removed_by for one in self._removed_as(index))) or (PERSON,)
+    def removed_line(self, index: int) -> Line:
+        """Return the committed line with this index, by all that may have removed it."""
+        authors = _merged(*(one.removed_by for one in self.removed_as(index)))
+        return Line(self.head[index], authors or (PERSON,))
 
-    def _removed_as(self, index: int) -> list[_Element]:
+    def added_line(self, index: int) -> Line:
+        """Return the present line with this index, by all that may have written it."""
+        return Line(self.alive[index].text, self.alive[index].authors or (PERSON,))
+
+    def removed_as(self, index: int) -> list[Element]:
         """Return the removed lines that may be the committed one with this index.
 
         It may have come, been committed and gone since the first version: then it is an equal line of the steps.
         """
-        text = self._compared([self.head[index]])
-        same = [one for one in self.removed[self.before_steps :] if self._compared([one.text]) == text]
+        text = self.compared([self.head[index]])
+        same = [one for one in self.removed[self.before_steps :] if self.compared([one.text]) == text]
         own = [one for one in same if one.head == index]
         later = own or [one for one in same if one.head is None]
         return later or [one for one in self.removed if one.head == index]
+
+
+def _last(lines: Sequence[Element]) -> Element | None:
+    return lines[-1] if lines else None
 
 
 def _merged(*authors: Authors) -> Authors:

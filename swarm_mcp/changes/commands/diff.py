@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.untrusted_text import named
+from swarm_mcp.changes.commit.parts import Group
 from swarm_mcp.changes.dirty import relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, Owners, owners_for
 from swarm_mcp.changes.patch import patch_of, quoted_name
+from swarm_mcp.changes.pieces import chosen
 from swarm_mcp.changes.uncommitted import uncommitted
 from swarm_mcp.changes.whole_patch import whole_patch
 from swarm_mcp.cli.arguments import ACTING, CHANGES, INSTANCES, Arguments, Option, Usage, Word, verb
@@ -29,11 +31,18 @@ if TYPE_CHECKING:
 
     Session = tuple[str, str]
 
+_NO_ORDER = "left out, as the order of its authors' lines is not known"
+
 
 @verb(
     Usage(
         Word("FILE", "a file or a folder", optional=True, repeated=True),
-        Option("--session WHO", "only what this session may have written, also one that has ended", source=INSTANCES),
+        Option(
+            "--session WHO",
+            "only what this session may have written, also one that has ended",
+            repeatable=True,
+            source=INSTANCES,
+        ),
         Option("--mine", "only what this session may have written; of a person, as --person"),
         Option("--person", "only what a person may have written"),
         Option("--stat", "lines added and removed, by author and file"),
@@ -48,13 +57,15 @@ def diff(args: Arguments) -> int:
     either may have written it; such a hunk is in the patches of both. Untracked files are included, ignored ones are
     not. Without FILE: the whole work tree.
 
-    The patch is against the last commit, and `git apply` takes it. That of one author applies to the last commit
-    without the others' changes. A file without lines is named in a line that begins with "#", with the sessions that
-    may have written it. The patch has it whole if it is binary, a link, or over 1 MiB; a submodule, a file over 16 MiB,
-    and one kept by git-lfs are only named.
+    The patch is against the last commit, and `git apply` takes it. That of one author, or of several chosen ones,
+    applies to the last commit without the others' changes. Lines with no known order beside others' are not in it: a
+    line that begins with "#" names them. So is a file without lines, with the sessions that may have written it. The
+    patch has it whole if it is binary, a link, or over 1 MiB; a submodule, a file over 16 MiB, and one kept by git-lfs
+    are only named.
 
     With --json: {"top", "files": [{"file", "old_mode", "new_mode", "reason", "authors", "hunks": [{"old_line",
-    "removed", "new_line", "added", "ambiguous", "authors"}]}]}. Each author is {"name", "is_person", "runtime",
+    "removed", "new_line", "added", "ambiguous", "tied", "authors"}]}]}. A "tied" hunk has no order beside the one
+    before it. Each author is {"name", "is_person", "runtime",
     "session_id", "instance_id", "agent", "tool", "at", "task"}; "hunks" are the smallest parts with the same authors.
 
     Exit 1 outside of a repository, or if git does not answer.
@@ -93,7 +104,8 @@ def _chosen(args: Arguments, store: Store, owners: Owners, files: list[ChangedFi
         found.add(PERSONS)
     if args.given("--session"):
         authors = [author for one in files for author in (*one.authors, *one.writers)]
-        found.add(owners.chosen(args.value("--session"), current_scope(args.value("--scope")), authors))
+        scope = current_scope(args.value("--scope"))
+        found |= {owners.chosen(name, scope, authors) for name in args.all("--session")}
     if args.given("--mine"):
         found.add(_own(args, store))
     return found
@@ -130,7 +142,16 @@ def _say_file(top: str, one: ChangedFile, sessions: Collection[Session] | None, 
         say_patch(f"# {name}: {one.reason}, {_whole(one)} by {owners.names(one.whole_authors)}\n".encode())
         say_patch(whole_patch(top, one))
         return
-    pieces = _pieces(one, sessions)
+    if sessions is None:
+        sessions = {author.session for author in one.authors}
+    pieces, parted = chosen(one.pieces, sessions)
+    for some in parted:
+        group = Group(some, lambda author: author.session in sessions)
+        place = group.place(one.file)
+        place.path = name
+        say_patch(f"# {place.words}: {_NO_ORDER}: {owners.names(group.authors)}\n".encode())
+    if parted and not pieces and not one.has_new_mode:
+        return
     if has_whole and (one.has_new_mode or not one.pieces):
         say_patch(f"# {name}: {_whole(one)} by {owners.names(one.whole_authors)}\n".encode())
     # A file is new or gone with its lines, by any of their authors.
@@ -188,6 +209,7 @@ def _described(one: ChangedFile, sessions: Collection[Session] | None, owners: O
                 "new_line": piece.new + 1,
                 "added": [_text(line) for line in piece.added],
                 "ambiguous": piece.is_ambiguous,
+                "tied": piece.is_tied,
                 "authors": [owners.described(author) for author in piece.authors],
             }
             for piece in _pieces(one, sessions)

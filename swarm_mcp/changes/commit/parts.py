@@ -1,8 +1,8 @@
 """The parts of a commit: the changes of one author in each uncommitted file, and the changes of all others.
 
 A file is parted into the pieces that `swarm-mcp diff` shows. A piece that the author made alone goes into the commit, a
-piece of others is left out. An overlap is a piece that several may have made, or lines of one author in the place of
-lines that another removed: a commit of one side would put them in an order that no one wrote.
+piece of others is left out. An overlap is a piece that several may have made, or pieces of several that are tied: a
+commit of one side would put lines in an order that no one wrote.
 
     its mode, a binary file, a link, a file with a filter (git-lfs)     in the commit if the author alone has changed it
     a removed file                                                      the same: no file is removed in parts
@@ -19,12 +19,12 @@ from swarm_hook_core.traces.versions.notes import Notes
 from swarm_mcp.changes.commit.whole import mode_writers, writers_of
 from swarm_mcp.changes.dirty import NONE, SUBMODULE
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.pieces import joined, pieces_of
+from swarm_mcp.changes.pieces import joined, pieces_of, tied
 from swarm_mcp.changes.uncommitted import ChangedFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.commit.git import Git
@@ -214,33 +214,3 @@ class Parts:
             self.own.append(Part(name, ""))
         else:
             self.overlaps.append(Place(name, 0, 0, authors, "a submodule"))
-
-
-def tied(pieces: Iterable[Piece]) -> list[list[Piece]]:
-    """Return the pieces in groups that can only be committed together.
-
-    A piece is alone. But where some pieces only remove lines, and others side by side only add some, the order of the
-    removed and the added lines is unknown.
-    """
-    found: list[list[Piece]] = []
-    for piece in pieces:
-        if found and _is_half(piece) and _touches(found[-1][-1], piece):
-            found[-1].append(piece)
-        else:
-            found.append([piece])
-    return [some for group in found for some in _apart(group)]
-
-
-def _apart(group: list[Piece]) -> list[list[Piece]]:
-    if any(piece.added for piece in group) and any(piece.removed for piece in group):
-        return [group]
-    return [[piece] for piece in group]
-
-
-def _is_half(piece: Piece) -> bool:
-    return not (piece.removed and piece.added)
-
-
-def _touches(first: Piece, second: Piece) -> bool:
-    is_beside = (first.old + len(first.removed), first.new + len(first.added)) == (second.old, second.new)
-    return is_beside and _is_half(first)

@@ -290,6 +290,45 @@ def test_each_author_s_patch_stands_alone(world: World) -> None:
         assert (clean / "new.md").exists() is (two.id in argv or two.session_id in argv or not argv), argv
 
 
+BRANCHES = "if x:\n    g()\nelse:\n    h()\nend()\n"
+
+
+def test_a_line_beside_another_s_removal_keeps_its_side(world: World) -> None:
+    world.write(ORDINARY, BRANCHES)
+    world.commit()
+    one, two, three = world.session("codex"), world.session(), world.session("codex")
+    one.edit(ORDINARY, "    g()\n", "    g()\n    log(x)\n")
+    two.edit(ORDINARY, "else:\n    h()\n", "")
+    three.edit(ORDINARY, "end()\n", "end()\nTHREE\n")
+    expected = {
+        (one.id,): "if x:\n    g()\n    log(x)\nelse:\n    h()\nend()\n",
+        (two.id,): "if x:\n    g()\nend()\n",
+        (one.id, two.id): "if x:\n    g()\n    log(x)\nend()\n",
+        (one.id, three.id): "if x:\n    g()\n    log(x)\nelse:\n    h()\nend()\nTHREE\n",
+    }
+    for sessions, text in expected.items():
+        words = [word for session in sessions for word in ("--session", session)]
+        assert (applied(world, patch_of(world, *words)) / ORDINARY).read_text() == text, sessions
+    assert world.swarm("commit", "-m", "one", "--as", one.id).code == 0
+    assert world.git("show", f"HEAD:{ORDINARY}") == expected[one.id,]
+
+
+def test_lines_without_a_place_of_their_own_are_named(world: World) -> None:
+    world.write(ORDINARY, BRANCHES)
+    world.commit()
+    one, two = world.session("codex"), world.session()
+    two.edit(ORDINARY, "else:\n    h()\n", "")
+    one.edit(ORDINARY, "    g()\n", "    g()\n    log(x)\n")  # nothing tells if that is before `else` or behind it
+    for session in (one, two):
+        (said,) = patch_of(world, "--session", session.id).decode().splitlines()
+        assert said.startswith(f"# {ORDINARY} line 3: left out, as the order"), said
+        assert one.id[:8] in said and two.id[:8] in said, said
+    clean = applied(world, patch_of(world, "--session", one.id, "--session", two.id))
+    assert (clean / ORDINARY).read_text() == world.read(ORDINARY)
+    (file,) = world.swarm("diff", "--session", one.id).json["files"]
+    assert [hunk["tied"] for hunk in file["hunks"]] == [False]
+
+
 def test_a_hunk_is_headed_by_its_authors(world: World) -> None:
     world.write(ORDINARY, "".join(f"{number}\n" for number in range(20)))
     world.commit()

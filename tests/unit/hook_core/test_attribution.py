@@ -12,7 +12,7 @@ from support.traced import Player, git, notes_an_end
 from support.world import some_time_passes
 
 from swarm_hook_core import traces
-from swarm_hook_core.traces import journal, keeping, seen
+from swarm_hook_core.traces import journal, keeping, rewinds, seen
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import acts
 from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines, lines_of
@@ -472,3 +472,44 @@ def test_without_a_noted_end_a_command_is_over_soon(work: Path, limits) -> None:
     assert owners(file, me)[0] == "ONE=0"
     limits(acts, OWN_NS=-(10**9))  # the change seems to be late
     assert owners(file, me)[0] == "ONE=0|?"
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_after_a_noted_end_a_command_has_no_time_of_grace(is_noted: bool, work: Path, limits) -> None:
+    limits(acts, OWN_NS=1 << 60)
+    me, file = Player("codex", work), work / "notes.md"
+    me.runs("echo MINE >> notes.md")
+    if is_noted:
+        notes_an_end()
+        some_time_passes()
+    file.write_text(file.read_text() + "LATER\n")
+    me.runs("true")
+    assert owners(file, me)[-1] == ("LATER=0|?" if is_noted else "LATER=0")
+
+
+@pytest.mark.parametrize("way", ["the turn has ended", "interrupted", "interrupted, later"])
+def test_a_file_has_changed_since_a_turn_whose_calls_can_have_written_it_no_more(way: str, work: Path, limits) -> None:
+    limits(rewinds, OWN_NS=1 << 60 if way == "interrupted" else 0)
+    me = Player("codex", work)
+    me.edits("notes.md", "alpha", "MINE")
+    if way == "the turn has ended":
+        limits(rewinds, OWN_NS=1 << 60)
+        me.turn_ends()
+    some_time_passes()
+    (work / "notes.md").write_text("LATER\n")
+    data = journal.read(os.path.join(traces.place_of(str(work)), traces.journal_name("codex", me.session_id)))
+    changed = rewinds.changed_since_turn(data, str(work))
+    assert changed == ([] if way == "interrupted" else [str(work / "notes.md")])
+    assert rewinds.changed_since_turn(b"", str(work)) == []
+
+
+def test_the_time_of_a_journal_is_that_of_its_newer_part(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    assert journal.changed_at(str(path)) == 0
+    for name, at in (("journal.1", 1000), ("journal", 500)):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (at, at))
+        assert journal.changed_at(str(path)) == 1000
+    os.utime(path, (2000, 2000))
+    assert journal.changed_at(str(path)) == 2000
+    assert journal.changed_at(str(path / "below a file")) == float("inf"), "it cannot be told, so it may be now"

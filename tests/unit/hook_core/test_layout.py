@@ -132,6 +132,23 @@ def test_a_session_takes_back_what_a_formatter_has_made_of_its_edit(name: str, w
     assert (world.repo / NAME).read_bytes() == FORMATTED[name].before.encode()
 
 
+def test_a_person_s_line_keeps_its_place_where_a_layout_is_partly_committed(world: World, tmp_path: Path) -> None:
+    file, part, me = world.repo / NAME, tmp_path / "part", Player("claude-code", world.repo)
+    file.write_text("f( 1 )\nh( 3 )\n")
+    world.commit()
+    me.runs("ls")
+    saved(file, CODE)
+    edits(me, file, "h( 3 )\n", "h( 3 )\nmine( 4 )\n")
+    saved(file, "f(1)\ng(2)\nh(3)\nmine(4)\n")
+    part.write_text("f(1)\nh(3)\n")
+    committed = git(world.repo, "hash-object", "-w", str(part)).strip()
+    git(world.repo, "update-index", "--cacheinfo", f"100644,{committed},{NAME}")
+    git(world.repo, "commit", "-qm", "a part")
+    done = world.swarm("undo", NAME, "--session", me.id)
+    assert done.code == 0, done.err
+    assert file.read_text() == "f(1)\ng( 2 )\nh(3)\n"
+
+
 def test_a_commit_keeps_a_peer_s_line_that_was_committed_before_it_was_laid_out(world: World) -> None:
     file, me, peer = world.repo / NAME, Player("claude-code", world.repo), Player("codex", world.repo)
     file.write_text(CODE)
