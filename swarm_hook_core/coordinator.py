@@ -150,17 +150,13 @@ def is_ours(path: str) -> bool:
     state = f"{found.st_mtime_ns} {found.st_size} {path}"
     known = _remembered(state)
     if known is None:
-        known = _says_word_back(path)
+        from swarm_hook_core.spawn import run
+
+        word = f"{os.getpid()}-{time.time_ns()}"
+        words = run([path, "--version"], SECONDS, environment={WORD: word}).stdout.split()
+        known = words[:1] == [NAME] and words[-1] == word
         _remember(f"{'ours' if known else 'other'} {state}")
     return known
-
-
-def _says_word_back(path: str) -> bool:
-    from swarm_hook_core.spawn import run
-
-    word = f"{os.getpid()}-{time.time_ns()}"
-    words = run([path, "--version"], SECONDS, environment={WORD: word}).stdout.split()
-    return words[:1] == [NAME] and words[-1] == word
 
 
 def _memory() -> str:

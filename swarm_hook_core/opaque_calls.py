@@ -14,7 +14,6 @@ from swarm_hook_core.targets import shell_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Peers, Session
 
 
@@ -59,32 +58,21 @@ def judge(
     if with_kernel and config.kernel and call.tool in SHELL_TOOLS and settings.kernel(config.env_prefix, call.folder):
         verdict = collision.judge(session, call.client_tool, effects, call.folder, peers, now)
         if verdict.denial is None and verdict.watched:
-            verdict.plan = _plan_of(config, call, session, effects, peers, is_strict)
+            try:
+                from swarm_hook_core.kernel.planning import plan_of
+
+                verdict.plan = plan_of(config, call, session, effects, peers, is_strict)
+            except Exception as error:  # the call is judged as if the kernel could hold nothing
+                from swarm_hook_core import faults
+
+                faults.record(config.runtime_name, "kernel", error)
+                verdict.plan = None
         if verdict.plan is not None:
             verdict.notice += " The kernel keeps them read-only for this call." if verdict.notice else ""
             return verdict
         if not is_strict:
             return verdict
     return collision.judge(session, call.client_tool, effects, call.folder, peers, now, is_strict)
-
-
-def _plan_of(
-    config: "RuntimeConfig",
-    call: "ToolCall",
-    session: "Session",
-    effects: "Effects",
-    peers: "Peers",
-    is_strict: bool,
-) -> "Plan | None":
-    try:
-        from swarm_hook_core.kernel.planning import plan_of
-
-        return plan_of(config, call, session, effects, peers, is_strict)
-    except Exception as error:  # the call is judged as if the kernel could hold nothing
-        from swarm_hook_core import faults
-
-        faults.record(config.runtime_name, "kernel", error)
-        return None
 
 
 def concerns(call: "ToolCall", session: "Session", peers: "Peers") -> bool:

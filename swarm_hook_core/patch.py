@@ -166,7 +166,11 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
             continue
         if isinstance(value, str):
             if value.lstrip()[:1] in ("{", "[", '"') and "Begin Patch" in value:
-                inner = _unwrap_json(value)
+                # The value of a JSON text, without very deep parts; None if it is not JSON
+                try:
+                    inner = loads_outer(value)
+                except ValueError:  # plain text
+                    inner = None
                 if inner is not None:
                     todo.append((inner, depth + 1))
                     continue
@@ -184,14 +188,6 @@ def patches_in(tool_input: object) -> "list[tuple[str | None, str]]":
             elif len(value) == 1:
                 todo.append((value[0], depth + 1))
     return list(found)
-
-
-def _unwrap_json(text: str) -> object:
-    """Return the value of a JSON text, without very deep parts; None if it is not JSON."""
-    try:
-        return loads_outer(text)
-    except ValueError:  # plain text
-        return None
 
 
 def codex_patch(command: str) -> "tuple[str | None, str] | None":

@@ -242,7 +242,10 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
         return False
     own = os.getpid()
     if pid == own or pid == os.getppid():
-        now = _started_above(own, pid)
+        # `start_time` of process `pid`, this one (`own`) or its parent: looked up once in each process
+        now = _above.get((own, pid))
+        if not now:
+            now = _above[own, pid] = start_time(pid)
     else:
         try:
             os.kill(pid, 0)
@@ -256,14 +259,6 @@ def gone(host: str, pid: int, started: str, here: str) -> bool:
 
 # pid of this process and of itself or its parent -> start time of the latter, which never changes
 _above: "dict[tuple[int, int], str]" = {}
-
-
-def _started_above(own: int, pid: int) -> str:
-    """Return `start_time` of process `pid`, this one (`own`) or its parent: looked up once in each process."""
-    found = _above.get((own, pid))
-    if not found:
-        found = _above[own, pid] = start_time(pid)
-    return found
 
 
 def _namespace(kind: str) -> str:

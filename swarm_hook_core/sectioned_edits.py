@@ -14,7 +14,16 @@ def changes_in_sections(text: str) -> "dict[str, str]":
     current = ""
     for line in text.lstrip("\ufeff").split("\n"):
         words = line.strip()
-        named = _header(words)
+        # The file that a line names: ``[a.md#1A2B]``, in other forms ``¶a.md`` or ``<SM:EDIT path="a.md">``
+        if words.startswith("[") and words.endswith("]"):
+            named = words[1:-1]
+        elif words.startswith("\u00b6"):
+            named = words.lstrip("\u00b6")
+        elif words.startswith("<SM:EDIT "):
+            given = words.partition(" path=")[2]
+            named = given[: given.find(given[:1], 1) + 1]  # with its quotes
+        else:
+            named = ""
         if named:
             current = _plain(named)
             changes.setdefault(current, EDIT)
@@ -23,18 +32,6 @@ def changes_in_sections(text: str) -> "dict[str, str]":
         elif current and words.startswith("MV "):
             changes.update({current: REMOVE, _plain(words[3:]): REPLACE})
     return changes
-
-
-def _header(line: str) -> str:
-    """Return the file that a line names: ``[a.md#1A2B]``, in other forms ``¶a.md`` or ``<SM:EDIT path="a.md">``."""
-    if line.startswith("[") and line.endswith("]"):
-        return line[1:-1]
-    if line.startswith("\u00b6"):
-        return line.lstrip("\u00b6")
-    if line.startswith("<SM:EDIT "):
-        given = line.partition(" path=")[2]
-        return given[: given.find(given[:1], 1) + 1]  # with its quotes
-    return ""
 
 
 def _plain(path: str) -> str:

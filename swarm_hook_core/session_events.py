@@ -70,7 +70,14 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
     if _is_same_turn(core, event):
         return
-    _note_prompt(core, event)
+    # Keep the first words of the prompt, for people who look on
+    if event.name == "UserPromptSubmit" and not event.agent and event.prompt and event.session_id:
+        from swarm_hook_core import prompts
+
+        try:
+            prompts.note(core.config.runtime_name, event.session_id, event.prompt)
+        except OSError as error:  # a turn begins in any case
+            core.record_fault("prompt", error)
     rewound = _rewinds(core, event)
     _calls_are_over(core, event)
     words = [rewound, lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
@@ -87,18 +94,6 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     words += [news.words if news is not None else "", _head_of(core, event)]
     core.tell("UserPromptSubmit", event, "\n".join(filter(None, words)))
     _was_told(core, news)
-
-
-def _note_prompt(core: "HookCore", event: "SessionEvent") -> None:
-    """Keep the first words of the prompt, for people who look on."""
-    if event.name != "UserPromptSubmit" or event.agent or not event.prompt or not event.session_id:
-        return
-    from swarm_hook_core import prompts
-
-    try:
-        prompts.note(core.config.runtime_name, event.session_id, event.prompt)
-    except OSError as error:  # a turn begins in any case
-        core.record_fault("prompt", error)
 
 
 def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
@@ -168,7 +163,17 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
-        _agent_begins(core, event)
+        # Note that a subagent runs: from now on it and the rest of its session are peers (``traces.siblings``)
+        try:
+            from swarm_hook_core.traces.trail import trail_of
+
+            trail = trail_of(core.config, _call_at(event, agent=event.agent))
+            if trail is not None and event.agent:
+                from swarm_hook_core.traces import siblings
+
+                siblings.begin(trail, trail.place_of(trail.call.folder))
+        except Exception as error:  # its first call notes it
+            core.record_fault("traces", error)
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
         try:
@@ -176,20 +181,6 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
         finally:
             _calls_are_over(core, event)
         _drop_unheard(core, event)
-
-
-def _agent_begins(core: "HookCore", event: "SessionEvent") -> None:
-    """Note that a subagent runs: from now on it and the rest of its session are peers (``traces.siblings``)."""
-    try:
-        from swarm_hook_core.traces.trail import trail_of
-
-        trail = trail_of(core.config, _call_at(event, agent=event.agent))
-        if trail is not None and event.agent:
-            from swarm_hook_core.traces import siblings
-
-            siblings.begin(trail, trail.place_of(trail.call.folder))
-    except Exception as error:  # its first call notes it
-        core.record_fault("traces", error)
 
 
 def ends(core: "HookCore", event: "SessionEvent") -> None:

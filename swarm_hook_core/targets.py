@@ -1,7 +1,6 @@
 """The text that a shell tool runs, and the patch in it that its client applies without a shell."""
 
 import os
-from typing import Any
 
 from swarm_hook_core.config import SHELL_TOOLS
 
@@ -12,7 +11,10 @@ def shell_text(tool: str, tool_input: object) -> str:
     """Return the shell text that this call runs, empty if it runs no shell."""
     if tool not in SHELL_TOOLS:
         return ""
-    command = _command_in(tool_input)
+    if isinstance(tool_input, dict):
+        command = tool_input.get("command", tool_input.get("cmd"))
+    else:
+        command = tool_input
     if isinstance(command, list) and all(isinstance(word, str) for word in command):
         import shlex
 
@@ -42,10 +44,3 @@ def patched(tool: str, tool_input: object, cwd: str) -> list[tuple[str, str, str
     if folder:
         cwd = os.path.join(cwd, folder)  # Codex takes it as it stands: `~` and `$` are not expanded here either
     return [(cwd, path, how) for path, how in patch_changes(text)]
-
-
-def _command_in(tool_input: object) -> "Any":
-    """Return the command of a shell tool, text or argv, from any place that a client puts it in."""
-    if isinstance(tool_input, dict):
-        return tool_input.get("command", tool_input.get("cmd"))
-    return tool_input

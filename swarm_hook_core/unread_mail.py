@@ -28,7 +28,7 @@ SYSTEM = "system"  # the sender of swarm's own messages
 
 def is_due(config: "RuntimeConfig", event: "SessionEvent", instance_id: str, newest: int) -> bool:
     """Return True if the message `newest` was not told to the session `instance_id`; subagents are told nothing."""
-    if _is_of_subagent(event):
+    if event.agent not in ("", SOME_AGENT):
         return False
     try:
         with open(_path(config, event.session_id), encoding="utf-8") as file:
@@ -81,10 +81,6 @@ def line(rows: "Any", label: str) -> str:
         f"swarm: {number} unread message{'' if len(rows) == 1 else 's'} for you, {whose}. {which}: {first}. To read"
         f" {'it' if len(rows) == 1 else 'them'} whole, call poll_messages, or run `swarm-mcp bootstrap`."
     )
-
-
-def _is_of_subagent(event: "SessionEvent") -> bool:
-    return event.agent not in ("", SOME_AGENT)
 
 
 def _name(sender: str, sender_label: "str | None", label: str) -> str:

@@ -94,7 +94,7 @@ def may_destroy(text: str, folder: str) -> bool:
     names = [word.rpartition("/")[2] for word in words]
     if not PROGRAMS.isdisjoint(names):
         return True
-    if ">" in text and _replaces_a_file(text, folder):
+    if ">" in text and any(_may_exist(target, text, folder) for target in redirected(text)):
         return True
     if "git" in names and any(_is_git_verb(words, place) for place, name in enumerate(names) if name == "git"):
         return True
@@ -114,11 +114,6 @@ def _is_git_verb(words: "list[str]", place: int) -> bool:
     if verb in ADDS:  # files that are named are meant
         return not set(SWEEPING).isdisjoint(words[place:])
     return verb != "worktree" or after not in ("list", "add")
-
-
-def _replaces_a_file(text: str, folder: str) -> bool:
-    """Return True if a redirection of `text` may replace a file."""
-    return any(_may_exist(target, text, folder) for target in redirected(text))
 
 
 def _may_exist(word: str, text: str, folder: str) -> bool:

@@ -42,7 +42,10 @@ def enter() -> None:
 
 def join(pid: int) -> None:
     """Put this process into the namespaces of process `pid`. Raises OSError."""
-    cwd = _folder_name()
+    try:
+        cwd = os.getcwd()
+    except OSError:
+        cwd = ""  # the folder is gone
     opened: list[int] = []
     try:
         # Open everything first: from within one namespace the other cannot be reached.
@@ -69,13 +72,6 @@ def _opened(path: str, opened: list[int], flags: int = getattr(os, "O_PATH", 0))
     handle = os.open(path, flags | os.O_CLOEXEC)
     opened.append(handle)
     return handle
-
-
-def _folder_name() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""  # the folder is gone
 
 
 def _mount_of(handle: int) -> str:

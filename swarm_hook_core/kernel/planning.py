@@ -49,7 +49,9 @@ def plan_of(
 
     if not probe.works():
         return None
-    roots = _roots(call, effects)
+    # The folders in which the call may write: repositories around its own folder and around its guesses
+    folders = [call.folder, *(guess.folder for guess in effects.guesses if guess.folder)]
+    roots = list(dict.fromkeys(git_root(folder) for folder in folders))[:8]
     paths, are_all = reach.paths_of(session, peers, roots)
     if not paths or (is_strict and not are_all):
         return None
@@ -75,12 +77,6 @@ def name_of_call(config: RuntimeConfig, call: ToolCall) -> str:
     if call.id:
         return name_of(call.id)
     return call_key(config.runtime_name, call)
-
-
-def _roots(call: ToolCall, effects: Effects) -> list[str]:
-    """Return the folders in which the call may write: repositories around its own folder and around its guesses."""
-    folders = [call.folder, *(guess.folder for guess in effects.guesses if guess.folder)]
-    return list(dict.fromkeys(git_root(folder) for folder in folders))[:8]
 
 
 def _may_enter(config: RuntimeConfig, call: ToolCall, effects: Effects) -> bool:

@@ -38,9 +38,15 @@ def run(plan: Plan, command: int, ready: int) -> None:
                 report = f"held {os.getpid()}"
         except OSError as error:
             held, report = [], f"failed {error.strerror or error}"
-        _write(ready, report)
+        os.write(ready, report.encode("utf-8", "surrogateescape"))
+        os.close(ready)
         if held:
-            _leave_files()
+            # Close all files of the command's process: readers of its output wait for the last writer to close
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            for handle in (0, 1, 2):
+                os.dup2(nowhere, handle)
+            os.closerange(3, 65536)
+            os.chdir("/")
             _Upkeep(plan, held, command).stay()
     except BaseException as error:
         _record(plan, error)
@@ -67,15 +73,6 @@ def _hold(plan: Plan) -> list[bytes]:
     if failed is not None:
         _record(plan, failed)
     return held
-
-
-def _leave_files() -> None:
-    """Close all files of the command's process: readers of its output wait for the last writer to close."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for handle in (0, 1, 2):
-        os.dup2(nowhere, handle)
-    os.closerange(3, 65536)
-    os.chdir("/")
 
 
 class _Upkeep:
@@ -159,7 +156,7 @@ class _Upkeep:
             return
         self.mark, spent = mark, time.process_time()
         try:
-            wanted = _wanted(self.plan)
+            wanted = {os.fsencode(path) for path in reach.still_held(self.plan)}
         except Exception as error:  # a busy store: the held paths stay held
             if not self.has_failed:
                 self.has_failed = True
@@ -176,11 +173,6 @@ class _Upkeep:
                 self.held.discard(path)
         self.held.update(path for path in self.planned if path in wanted)
         self._hold_again()
-
-
-def _wanted(plan: Plan) -> set[bytes]:
-    """The paths that this session is kept from now."""
-    return {os.fsencode(path) for path in reach.still_held(plan)}
 
 
 def _store_mark(plan: Plan) -> tuple[int | None, ...]:
@@ -201,8 +193,3 @@ def _record(plan: Plan, error: BaseException) -> None:
         faults.record(plan.runtime, "kernel", error)
     except Exception:
         pass  # nobody listens to this process
-
-
-def _write(handle: int, text: str) -> None:
-    os.write(handle, text.encode("utf-8", "surrogateescape"))
-    os.close(handle)

@@ -60,7 +60,11 @@ def connect_read_only(driver: "Any", path: str, busy_seconds: float) -> "Any":
             raise
         if _pending(path + "-journal"):
             # A writer died in the middle of a commit. Opening the file to write takes that back.
-            _roll_back(driver, uri, busy_seconds)
+            connection = driver.connect(uri.replace("?mode=ro", "?mode=rw"), uri=True, timeout=busy_seconds)
+            try:
+                connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+            finally:
+                connection.close()
         elif _pending(path + "-wal"):
             raise
         else:
@@ -120,14 +124,6 @@ def _pending(log: str) -> bool:
         return os.path.getsize(log) > 0
     except OSError:  # there is no such file
         return False
-
-
-def _roll_back(driver: "Any", uri: str, busy_seconds: float) -> None:
-    connection = driver.connect(uri.replace("?mode=ro", "?mode=rw"), uri=True, timeout=busy_seconds)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    finally:
-        connection.close()
 
 
 class StoreGlance:

@@ -46,17 +46,14 @@ class Call:
     def by(self) -> str:
         """The command, for people: one line, of at most `LONGEST_BY` characters."""
         if not self._by:  # it stands with each of the files that it writes
-            self._by = self._shortened()
+            words, length = [self.name], 0
+            for word in self.words:
+                words.append(self.walk.shown(word[: 4 * LONGEST_BY]))
+                length += len(word)
+                if length > 4 * LONGEST_BY:
+                    break
+            self._by = cited(" ".join(words))
         return self._by
-
-    def _shortened(self) -> str:
-        words, length = [self.name], 0
-        for word in self.words:
-            words.append(self.walk.shown(word[: 4 * LONGEST_BY]))
-            length += len(word)
-            if length > 4 * LONGEST_BY:
-                break
-        return cited(" ".join(words))
 
     def write(self, path: str, how: str = EDIT, keeps_text: bool = False) -> None:
         """Report that it writes, makes or removes the file `path` (a word). ``/dev/...`` and an empty path are ignored.

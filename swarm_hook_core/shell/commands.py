@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.files import Commands
     from swarm_hook_core.shell.model import Write
     from swarm_hook_core.shell.scope import Scope
-    from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test, Word
+    from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test
     from swarm_hook_core.shell.walk import Walk
 
 
@@ -166,14 +166,23 @@ class _Redirections:
     def open(self, one: Redirect, by: str) -> None:
         walk, scope, kind = self.walk, self.scope, one.operator
         if kind in ("<<", "<<-"):
-            text = self._document(one)
+            body = one.body or ""
+            quoted = any(letter in one.word.raw for letter in "\\'\"")
+            if quoted or not set("$`\\").intersection(body):
+                text = body
+            else:
+                text = document(self.walk, self.scope, body)
             if one.fd in ("", "0"):
                 scope.stdin = Input(Stream(text), has_nul=False)
             return
         if kind == "<<<":
             scope.stdin = Input(Stream(value(walk, scope, one.word) + "\n"), has_nul=False)
             return
-        target = _target(walk, scope, one.word)
+        found = fields(walk, scope, one.word)
+        if len(found) == 1:
+            target = found[0]
+        else:
+            target = value(walk, scope, one.word)
         if kind in ("<&", ">&") and (target == "-" or target.rstrip("-").isdecimal()):
             if kind == ">&" and one.fd in ("", "1") and target != "1":
                 self.to_nowhere = True
@@ -185,13 +194,6 @@ class _Redirections:
                 self.line.append((scope.folder, ["<", target]))
         else:
             self._write(one, target, by)
-
-    def _document(self, one: Redirect) -> str:
-        body = one.body or ""
-        quoted = any(letter in one.word.raw for letter in "\\'\"")
-        if quoted or not set("$`\\").intersection(body):
-            return body
-        return document(self.walk, self.scope, body)
 
     def _write(self, one: Redirect, target: str, by: str) -> None:
         walk, folder, kind = self.walk, self.scope.folder, one.operator
@@ -221,10 +223,3 @@ class _Redirections:
         files.made_of[caught] = ran
         if not is_device(caught):
             files.contents[caught] = stream
-
-
-def _target(walk: Walk, scope: Scope, word: Word) -> str:
-    found = fields(walk, scope, word)
-    if len(found) == 1:
-        return found[0]
-    return value(walk, scope, word)

@@ -153,7 +153,12 @@ class Lexer(WordReader):
         pending, self.pending = self.pending, []
         for redirect in pending:
             dedent = redirect.operator == "<<-"
-            body = self.document(_unquoted(redirect.word.raw), dedent)
+            raw = redirect.word.raw
+            if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] and raw[0] not in raw[1:-1]:
+                unquoted = raw[1:-1]
+            else:
+                unquoted = raw.replace("\\", "").replace("'", "").replace('"', "")
+            body = self.document(unquoted, dedent)
             redirect.body = body
             if dedent:
                 redirect.body = "\n".join(line.lstrip("\t") for line in body.split("\n"))
@@ -179,10 +184,3 @@ class Lexer(WordReader):
 
 def is_descriptor(word: str) -> bool:
     return word.isdecimal() or (word[0] == "{" and word[-1] == "}" and is_name(word[1:-1]))
-
-
-def _unquoted(raw: str) -> str:
-    """A here-document's delimiter without its quotes."""
-    if len(raw) > 1 and raw[0] in "'\"" and raw[-1] == raw[0] and raw[0] not in raw[1:-1]:
-        return raw[1:-1]
-    return raw.replace("\\", "").replace("'", "").replace('"', "")

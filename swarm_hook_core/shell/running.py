@@ -155,13 +155,9 @@ def _do(call: Call, program: Program) -> None:
     guesses = len(call.walk.effects.guesses)
     program.does(call)
     if program.module == "interpreters" and len(call.walk.effects.guesses) > guesses:
-        _name_outputs(call, _after_script(call.words))
-
-
-def _after_script(words: list[str]) -> list[str]:
-    """The arguments of the script that an interpreter is given."""
-    at = next((at for at, word in enumerate(words) if word[:1] != "-"), len(words))
-    return words[at + 1 :]
+        words = call.words
+        at = next((at for at, word in enumerate(words) if word[:1] != "-"), len(words))
+        _name_outputs(call, words[at + 1 :])
 
 
 def _name_outputs(call: Call, words: list[str] | None = None) -> None:

@@ -147,7 +147,8 @@ class Authors:
         is_shared   True if another session that lives has written the file. Then a doubtful line is a session's
         """
         older = self._older(path, self._versions_of(path))
-        peers = self._sessions_beside(path)
+        others = self._meetings.journals.of_others(self._trail.place_of(os.path.dirname(path)))
+        peers = {journal.owner_of(theirs.data) for theirs in others if theirs.writer is not None}
         lines, removed, own, doubtful = [], 0, 0, 0
         is_whole = _is_whole(path, changes)
         for change in changes:
@@ -174,11 +175,6 @@ class Authors:
         if doubtful:
             return Author(BUILT)
         return Author(OWN)
-
-    def _sessions_beside(self, path: str) -> set[tuple[str, str]]:
-        """Return the other sessions at work around the file."""
-        others = self._meetings.journals.of_others(self._trail.place_of(os.path.dirname(path)))
-        return {journal.owner_of(theirs.data) for theirs in others if theirs.writer is not None}
 
     def _versions_of(self, path: str) -> list[Version]:
         return [one for one in self._trail.changes.notes.of(os.path.dirname(path)).versions(path) if one.is_whole]
@@ -372,7 +368,13 @@ class _Calls:
         if begun < 0 or events[begun].kind == LOOKS:
             return False
         call, after = events[begun], events[begun + 1 : begun + 2]
-        calls = self._side_by_side(events, begun)
+        # The call that `begun` is the number of, and those before it that may run beside it
+        first = begun
+        while first and events[first - 1].kind not in (ENDED, TURN):
+            if events[begun].at_ns - events[first - 1].at_ns >= seen.APART_NS:
+                break
+            first -= 1
+        calls = events[first : begun + 1]
         may_write = any(self._may_write(one, path) for one in calls)
         # The client's hooks may change other files between the end of a command and its result.
         is_after = bool(after) and after[0].kind == ENDED and at_ns > after[0].at_ns
@@ -386,15 +388,6 @@ class _Calls:
         if after and after[0].kind in (ENDED, TURN):
             return at_ns <= after[0].at_ns and after[0].kind == ENDED
         return may_write
-
-    def _side_by_side(self, events: list[_Event], begun: int) -> list[_Event]:
-        """Return the call that `begun` is the number of, and those before it that may run beside it."""
-        first = begun
-        while first and events[first - 1].kind not in (ENDED, TURN):
-            if events[begun].at_ns - events[first - 1].at_ns >= seen.APART_NS:
-                break
-            first -= 1
-        return events[first : begun + 1]
 
 
 def _events_in(data: bytes, write_tools: Collection[str]) -> Iterator[tuple[str, _Event]]:

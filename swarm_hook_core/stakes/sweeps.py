@@ -145,7 +145,14 @@ class Sweeps:
         """
         self._files = self._listed(git_call)
         self._is_settled = False
-        first = self._first_of(self._files)
+        # The files to look at first: some of the session's own, then those that others have written
+        files = self._files
+        if not self._denies or len(files) <= MOST_LOOKED:
+            first = list(files)
+        else:
+            own = [path for path in files if self._authors.has_written(path)][:MOST]
+            theirs = filter(self._meetings.is_named, files)
+            first = list(dict.fromkeys([*own, *theirs, *files]))[:MOST_LOOKED]
         if len(first) < len(self._files):
             lost, taken = self._stakes(git_call, first)
             settling = lost
@@ -170,14 +177,6 @@ class Sweeps:
                     (trace.path, True) for trace in self._meetings.fresh_below(root) if trace.path not in files
                 )
         return {path: is_new for path, is_new in files.items() if path not in self._committed}
-
-    def _first_of(self, files: dict[str, bool]) -> list[str]:
-        """Return the files to look at first: some of the session's own, then those that others have written."""
-        if not self._denies or len(files) <= MOST_LOOKED:
-            return list(files)
-        own = [path for path in files if self._authors.has_written(path)][:MOST]
-        theirs = filter(self._meetings.is_named, files)
-        return list(dict.fromkeys([*own, *theirs, *files]))[:MOST_LOOKED]
 
     def _stakes(self, git_call: GitCall, files: list[str]) -> tuple[list[Stake], list[Stake]]:
         """Return ``(lost, taken)`` among these listed files. What this call has staged was reported with that."""

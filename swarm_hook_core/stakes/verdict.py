@@ -70,7 +70,17 @@ class _Judgement:
         may_pass = verdict.denial is None or (verdict.denial.question and can_ask(self.trail.config, self.trail.call))
         if may_pass and not self.trail.is_asked:
             kept = [one for one in self.at_stake if one.author is not None and one.author.who in (PERSON, BUILT)]
-            _keep(self.trail, [*kept, *files.free])
+            # Keep the contents of these files for `swarm-mcp restore`, up to the limits
+            trail = self.trail
+            stakes = [*kept, *files.free]
+            left = MOST_BYTES
+            for path in list(dict.fromkeys(stake.path for stake in stakes))[:MOST_FILES]:
+                try:
+                    size = os.lstat(path).st_size
+                except (OSError, ValueError):
+                    continue  # gone
+                if size <= left and keeping.lost(trail, path):
+                    left -= size
         return verdict
 
     def _is_own(self, stake: Stake) -> bool:
@@ -148,15 +158,3 @@ class _Judgement:
 def can_ask(config: RuntimeConfig, call: ToolCall) -> bool:
     """Return True if the client asks its user about a call when a hook wants that."""
     return config.asks is not None and config.asks(call)
-
-
-def _keep(trail: Trail, stakes: list[Stake]) -> None:
-    """Keep the contents of these files for `swarm-mcp restore`, up to the limits."""
-    left = MOST_BYTES
-    for path in list(dict.fromkeys(stake.path for stake in stakes))[:MOST_FILES]:
-        try:
-            size = os.lstat(path).st_size
-        except (OSError, ValueError):
-            continue  # gone
-        if size <= left and keeping.lost(trail, path):
-            left -= size

@@ -206,22 +206,7 @@ class _Judgement:
         denial = self._swept_since()
         if denial is not None:
             return denial, ""
-        return self._head()
-
-    def _swept_since(self) -> Denial | None:
-        """Return the Denial of the git commands, if another session has noted something since they were judged."""
-        sweeps = self.trail.sweeps
-        if sweeps is not None and not sweeps.is_current():
-            denial = sweeps.again(self.meetings).denial
-            if denial is not None:
-                return denial
-            sweeps = self.trail.sweeps
-        if sweeps is not None:
-            sweeps.note()
-        return None
-
-    def _head(self) -> tuple[Denial | None, str]:
-        """Return ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved."""
+        # ``(Denial or None, words)`` about a HEAD that the call moves, or that others have moved
         if self.effects is not None and self.neighbours:
             shared = Shared(self.session, self.trail, self.effects, self.neighbours, self.reader, self.now)
             denial, words = shared.verdict()
@@ -236,6 +221,18 @@ class _Judgement:
         if top is None or not head.is_news(runtime, session_id, top):
             return None, ""
         return None, news.beside(runtime, session_id, self.session, top, self.reader, self.now)
+
+    def _swept_since(self) -> Denial | None:
+        """Return the Denial of the git commands, if another session has noted something since they were judged."""
+        sweeps = self.trail.sweeps
+        if sweeps is not None and not sweeps.is_current():
+            denial = sweeps.again(self.meetings).denial
+            if denial is not None:
+                return denial
+            sweeps = self.trail.sweeps
+        if sweeps is not None:
+            sweeps.note()
+        return None
 
     # ------------------------------------------------------------------------------------------- entries
 

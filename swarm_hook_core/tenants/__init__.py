@@ -65,7 +65,11 @@ def judge(check: Check, effects: Effects) -> Verdict | None:
     words = of_call(check.call.client_tool, untold or found, check.session.label, denies, check.now)
     verdict = Verdict()
     if denies:
-        _note(check.call, trail, found)
+        # Note that the session was told
+        for one in found:
+            text = f"{one.head or NO_ID} {check.call.id or NO_ID}"
+            trail.note_at(one.root, KIND, text, place=_place(trail, one))
+        trail.leave()
         verdict.denial = Denial(first.root, None, "\n".join([words, *_other_denials(check, effects)]), loss=loss)
     else:
         verdict.noted = [Notice(first.root, loss, words)]
@@ -124,14 +128,6 @@ def _was_told(call: ToolCall, trail: Trail, eviction: Eviction) -> bool:
         if entry.agent == call.agent and head == (eviction.head or NO_ID):
             return now_ns - entry.at_ns > APART_NS and (not call.id or call_id != call.id)
     return False
-
-
-def _note(call: ToolCall, trail: Trail, evictions: list[Eviction]) -> None:
-    """Note that the session was told. Raises OSError."""
-    for one in evictions:
-        text = f"{one.head or NO_ID} {call.id or NO_ID}"
-        trail.note_at(one.root, KIND, text, place=_place(trail, one))
-    trail.leave()
 
 
 def _place(trail: Trail, eviction: Eviction) -> str:

@@ -31,7 +31,7 @@ def find(eviction: Eviction, effects: Effects) -> None:
     eviction.main = next(filter(os.path.isdir, beside), "")
     stay = ["--glob=refs/*", *filter(None, map(_detached, beside))]
     if branch:
-        if not _goes_along(branch, effects):
+        if not any(call.words[0] == "branch" and "-D" in call.words and branch in call.words for call in effects.git):
             return
         stay.insert(0, f"--exclude={BRANCHES}{branch}")
     _ask(eviction, tree.common, [eviction.head or "HEAD", "--not", *stay])
@@ -65,11 +65,6 @@ def _detached(top: str) -> str:
     if branch:
         return ""
     return commit
-
-
-def _goes_along(branch: str, effects: Effects) -> bool:
-    """Return True if the call deletes this branch as well."""
-    return any(call.words[0] == "branch" and "-D" in call.words and branch in call.words for call in effects.git)
 
 
 def _pruned(root: str, effects: Effects) -> Tree | None:

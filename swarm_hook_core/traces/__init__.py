@@ -159,7 +159,13 @@ def tree_top(folder: str) -> tuple[str, os.stat_result | None]:
     Outside of any work tree: ``(nearest existing folder, None)``.
     """
     if folder.count("/") > DEEP:
-        folder = _nearest(folder)
+        # `folder`, or its nearest existing parent, searched from the root down
+        found = ""
+        for name in folder.split("/")[1:]:
+            if not os.path.exists(f"{found}/{name}"):
+                break
+            found += f"/{name}"
+        folder = found or "/"
     probe = folder
     while True:
         try:
@@ -172,16 +178,6 @@ def tree_top(folder: str) -> tuple[str, os.stat_result | None]:
     while folder != probe and not os.path.exists(folder):
         folder = os.path.dirname(folder)
     return folder, None
-
-
-def _nearest(folder: str) -> str:
-    """Return `folder`, or its nearest existing parent, searched from the root down."""
-    found = ""
-    for name in folder.split("/")[1:]:
-        if not os.path.exists(f"{found}/{name}"):
-            break
-        found += f"/{name}"
-    return found or "/"
 
 
 def _named(found: os.stat_result) -> str:
@@ -208,20 +204,16 @@ def version_name(path: str) -> str:
     if os.name == "nt":
         name = name.replace("\\", "%5C").replace(":", "%3A")
     if len(name) > LONGEST_NAME or IGNORES_CASE or not name.isascii():
-        return _short_name(name, path)
+        # `name` if it fits, else its beginning; marked with checksums of `path`
+        from binascii import crc32
+
+        raw = path.encode("utf-8", "surrogateescape")
+        sums = f"{crc32(raw):08x}{crc32(raw[::-1]):08x}"
+        data = os.fsencode(name)
+        if len(data) <= LONGEST_NAME:
+            return f"{name}{WHOLE}{sums}"
+        return f"{data[:LONGEST_NAME].decode('ascii', 'replace').replace(chr(0xFFFD), '_')}{CUT}{sums}"
     return name
-
-
-def _short_name(name: str, path: str) -> str:
-    """Return `name` if it fits, else its beginning; marked with checksums of `path`."""
-    from binascii import crc32
-
-    raw = path.encode("utf-8", "surrogateescape")
-    sums = f"{crc32(raw):08x}{crc32(raw[::-1]):08x}"
-    data = os.fsencode(name)
-    if len(data) <= LONGEST_NAME:
-        return f"{name}{WHOLE}{sums}"
-    return f"{data[:LONGEST_NAME].decode('ascii', 'replace').replace(chr(0xFFFD), '_')}{CUT}{sums}"
 
 
 def journal_name(runtime: str, session_id: str) -> str:

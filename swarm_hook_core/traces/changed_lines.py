@@ -10,8 +10,6 @@ one has all lines of the other: of two additions at one place, the session itsel
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
 from swarm_hook_core.untrusted_text import cut_text
 
@@ -34,7 +32,13 @@ def are_kept(base: str, present: str, new: str) -> bool:
     Lines without a letter or digit decide only if a change has no other lines. Line ends are not compared.
     """
     old, now, then = base.splitlines(), present.splitlines(), new.splitlines()
-    hunks, places = _hunks(old, now), _matched(now, then)
+    # ``{index in old: index in new}`` of the lines that both texts have in one order; None for too many
+    blocks = equal_parts(now, then, most=MOST_COMPARED)
+    if blocks is None:
+        matched = None
+    else:
+        matched = {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
+    hunks, places = _hunks(old, now), matched
     if hunks is None or places is None:
         return _have_counts(_counted(old), _counted(now), _counted(then))
     # Without a hunk the texts differ in their line ends alone: these do not count.
@@ -45,7 +49,8 @@ def _is_kept(hunk: Hunk, old: list[str], now: list[str], then: list[str], places
     """Return True if the new lines `then` keep one change. `places`: for lines of `now`, their index in `then`."""
     first_old, end_old, first, end = hunk
     added, removed = now[first:end], old[first_old:end_old]
-    telling = _telling(added + removed)
+    lines = added + removed
+    telling = {line for line in lines if any(letter.isalnum() for letter in line)} or set(lines)
     for at, line in enumerate(added, first):
         # A line that the base has not may have been moved; any other one must be at its place.
         is_moved = line in then and line not in old
@@ -56,11 +61,6 @@ def _is_kept(hunk: Hunk, old: list[str], now: list[str], then: list[str], places
     kept = {places[at] for at in range(first, end) if at in places}
     between = {line for at, line in enumerate(then[before + 1 : after], before + 1) if at not in kept}
     return not any(line in telling and line in between for line in removed if line not in added)
-
-
-def _telling(lines: list[str]) -> Collection[str]:
-    """Return the lines with a letter or digit; all lines if there are none."""
-    return {line for line in lines if any(letter.isalnum() for letter in line)} or set(lines)
 
 
 def shown(base: str, present: str, most: int = MOST_LINES) -> tuple[list[str], bool]:
@@ -74,7 +74,14 @@ def shown(base: str, present: str, most: int = MOST_LINES) -> tuple[list[str], b
     hunks = _hunks(old, now)
     if not hunks:
         return [], False
-    lines = [line for group in _groups(hunks) for line in _diff(group, old, now)]
+    # The changes, grouped if their contexts meet
+    groups: list[list[Hunk]] = []
+    for hunk in hunks:
+        if groups and hunk[0] - groups[-1][-1][1] <= 2 * CONTEXT:
+            groups[-1].append(hunk)
+        else:
+            groups.append([hunk])
+    lines = [line for group in groups for line in _diff(group, old, now)]
 
     quoted, room = [], MOST_TEXT
     for line in lines[:most]:
@@ -89,17 +96,6 @@ def runs_between(old: str, new: str) -> list[tuple[int, int]]:
     """Return ``[(first, last)]`` of the changed lines, counted from 1 in `new`; for removed lines, the one after."""
     hunks = _hunks(old.splitlines(), new.splitlines()) or []
     return [(first + 1, max(end, first + 1)) for _first_old, _end_old, first, end in hunks]
-
-
-def _groups(hunks: list[Hunk]) -> list[list[Hunk]]:
-    """Return the changes, grouped if their contexts meet."""
-    groups: list[list[Hunk]] = []
-    for hunk in hunks:
-        if groups and hunk[0] - groups[-1][-1][1] <= 2 * CONTEXT:
-            groups[-1].append(hunk)
-        else:
-            groups.append([hunk])
-    return groups
 
 
 def _diff(group: list[Hunk], old: list[str], now: list[str]) -> list[str]:
@@ -187,14 +183,6 @@ def _hunks(old: list[str], new: list[str], exact_up_to: int = 0) -> list[Hunk] |
             hunks.append((at_old, first_old, at, first))
         at_old, at = first_old + size, first + size
     return hunks
-
-
-def _matched(old: list[str], new: list[str]) -> dict[int, int] | None:
-    """Return ``{index in old: index in new}`` of the lines that both texts have in one order; None for too many."""
-    blocks = equal_parts(old, new, most=MOST_COMPARED)
-    if blocks is None:
-        return None
-    return {first_old + at: first + at for first_old, first, size in blocks for at in range(size)}
 
 
 def _have_counts(before: dict[str, int], present: dict[str, int], new: dict[str, int]) -> bool:

@@ -62,20 +62,16 @@ def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any]
     first, last = spans[0][1:] if spans[0][0] == "lines" else (lines - spans[0][1] + 1, None)
     parts.append((max(first, 1), lines if last is None else last))
     trail.note("part", path, f"{state} {parts[-1][0]} {parts[-1][1]}")
-    earlier = _earlier_parts(meetings.journals.own(os.path.dirname(path)), path, state)
-    if any(are_whole([("lines", *one)], lines, size) for one in joined_lines([*earlier, *parts])):
-        trail.note("saw", path, state)
-
-
-def _earlier_parts(own: bytes, path: str, state: str) -> list[tuple[int, int]]:
-    """Return ``[(first, last)]`` of lines shown while the file was in this `state`."""
-    found: list[tuple[int, int]] = []
+    # ``[(first, last)]`` of lines shown while the file was in this `state`
+    own = meetings.journals.own(os.path.dirname(path))
+    earlier: list[tuple[int, int]] = []
     for entry in journal.newest_first(own, path, ("part",)):
         words = entry.text.rsplit(" ", 2)
-        if words[0] != state or len(words) != 3 or len(found) == MOST_PARTS:
+        if words[0] != state or len(words) != 3 or len(earlier) == MOST_PARTS:
             break
-        found.append((int(words[1]), int(words[2])))
-    return found
+        earlier.append((int(words[1]), int(words[2])))
+    if any(are_whole([("lines", *one)], lines, size) for one in joined_lines([*earlier, *parts])):
+        trail.note("saw", path, state)
 
 
 def measured(path: str) -> tuple[int, int] | tuple[None, None]:

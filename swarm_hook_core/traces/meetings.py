@@ -286,11 +286,12 @@ class Meetings:
         return self._git.unpushed_of(self._of_each_below(root))
 
     def _of_each_below(self, root: str) -> list[Trace]:
-        return [trace for path, writes in self._changed_below(root) for trace in _newest_of_each(path, [path], writes)]
-
-    def _changed_below(self, root: str) -> list[tuple[str, Writes]]:
         root = self._real(root)
-        return self._below(root, {self.trail.place_of(root): [root]}, changed_first=True)
+        return [
+            trace
+            for path, writes in self._below(root, {self.trail.place_of(root): [root]}, changed_first=True)
+            for trace in _newest_of_each(path, [path], writes)
+        ]
 
     def untold_below(self, root: str, most: int) -> tuple[list[Trace], list[str]]:
         """Return the newest fresh Traces below `root` that this session has not seen nor been told of, at most `most`.

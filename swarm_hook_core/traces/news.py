@@ -34,16 +34,6 @@ class News:
         self.words = ""
         self._trail = trail
         self._paths: list[str] = []
-        self._find(trail, reader, now)
-
-    def told(self) -> None:
-        """Note that the session was told, so that it is not repeated. Raises OSError."""
-        for path in self._paths:
-            self._trail.note("told", path)
-        if self._paths:
-            self._trail.leave()
-
-    def _find(self, trail: Trail, reader: LockReader, now: float) -> None:
         root = git_root(trail.call.folder)
         session = reader.session(trail.config.runtime_name, trail.call.session_id)
         if session is None:
@@ -52,6 +42,13 @@ class News:
         if found:
             self._say(found, os.path.realpath(root), token(session.label, "identity"), now)
         self._paths += committed  # committed meanwhile: no need to mention them later
+
+    def told(self) -> None:
+        """Note that the session was told, so that it is not repeated. Raises OSError."""
+        for path in self._paths:
+            self._trail.note("told", path)
+        if self._paths:
+            self._trail.leave()
 
     def _say(self, found: list[Trace], root: str, identity: str, now: float) -> None:
         """Put the Traces `found`, the newest first, into words: one line per session, with its files."""

@@ -46,21 +46,23 @@ def prune(is_known: Callable[[str, str], bool], now: float) -> int:
             ):
                 _remove(path)
                 gone += 1
-        for path in _left_agents(place):
+        # The files of agents in `place` without a journal beside them
+        try:
+            names = set(os.listdir(place))
+        except OSError:
+            left_agents = []  # removed just now
+        else:
+            left_agents = [
+                os.path.join(place, name)
+                for name in names
+                if name.endswith(AGENTS) and name[: -len(AGENTS)] not in names
+            ]
+        for path in left_agents:
             if now - journal.changed_at(path) > UNKNOWN_SECONDS:
                 _remove(path)
         _close(place)
     _forget_ends(now)
     return gone
-
-
-def _left_agents(place: str) -> list[str]:
-    """Return the files of agents in `place` without a journal beside them."""
-    try:
-        names = set(os.listdir(place))
-    except OSError:
-        return []  # removed just now
-    return [os.path.join(place, name) for name in names if name.endswith(AGENTS) and name[: -len(AGENTS)] not in names]
 
 
 def _forget_ends(now: float) -> None:

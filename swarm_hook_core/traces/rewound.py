@@ -52,7 +52,12 @@ class Rewinds:
             if min(abs(changed_ns(path) - at) for at in times) < NEAR_NS:
                 self._is_rewound(path, False)
         if self._files:
-            self._record()
+            # Write down the undo, and put it into words
+            own = [self._trail.config.runtime_name, self._trail.call.session_id]
+            sessions = [author for lost in self._lost.values() for author in lost if author[1]]
+            name, whose = os.urandom(4).hex(), list(sessions[0]) if len(set(sessions)) == 1 else own
+            undo_records.write(undo_records.record_of(self._files, id=name, whose=whose, by=own, at=time.time()))
+            self._say(name)
 
     def _of_others(self, place: str, root: str, known: list[str]) -> list[str]:
         found: dict[str, None] = {}
@@ -155,14 +160,6 @@ class Rewinds:
         return [one.session for one in authors if one.session != own]
 
     # ------------------------------------------------------------------------------------------- record and words
-
-    def _record(self) -> None:
-        """Write down the undo, and put it into words."""
-        own = [self._trail.config.runtime_name, self._trail.call.session_id]
-        sessions = [author for lost in self._lost.values() for author in lost if author[1]]
-        name, whose = os.urandom(4).hex(), list(sessions[0]) if len(set(sessions)) == 1 else own
-        undo_records.write(undo_records.record_of(self._files, id=name, whose=whose, by=own, at=time.time()))
-        self._say(name)
 
     def _say(self, name: str) -> None:
         start, parts = self._trail.call.folder.rstrip("/") + "/", []

@@ -51,7 +51,12 @@ def known(meetings: Meetings, path: str) -> Known:
     data = _seen(meetings, path)
     if data is not None:
         return Known(_decoded(data), True)
-    return Known(_committed(path) or "", False)
+    # The file's text in the last commit, or None
+    try:
+        committed = committed_text(path, SECONDS)
+    except (NoAnswer, Refused):
+        committed = None  # no answer, or not in the last commit
+    return Known(committed or "", False)
 
 
 def present(path: str) -> str | None:
@@ -72,32 +77,24 @@ def _seen(meetings: Meetings, path: str) -> bytes | None:
     merged = seen.was_merged(own, keys_of(path), 0)
     if merged is not None:
         return _content(place, meetings.trail.own_name, path, merged.at_ns, MERGED)
-    for name, entry in sorted(_writes_of_others(meetings, place, path), key=lambda one: one[1].at_ns):
-        if last.kind == "saw" and entry.text == last.text:
-            return _content(place, name, path, entry.at_ns, LATER)
-        if last.kind == "wrote" and entry.at_ns > last.at_ns:
-            left = _left_between(own, path, last.at_ns, entry.at_ns)
-            data = _content(place, name, path, entry.at_ns, LATER)
-            if left is None or (data is not None and _is_as_left(left, data)):
-                return data
-            return _content(place, meetings.trail.own_name, path, left.at_ns, LOOK)
-    return None
-
-
-def _left_between(own: bytes, path: str, since_ns: int, until_ns: int) -> Entry | None:
-    """Return the entry about the text that the session's own write left, made between these times, or None."""
-    entries = (one for key in keys_of(path) for one in journal.newest_first(own, key, ("is",)))
-    return next((one for one in entries if since_ns < one.at_ns < until_ns), None)
-
-
-def _writes_of_others(meetings: Meetings, place: str, path: str) -> list[tuple[str, Entry]]:
-    """Return ``[(name of the journal, entry)]`` of others' writes of the file."""
-    return [
+    # ``[(name of the journal, entry)]`` of others' writes of the file
+    writes_of_others = [
         (theirs.name, entry)
         for theirs in meetings.journals.of_others(place)
         for key in keys_of(path)
         for entry in journal.newest_first(theirs.data, key, ("wrote",))
     ]
+    for name, entry in sorted(writes_of_others, key=lambda one: one[1].at_ns):
+        if last.kind == "saw" and entry.text == last.text:
+            return _content(place, name, path, entry.at_ns, LATER)
+        if last.kind == "wrote" and entry.at_ns > last.at_ns:
+            entries = (one for key in keys_of(path) for one in journal.newest_first(own, key, ("is",)))
+            left = next((one for one in entries if last.at_ns < one.at_ns < entry.at_ns), None)
+            data = _content(place, name, path, entry.at_ns, LATER)
+            if left is None or (data is not None and _is_as_left(left, data)):
+                return data
+            return _content(place, meetings.trail.own_name, path, left.at_ns, LOOK)
+    return None
 
 
 def _content(place: str, name: str, path: str, at_ns: int, mark: str) -> bytes | None:
@@ -127,14 +124,6 @@ def _decoded(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _committed(path: str) -> str | None:
-    """Return the file's text in the last commit, or None."""
-    try:
-        return committed_text(path, SECONDS)
-    except (NoAnswer, Refused):
-        return None  # no answer, or not in the last commit
-
-
 # ------------------------------------------------------------------------------------------------ new texts
 
 
@@ -155,22 +144,18 @@ def keeps(meetings: Meetings, effects: Effects | None, path: str, resolved: str)
 def of_call(trail: Trail, effects: Effects | None, path: str) -> str | None:
     """Return the new text that a call will put in place of the file, or None if it is not known."""
     if effects is None:
-        return _of_tool(trail.config, trail.call, path)
+        # The new text from the input of a tool that writes whole files, or None
+        given = trail.call.input
+        if isinstance(given, str):
+            return _added_in(given, path, trail.call.folder)
+        if not isinstance(given, dict):
+            return None
+        if trail.call.tool in trail.config.replaces:
+            texts = [text for key in _KEYS if isinstance(text := given.get(key), str)]
+            return texts[0] if len(texts) == 1 else None
+        patches = [value for value in given.values() if isinstance(value, str) and _ADD in value]
+        return _added_in(patches[0], path, trail.call.folder) if len(patches) == 1 else None
     return _of_script(effects, path)
-
-
-def _of_tool(config: RuntimeConfig, call: ToolCall, path: str) -> str | None:
-    """Return the new text from the input of a tool that writes whole files, or None."""
-    given = call.input
-    if isinstance(given, str):
-        return _added_in(given, path, call.folder)
-    if not isinstance(given, dict):
-        return None
-    if call.tool in config.replaces:
-        texts = [text for key in _KEYS if isinstance(text := given.get(key), str)]
-        return texts[0] if len(texts) == 1 else None
-    patches = [value for value in given.values() if isinstance(value, str) and _ADD in value]
-    return _added_in(patches[0], path, call.folder) if len(patches) == 1 else None
 
 
 def replaced(config: RuntimeConfig, call: ToolCall, given: object, path: str, text: str) -> object:

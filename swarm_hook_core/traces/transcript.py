@@ -74,7 +74,11 @@ class Transcript:
 
     def _is_shown(self, names: Collection[str], resolved: str, end: float) -> bool:
         """Do the work of `has_shown`; wait until `end` for a missing result. Raises OSError, ValueError."""
-        lines = _lines(_regular(resolved, LARGEST))
+        # The bytes of the ordinary file at `resolved`
+        data, is_all = tail(resolved, LARGEST)
+        if not is_all:
+            raise ValueError("too long")
+        lines = _lines(data)
         while True:
             is_shown, is_awaited = self._search(names, resolved, lines)
             if is_shown or not is_awaited or time.monotonic() > end:
@@ -232,14 +236,6 @@ def _lines(data: bytes) -> list[str]:
 
 def _without_returns(text: str) -> str:
     return text.replace("\r\n", "\n")
-
-
-def _regular(path: str, most: int) -> bytes:
-    """Return the bytes of the ordinary file at `path`. Raises OSError; ValueError if it is longer than `most` bytes."""
-    data, is_all = tail(path, most)
-    if not is_all:
-        raise ValueError("too long")
-    return data
 
 
 def tail(path: str, size: int) -> tuple[bytes, bool]:

@@ -127,7 +127,13 @@ class TurnFiles:
             return
         places = {path: trail.place_of(os.path.dirname(path)) for path in files}
         with _OneAtATime():
-            own = self._own({os.path.join(place, trail.own_name) for place in places.values()})
+            found = [
+                one
+                for path in {os.path.join(place, trail.own_name) for place in places.values()}
+                for one in _in_journal(path)
+            ]
+            now_ns, whose = time.time_ns(), (self.runtime, self.call.session_id, self.call.agent)
+            own = {one.key: one for one in found if not one.is_over(now_ns) and one.is_of(*whose)}
             at_ns = time.time_ns()
             lines: dict[str, list[bytes]] = {}
             for path, key in files.items():
@@ -176,12 +182,6 @@ class TurnFiles:
         """Return a Held for each file of others below the folders with these keys."""
         starts = tuple(folder.rstrip("/") + "/" for folder in folders)
         return self._as_locks(one for one in self._all() if one.key.startswith(starts))
-
-    def _own(self, journals: Iterable[str]) -> dict[str, TurnFile]:
-        """Return the files that these journals of the session tell the caller to have, by their keys."""
-        found = [one for path in journals for one in _in_journal(path)]
-        now_ns, whose = time.time_ns(), (self.runtime, self.call.session_id, self.call.agent)
-        return {one.key: one for one in found if not one.is_over(now_ns) and one.is_of(*whose)}
 
     def _all(self) -> list[TurnFile]:
         if self._others is None:

@@ -125,7 +125,9 @@ class UnreadCommands:
         named = [raw for raw in self._lines if any(name in raw for name in names)]
         found = []
         for raw in list(dict.fromkeys(named + self._wide))[:MOST_COMMANDS]:
-            entry, written, trees = self._of(raw)
+            if raw not in self._read:
+                self._read[raw] = self._parsed(raw)
+            entry, written, trees = self._read[raw]
             if entry is not None and (not written.isdisjoint(keys) or any(_is_in(tree, keys) for tree in trees)):
                 found.append(entry)
         return found
@@ -163,12 +165,6 @@ class UnreadCommands:
                 return
             if not looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
                 yield entry
-
-    def _of(self, raw: bytes) -> Written:
-        """Return the writes of the command in a raw entry, each entry parsed once."""
-        if raw not in self._read:
-            self._read[raw] = self._parsed(raw)
-        return self._read[raw]
 
     def _parsed(self, raw: bytes) -> Written:
         entry = next(journal.entries([raw]), None)

@@ -43,7 +43,11 @@ def tell(
     if session:
         own_id = session.instance_id
     if standing:
-        return _words(standing, _identity(config, session), own_id)
+        if session:
+            identity = token(session.label, "identity")
+        else:
+            identity = environment.identity(config.env_prefix)
+        return _words(standing, identity, own_id)
     return ""
 
 
@@ -92,12 +96,6 @@ def _tell_holders(
             send(["altered"], config.runtime_name, session_id, [*words, "--", *(one.file for one in some)], argv)
         except (OSError, ValueError) as error:  # the model is still told
             faults.record(config.runtime_name, "watch", error)
-
-
-def _identity(config: RuntimeConfig, session: Session | None) -> str:
-    if session:
-        return token(session.label, "identity")
-    return environment.identity(config.env_prefix)
 
 
 def _words(breaches: list[Breach], viewer: str, own_id: str) -> str:

@@ -58,7 +58,15 @@ def event_shown(known: Acquaintance, row: Event, payload: dict[str, Any], how: s
     shown.update(file=plain(row.subject or ""), instance_id=actor if meets else None, label=label)
     if not meets:
         shown["hidden"] = True
-    return {**shown, "details": _details(known, payload, meets)}
+    # The payload, as far as the viewer may know it
+    hidden: set[str] = set() if meets else set(_OF_THE_ACTOR)
+    for name, more in _SESSIONS.items():
+        if payload.get(name) and not known.may_meet(payload[name]):
+            hidden |= {name, *more}
+    circle = payload.get("circle")
+    if isinstance(circle, list):
+        payload = {**payload, "circle": [_of_circle(known, one) for one in circle]}
+    return {**shown, "details": {name: value for name, value in payload.items() if name not in hidden}}
 
 
 def what_of(type: str, payload: dict[str, Any]) -> str:
@@ -74,18 +82,6 @@ def what_of(type: str, payload: dict[str, Any]) -> str:
     if kind == "lock_released" and payload.get("reason") in _ENDS:
         return str(payload["reason"]).replace("_", " ")
     return _WORDS.get(kind, kind.replace("_", " "))
-
-
-def _details(known: Acquaintance, payload: dict[str, Any], meets: bool) -> dict[str, Any]:
-    """The payload, as far as the viewer may know it."""
-    hidden: set[str] = set() if meets else set(_OF_THE_ACTOR)
-    for name, more in _SESSIONS.items():
-        if payload.get(name) and not known.may_meet(payload[name]):
-            hidden |= {name, *more}
-    circle = payload.get("circle")
-    if isinstance(circle, list):
-        payload = {**payload, "circle": [_of_circle(known, one) for one in circle]}
-    return {name: value for name, value in payload.items() if name not in hidden}
 
 
 def _of_circle(known: Acquaintance, one: object) -> dict[str, Any]:

@@ -90,7 +90,17 @@ def _cut(value: Any, most: int, measure: Measure) -> Any:
         return value
     if isinstance(value, (list, tuple)):
         if measure(value) > most:
-            return _list_cut(value, most, measure)
+            found, left = [], most
+            for one in value:
+                size = measure(one)
+                if size > most:
+                    one = _cut(one, most // PARTS, measure)
+                    size = measure(one)
+                if size > left:
+                    break
+                found.append(one)
+                left -= size
+            return found
         return value
     if isinstance(value, str):
         return _beginning(value, most, measure)
@@ -120,20 +130,6 @@ def _dict_cut(value: dict[str, Any], most: int, measure: Measure) -> dict[str, A
         left_out["keys"] = len(value) - len(names)
     said = {"not_shown": left_out, "cut": lengths}
     return {**found, **{name: what for name, what in said.items() if what}}
-
-
-def _list_cut(value: list[Any] | tuple[Any, ...], most: int, measure: Measure) -> list[Any]:
-    found, left = [], most
-    for one in value:
-        size = measure(one)
-        if size > most:
-            one = _cut(one, most // PARTS, measure)
-            size = measure(one)
-        if size > left:
-            break
-        found.append(one)
-        left -= size
-    return found
 
 
 def _beginning(text: str, most: int, measure: Measure) -> str:

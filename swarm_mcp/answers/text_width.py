@@ -21,7 +21,12 @@ def clipped(text: str, room: int, keep_end: bool = False) -> str:
         return text
     if room < 1:
         return ""
-    mark, kept, used = _ellipsis(), [], 0
+    try:
+        "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        ellipsis = "…"
+    except UnicodeEncodeError:  # the terminal has no such character
+        ellipsis = "~"
+    mark, kept, used = ellipsis, [], 0
     for c in reversed(text) if keep_end else text:
         used += width(c)
         if used > room - width(mark):
@@ -66,11 +71,3 @@ def parted(text: str, room: int) -> list[str]:
         parts.append(text[:end].rstrip(" "))
         text = text[end:]
     return [*parts, text]
-
-
-def _ellipsis() -> str:
-    try:
-        "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-        return "…"
-    except UnicodeEncodeError:  # the terminal has no such character
-        return "~"

@@ -106,12 +106,13 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, *ki
     """
     rows = store.activity.timeline(scope, since, store.now(), MOST)
     wanted = {one for kind in kinds for one in _TYPES.get(kind, ())}
-    rows = [row for row in rows if row.type in wanted or ("waited" in kinds and _was_waited_for(row))]
+    rows = [
+        row
+        for row in rows
+        if row.type in wanted
+        or ("waited" in kinds and row.type == "context.lock_acquired" and bool(payload_of(row).get("waited")))
+    ]
     return _told(store, rows[:limit], people)
-
-
-def _was_waited_for(row: Event) -> bool:
-    return row.type == "context.lock_acquired" and bool(payload_of(row).get("waited"))
 
 
 def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happening:

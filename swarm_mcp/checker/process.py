@@ -205,15 +205,13 @@ class Checker:
         forget()
         with Surroundings(request.environment, request.folder, words, output):
             caller.answer_for(request.pid, request.parent, request.demand)
-            status = self._ran(request)
+            payload, event = io.BytesIO(request.payload), request.event
+            if event == "turn" and not os.environ.get("SWARM_MCP_BIN", "").strip():
+                status = run_in_store(request.client, event, payload, self._driver)
+            else:
+                core = HookCore(hook_config(request.client), driver=self._driver)
+                status = int(getattr(core, f"run_{event}_hook")(payload))
         return status, output.getvalue()
-
-    def _ran(self, request: Request) -> int:
-        payload, event = io.BytesIO(request.payload), request.event
-        if event == "turn" and not os.environ.get("SWARM_MCP_BIN", "").strip():
-            return run_in_store(request.client, event, payload, self._driver)
-        core = HookCore(hook_config(request.client), driver=self._driver)
-        return int(getattr(core, f"run_{event}_hook")(payload))
 
 
 def _processor_ns() -> int:

@@ -39,7 +39,9 @@ def run(items: list[str]) -> int:
                 " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
         if alone:
-            code = _front_page()
+            from swarm_mcp.cli.front_page import show_front_page
+
+            code = show_front_page()
         else:
             code = _run(name, verb, rest)
         flush()
@@ -100,28 +102,18 @@ def _run(name: str, verb: str, items: list[str]) -> int:
         arguments = parse(name, command.usages, items)
     except UsageError as error:
         raise UsageError("; ".join(filter(None, (str(error), retired(verb, items))))) from None
-    _recover_undos()
+    # Put an undo right that was killed, before anything else reads its files. An error stays for the doctor.
+    try:
+        for line in put_undos_right():
+            complain(f"swarm: {line}")
+    except OSError:
+        pass  # an unwritable folder; `doctor` says so
     try:
         return command.run(arguments)
     except Refused as refusal:
         if not command.refuses and not isinstance(refusal, PersonOnly):
             raise
         return refused(arguments, name, refusal.answer)
-
-
-def _recover_undos() -> None:
-    """Put an undo right that was killed, before anything else reads its files. An error stays for the doctor."""
-    try:
-        for line in put_undos_right():
-            complain(f"swarm: {line}")
-    except OSError:
-        pass  # an unwritable folder; `doctor` says so
-
-
-def _front_page() -> int:
-    from swarm_mcp.cli.front_page import show_front_page
-
-    return show_front_page()
 
 
 def _as_typed(name: str) -> str:

@@ -54,7 +54,11 @@ class Hold:
 
         Raises OSError where it cannot be started.
         """
-        ours = _at_our_terminal()
+        # True if a person types into our standard input, and this process is in the foreground
+        try:
+            ours = sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+        except (OSError, ValueError):  # no terminal
+            ours = False
         with self.store.changes() as changes, _reaper() as reaper:
             if ours and os.getpgrp() == os.getpid():
                 group = os.getpgrp()
@@ -96,7 +100,9 @@ class Hold:
             if clock.now() - self._sign >= self._every:
                 self.store.instances.show_life(self.instance.id)
                 self._sign = clock.now()
-            held = self._held()
+            held = self.store.locks.fences_held(
+                self.instance.id, [row.fence for row in self.rows if row.fence is not None]
+            )
             gone = [row.file for row in self.rows if row.fence not in held]
             if gone:
                 self.lost = f"{gone[0]} is no longer held: the lock lapsed, or was taken or handed on"
@@ -108,9 +114,6 @@ class Hold:
                 self.lost = str(error)
         except SwarmError as error:
             self.lost = str(error)
-
-    def _held(self) -> set[int]:
-        return self.store.locks.fences_held(self.instance.id, [row.fence for row in self.rows if row.fence is not None])
 
     def _end(self, child: subprocess.Popen[Any], ours: bool) -> None:
         """TERM, then KILL: the command, and where it has a group of its own all of that."""
@@ -129,14 +132,6 @@ class Hold:
 def _stop_after(child: subprocess.Popen[Any], changes: Changes) -> None:
     child.wait()
     changes.stop()
-
-
-def _at_our_terminal() -> bool:
-    """Return True if a person types into our standard input, and this process is in the foreground."""
-    try:
-        return sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError):  # no terminal
-        return False
 
 
 @contextlib.contextmanager

@@ -110,7 +110,14 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
         return session, process_holders.agent_of(pid, started, store.here)
     from swarm_mcp.store.sessions import Registration
 
-    labels = [clause("identity:{}", identity("MCP")), *_words(argv), f"origin:hold pid:{pid}"]
+    # The words of a command for a label, where a colon would make a fact of them: those before the first such
+    program, *rest = argv
+    words = " ".join([os.path.basename(program), *rest])[: 2 * LONGEST_WORDS].split()
+    labels = [
+        clause("identity:{}", identity("MCP")),
+        *list(takewhile(lambda word: ":" not in word, words)),
+        f"origin:hold pid:{pid}",
+    ]
     row = store.instances.register(
         Registration(
             here(),
@@ -122,10 +129,3 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
         )
     )
     return row, ""
-
-
-def _words(argv: list[str]) -> list[str]:
-    """The words of a command for a label, where a colon would make a fact of them: those before the first such."""
-    program, *rest = argv
-    words = " ".join([os.path.basename(program), *rest])[: 2 * LONGEST_WORDS].split()
-    return list(takewhile(lambda word: ":" not in word, words))

@@ -54,7 +54,9 @@ class Progress:
             self._line = complain
         if as_json or aside:
             self._stream = sys.stderr
-        self._moves = self._stream is not None and _can_move(self._stream)
+        self._moves = (
+            self._stream is not None and self._stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+        )
         self._steps: dict[str, Step] = {}
         self._live: Live | None = None  # from the first step on
 
@@ -142,8 +144,3 @@ def _say_now(line: str) -> None:
 
 def _is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
-
-
-def _can_move(stream: TextIO) -> bool:
-    """Return True if `stream` goes to a terminal that can erase lines."""
-    return stream.isatty() and os.environ.get("TERM") not in (None, "", "dumb")

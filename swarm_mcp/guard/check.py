@@ -61,7 +61,12 @@ def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None,
         if not lapsed and not store.locks.counts(None)["live"]:
             return []
         repository = Repository(folder)
-        files = _carried(repository, hook, stdin, remote)
+        # The files that go with the commit or push, relative to the work tree
+        if hook == "pre-commit":
+            files = repository.staged()
+        else:
+            lines = pushes(stdin.read() if stdin is not None else "", os.environ)
+            files = repository.pushed(lines, remote or os.environ.get("PRE_COMMIT_REMOTE_NAME", ""))
         rows = store.locks.by_name(_names(repository, files))
         others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]
         locks = [{**store.locks.listed(row, viewer), "base": row.base} for row in others]
@@ -71,14 +76,6 @@ def refusals(hook: str, folder: str, who: str = "", stdin: TextIO | None = None,
         locks = [{**lock, "file": here.get(lock["id"], lock["file"])} for lock in locks]
     near = _Near(repository, [*locks, *(_overtaken(lapse, viewer) for lapse in lapsed)])
     return [Refusal("", lock) for lock in near.of_repository] or near.meeting(files)
-
-
-def _carried(repository: Repository, hook: str, stdin: TextIO | None, remote: str) -> list[str]:
-    """The files that go with the commit or push, relative to the work tree."""
-    if hook == "pre-commit":
-        return repository.staged()
-    lines = pushes(stdin.read() if stdin is not None else "", os.environ)
-    return repository.pushed(lines, remote or os.environ.get("PRE_COMMIT_REMOTE_NAME", ""))
 
 
 def _names(repository: Repository, files: list[str]) -> Iterator[str]:
@@ -146,7 +143,13 @@ class _Near:
         whole = _whole(repository)
         for lock in locks:
             if lock.get("pattern"):
-                self._take_pattern(lock)
+                reach = reach_in({**lock, "path_key": None})
+                if reach is not None and reach.key is not None:
+                    folder, top = reach.key[len(GLOB) :], self.top
+                    if folder.startswith(NO_CASE):
+                        folder, top = folder[len(NO_CASE) :], folded(top)
+                    if contains(folder, top) or contains(top, folder):
+                        self.patterns.append((lock, reach.base, reach.key))
                 continue
             for name in dict.fromkeys((os.path.normpath(lock["file"]), key_of(lock["file"]))):
                 self._take(lock, name, repository.top, whole)
@@ -161,7 +164,12 @@ class _Near:
             order = sorted(names)
             for ignored, place, lock in self.inside:
                 if ignored == ignores_case:
-                    self._collect(found, names, order, place, lock)
+                    if place in names:
+                        found.setdefault(names[place], lock)
+                    at = bisect_left(order, place + "/")
+                    while at < len(order) and order[at].startswith(place + "/"):
+                        found.setdefault(names[order[at]], lock)
+                        at += 1
         keys = {}
         if self.patterns:
             keys = {form: file for file in files for form in self._keys_of(file)}
@@ -173,16 +181,6 @@ class _Near:
     def _keys_of(self, file: str) -> tuple[str, str]:
         key = os.path.join(self.top, file)
         return key, NO_CASE + folded(key)
-
-    def _take_pattern(self, lock: dict[str, Any]) -> None:
-        reach = reach_in({**lock, "path_key": None})
-        if reach is None or reach.key is None:
-            return
-        folder, top = reach.key[len(GLOB) :], self.top
-        if folder.startswith(NO_CASE):
-            folder, top = folder[len(NO_CASE) :], folded(top)
-        if contains(folder, top) or contains(top, folder):
-            self.patterns.append((lock, reach.base, reach.key))
 
     def _take(self, lock: dict[str, Any], name: str, top: str, whole: set[str]) -> None:
         ignores_case = name.startswith(NO_CASE)
@@ -201,16 +199,6 @@ class _Near:
             return
         if lock not in kind:
             kind.append(lock)
-
-    def _collect(
-        self, found: dict[str, Any], names: dict[str, Any], order: list[str], place: str, lock: dict[str, Any]
-    ) -> None:
-        if place in names:
-            found.setdefault(names[place], lock)
-        at = bisect_left(order, place + "/")
-        while at < len(order) and order[at].startswith(place + "/"):
-            found.setdefault(names[order[at]], lock)
-            at += 1
 
 
 def piped() -> TextIO | None:

@@ -47,7 +47,16 @@ def left() -> list[Left]:
     """Return swarm's files in all noted projects, and forget projects without any."""
     noted = _noted()
     found: list[Left] = []
-    for folder in dict.fromkeys([*noted, *_scopes()]):
+    # The places that sessions have worked in, as far as the store knows them
+    if not os.path.exists(store_path()):
+        scopes = []
+    else:
+        try:
+            with Store(read_only=True) as store:
+                scopes = store.instances.scopes(MOST_SCOPES)
+        except SwarmError:  # doctor reports a broken store
+            scopes = []
+    for folder in dict.fromkeys([*noted, *scopes]):
         found += _in(folder)
     having = [one.folder for one in found]
     remaining = [folder for folder in noted if folder in having]
@@ -89,17 +98,6 @@ def _noted() -> list[str]:
     if isinstance(listed, list):
         return [folder for folder in listed if isinstance(folder, str)]
     return []
-
-
-def _scopes() -> list[str]:
-    """The places that sessions have worked in, as far as the store knows them."""
-    if not os.path.exists(store_path()):
-        return []
-    try:
-        with Store(read_only=True) as store:
-            return store.instances.scopes(MOST_SCOPES)
-    except SwarmError:  # doctor reports a broken store
-        return []
 
 
 def _in(folder: str) -> list[Left]:

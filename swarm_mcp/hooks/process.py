@@ -16,7 +16,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO, Any
 
-    from swarm_hook_core.config import RuntimeConfig
 
 HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
 _LIFE = ("session-start", "session-end", "turn")
@@ -39,7 +38,18 @@ def run(hook: str, runtime: str) -> int:
 
     config = hook_config(runtime)
     if hook not in _LIFE or os.environ.get("SWARM_MCP_BIN", "").strip():
-        return _run_as_plugins_do(hook, runtime, config)
+        import shlex
+
+        from swarm_hook_core.core import HookCore
+        from swarm_mcp.installation import coordinator_command
+        from swarm_mcp.runtimes import runtime as runtime_called
+
+        if hook == "subagent" and not runtime_called(runtime).has_subagents:
+            raise UsageError(f"{runtime} has no such hook: {hook}")
+        # An installed plugin knows its coordinator from its own record; here it is this very installation.
+        os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
+        status: int = getattr(HookCore(config), f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+        return status
     from swarm_mcp.store import driver
 
     return run_in_store(runtime, hook.replace("-", "_"), sys.stdin, driver.load())
@@ -64,21 +74,6 @@ def run_in_store(runtime: str, event: str, payload: IO[Any], driver: Any) -> int
         from swarm_hook_core import faults
 
         faults.record(runtime, event, faults.describe(error))
-    return status
-
-
-def _run_as_plugins_do(hook: str, runtime: str, config: RuntimeConfig) -> int:
-    import shlex
-
-    from swarm_hook_core.core import HookCore
-    from swarm_mcp.installation import coordinator_command
-    from swarm_mcp.runtimes import runtime as runtime_called
-
-    if hook == "subagent" and not runtime_called(runtime).has_subagents:
-        raise UsageError(f"{runtime} has no such hook: {hook}")
-    # An installed plugin knows its coordinator from its own record; here it is this very installation.
-    os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
-    status: int = getattr(HookCore(config), f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
     return status
 
 

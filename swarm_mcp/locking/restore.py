@@ -72,7 +72,8 @@ class Restoring:
 
     def choices(self) -> list[Choice]:
         """Return the earlier states, the latest first; contents that were not changed under a lock come last."""
-        keys = _keys_of(self.file)
+        file = self.file
+        keys = list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(own_path(file), os.sep), key_of(file)]))
         rows = self.store.breaches.of(self.file, keys)
         keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
         found = choices_of(rows, self.session)
@@ -212,11 +213,6 @@ def _without_repeats(contents: list[Content], known: set[str]) -> list[Content]:
         if one.path not in known:
             found.setdefault(one.digest, one)
     return list(found.values())
-
-
-def _keys_of(file: str) -> list[str]:
-    """Return the keys that `file` may have now, or had before links replaced it or a folder above it."""
-    return list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(own_path(file), os.sep), key_of(file)]))
 
 
 def _name(row: Breach, session: Session | None) -> str:

@@ -46,7 +46,9 @@ class Client:
         if server.get("url"):
             self._transport = HttpTransport(str(server["url"]), server.get("headers") or {})
         else:
-            self._transport = _child(server, cwd)
+            env = {**os.environ, **{str(name): str(value) for name, value in (server.get("env") or {}).items()}}
+            argv = [str(server.get("command") or ""), *(str(word) for word in server.get("args") or ())]
+            self._transport = RpcChild(argv[0], argv, env, str(server.get("cwd") or cwd), own_group=False)
 
     def open(self) -> list[dict[str, Any]]:
         """Shake hands, and return the server's tools."""
@@ -85,13 +87,6 @@ def _text(part: dict[str, Any]) -> str:
     if isinstance(resource, dict) and resource.get("text"):
         return str(resource["text"])
     return f"[{part.get('type') or 'something'} that cannot be shown]"
-
-
-def _child(server: dict[str, Any], cwd: str) -> RpcChild:
-    """Start a server that ends with its standard input."""
-    env = {**os.environ, **{str(name): str(value) for name, value in (server.get("env") or {}).items()}}
-    argv = [str(server.get("command") or ""), *(str(word) for word in server.get("args") or ())]
-    return RpcChild(argv[0], argv, env, str(server.get("cwd") or cwd), own_group=False)
 
 
 class HttpTransport:

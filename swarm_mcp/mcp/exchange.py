@@ -100,7 +100,8 @@ class Exchange:
         """Begin with the answer to a message of `size` bytes."""
         if isinstance(message, Notification):
             if message.method == CANCELLED:
-                self._cancel(message.params.get("requestId"))
+                for task in self._by_key.get(key_of(message.params.get("requestId")), [])[-1:]:
+                    task.cancel()
             return
         if isinstance(message, Refusal):
             self._start(self._write(message.answer), size)
@@ -140,11 +141,6 @@ class Exchange:
         tasks.remove(task)
         if not tasks:
             del self._by_key[key_of(number)]
-
-    def _cancel(self, number: object) -> None:
-        """Cancel the newest request with this id."""
-        for task in self._by_key.get(key_of(number), [])[-1:]:
-            task.cancel()
 
     async def _answer(self, request: Request, work: Coroutine[Any, Any, Reply]) -> None:
         reply = None

@@ -147,7 +147,10 @@ def _number_in(line: str, error: ProtocolError) -> object:
     try:
         value = json.loads(line, parse_int=_short)
     except RecursionError:
-        value = _outer(line)
+        try:
+            value = loads_outer(line)
+        except (ValueError, RecursionError):
+            value = None  # no JSON: the caller has refused the line already
     except ValueError:  # no JSON
         return None
     if isinstance(value, dict):
@@ -157,13 +160,6 @@ def _number_in(line: str, error: ProtocolError) -> object:
     if not is_number(number) or not _is_utf8(str(number)):
         return None
     return number
-
-
-def _outer(line: str) -> object:
-    try:
-        return loads_outer(line)
-    except (ValueError, RecursionError):
-        return None  # no JSON: the caller has refused the line already
 
 
 def _is_utf8(text: str) -> bool:

@@ -30,7 +30,13 @@ def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
-        state, parent, its_group = _facts(name)
+        # State, parent and process group
+        stat = _read(f"/proc/{name}/stat")
+        fields = stat[stat.rfind(b")") + 2 :].split(None, 3)
+        if len(fields) > 3:
+            state, parent, its_group = (fields[0].decode(), int(fields[1]), int(fields[2]))
+        else:
+            state, parent, its_group = ("", 0, 0)
         if state in ("", "Z", "X"):
             continue
         children.setdefault(parent, []).append(int(name))
@@ -133,15 +139,6 @@ def _group_of(pid: int) -> int:
         return os.getpgid(pid)
     except OSError:  # it has ended
         return 0
-
-
-def _facts(name: str) -> tuple[str, int, int]:
-    """State, parent and process group."""
-    stat = _read(f"/proc/{name}/stat")
-    fields = stat[stat.rfind(b")") + 2 :].split(None, 3)
-    if len(fields) > 3:
-        return (fields[0].decode(), int(fields[1]), int(fields[2]))
-    return ("", 0, 0)
 
 
 def _environ(name: str) -> bytes:

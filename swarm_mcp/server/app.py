@@ -50,7 +50,11 @@ def run(lists_all: bool = False) -> int:
     _thread.start_new_thread(_keep_checker, (session.client,))
     try:
         if session.preassigned:
-            _join(session)
+            try:
+                with Store(busy_seconds=LEAVE_SECONDS) as store:
+                    session.join_preassigned(store)
+            except SwarmError as error:
+                print(f"swarm-mcp serve: {error}", file=sys.stderr)
         connection = Connection(service.server)
         if _greet(service, connection, incoming, outgoing):
             from swarm_mcp.server.serving import serve  # loads asyncio; the handshake does not wait for that
@@ -128,20 +132,18 @@ def _greet(service: Service, connection: Connection, incoming: Incoming, outgoin
             return True
         for message in messages:
             if isinstance(message, Request):
-                outgoing.send(_answer(connection, message))
+                # The answer to a request that needs no event loop
+                try:
+                    result = connection.begin(message)
+                except ProtocolError as error:
+                    answer = error.answer(message.number)
+                else:
+                    assert isinstance(result, dict)
+                    answer = message.answer(result)
+                outgoing.send(answer)
             elif isinstance(message, Refusal):
                 outgoing.send(message.answer)
     return True
-
-
-def _answer(connection: Connection, request: Request) -> dict[str, object]:
-    """Return the answer to a request that needs no event loop."""
-    try:
-        result = connection.begin(request)
-    except ProtocolError as error:
-        return error.answer(request.number)
-    assert isinstance(result, dict)
-    return request.answer(result)
 
 
 def _watch(session: CallingSession, shutdown: Shutdown) -> None:
@@ -170,14 +172,6 @@ def _keep_checker(client: tuple[int, str]) -> None:
     from swarm_mcp.checker.keeper import Keeper  # the handshake does not wait for it
 
     Keeper(client).run()
-
-
-def _join(session: CallingSession) -> None:
-    try:
-        with Store(busy_seconds=LEAVE_SECONDS) as store:
-            session.join_preassigned(store)
-    except SwarmError as error:
-        print(f"swarm-mcp serve: {error}", file=sys.stderr)
 
 
 def _leave(session: CallingSession) -> None:

@@ -119,7 +119,12 @@ class CallingSession:
         if named:
             known = self._named(store, meta)
         else:
-            known = self._of_client(store)
+            rows = self._sessions_of_client(store)
+            if len(rows) == 1:
+                known = rows[0]
+            else:
+                hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+                known = next((row for row in rows if row.session_id == hint), None)
         found = known or self._of_run(store) or self._own(store)
         found = found or (None if named else self._go_on(store)) or self._waiting(store)
         if found:
@@ -283,13 +288,6 @@ class CallingSession:
         """Return the sessions that hooks have registered for this client, without servers and commands."""
         rows = store.instances.of_client(*self.client)
         return [row for row in rows if row.runtime not in (SERVER_RUNTIME, HOLD)]
-
-    def _of_client(self, store: Store) -> Session | None:
-        rows = self._sessions_of_client(store)
-        if len(rows) == 1:
-            return rows[0]
-        hint = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
-        return next((row for row in rows if row.session_id == hint), None)
 
 
 def with_session(arguments: dict[str, Any], meta: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

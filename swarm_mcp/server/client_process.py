@@ -28,7 +28,17 @@ class ClientProcess:
         self._queue: Any = None  # a queue of its events (BSD, macOS)
         if pid:
             try:
-                self._watch()
+                if hasattr(os, "pidfd_open"):
+                    self._handle = os.pidfd_open(self._pid)
+                elif hasattr(select, "kqueue"):
+                    bsd: Any = select
+                    self._queue = bsd.kqueue()
+                    event = bsd.kevent(
+                        self._pid, filter=bsd.KQ_FILTER_PROC, flags=bsd.KQ_EV_ADD, fflags=bsd.KQ_NOTE_EXIT
+                    )
+                    self._queue.control([event], 0)
+                if start_time(self._pid) != self._started:
+                    self._handle = self._queue = None  # another process has the number by now
             except OSError:
                 pass  # it has ended already, or the system does not report ends: `wait_for_end` looks by itself
 
@@ -44,17 +54,6 @@ class ClientProcess:
                 return False
             self._pause(left)
         return True
-
-    def _watch(self) -> None:
-        if hasattr(os, "pidfd_open"):
-            self._handle = os.pidfd_open(self._pid)
-        elif hasattr(select, "kqueue"):
-            bsd: Any = select
-            self._queue = bsd.kqueue()
-            event = bsd.kevent(self._pid, filter=bsd.KQ_FILTER_PROC, flags=bsd.KQ_EV_ADD, fflags=bsd.KQ_NOTE_EXIT)
-            self._queue.control([event], 0)
-        if start_time(self._pid) != self._started:
-            self._handle = self._queue = None  # another process has the number by now
 
     def _pause(self, seconds: float) -> None:
         """Wait until the process may have ended, at most `seconds`. After its end this returns at once."""

@@ -347,9 +347,14 @@ def session_named(store: Store, scope: str, reference: str) -> Session:
     if len(of_client) == 1:
         return of_client[0]
     rows = store.instances.alike(scope, reference)
+    # A part of a name matches nothing
+    if " " not in reference:
+        called = []
+    else:
+        called = [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == reference]
     for what, matches in (
         ("is how several ids begin", [row for row in rows if row.id.startswith(reference)]),
-        ("is the name of several", _called(store, scope, reference)),
+        ("is the name of several", called),
         ("is in several labels", [row for row in rows if reference in (row.label or "")]),
     ):
         if len(matches) == 1:
@@ -375,13 +380,6 @@ def _without_words(reference: str) -> str:
     if word in ("instance", "id") and given and " " not in given.strip():
         return given.strip()
     return told
-
-
-def _called(store: Store, scope: str, name: str) -> list[Session]:
-    """Return the sessions called `name` among the first of a scope. A part of a name matches nothing."""
-    if " " not in name:
-        return []
-    return [row for _, row in islice(store.instances.walk(scope), MOST_LOOKED_AT) if name_of(row) == name]
 
 
 def viewer_identity(store: Store, args: Given) -> str:

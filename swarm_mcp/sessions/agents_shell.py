@@ -105,7 +105,7 @@ def is_own(store: Store, row: Session) -> bool:
     if row.runtime == DETACHED:
         return token(row.label or "", MAKER) in [one.id for one in around]
     if row.runtime == HOLD:
-        return _is_inside(store, row)
+        return any(row.id == one.id for pid in ancestors() for one in store.instances.of_client(pid, start_time(pid)))
     return not store.instances.is_session(row.id) and _is_maker(store, row, mark_of_shell(store))
 
 
@@ -139,10 +139,6 @@ def note_attempt(store: Store, scope: str, deed: str) -> None:
         store.protection.attempted(scope, me.id if me else None, deed)
     except SwarmError:
         return  # the refusal must not depend on a store that can be written
-
-
-def _is_inside(store: Store, row: Session) -> bool:
-    return any(row.id == one.id for pid in ancestors() for one in store.instances.of_client(pid, start_time(pid)))
 
 
 def mark_of_shell(store: Store) -> str:

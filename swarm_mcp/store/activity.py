@@ -139,7 +139,14 @@ def since(tx: Transaction, instance: Session, before: Moment) -> News:
     now = moment(tx, instance)
     if now == before:
         return News(now)
-    events = _events(tx, instance.scope, before.event, now.event)
+    # The newest events in between, oldest first
+    rows = tx.rows(
+        "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
+        " ORDER BY id DESC LIMIT ?",
+        (instance.scope, before.event, now.event, EVENTS_AT_ONCE),
+        Event,
+    )
+    events = rows[::-1]
     known = Acquaintance(tx, instance.label)
     known.learn(events)
     moved = {
@@ -230,17 +237,6 @@ def sweep(db: Database) -> None:
             lock_endings.reaped(tx, lock_rows.ended_holds(tx))
             lock_rows.give_keys(tx, foreign)  # or a lock by another spelling would be due again and again
             denials.settle(tx)
-
-
-def _events(tx: Transaction, scope: str, after: int, until: int) -> list[Event]:
-    """Return the newest events in between, oldest first."""
-    rows = tx.rows(
-        "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
-        " ORDER BY id DESC LIMIT ?",
-        (scope, after, until, EVENTS_AT_ONCE),
-        Event,
-    )
-    return rows[::-1]
 
 
 def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquaintance, sight: task_reading.Sight) -> bool:

@@ -217,7 +217,11 @@ def _orphans_of(tx: Transaction, prefix: str) -> Callable[[str], tuple[Sequence[
 
 def _cascade(tx: Transaction, limit: int, scope: str | None) -> None:
     """Cancel dependents of failed tasks that are about to be deleted: afterwards the tasks would count as done."""
-    for place in _scopes_of_failures(tx, limit, scope):
+    # Where `_drop_aged` is about to delete tasks that failed or were cancelled
+    condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], tx.now() - TASK_SECONDS, scope)
+    chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
+    rows = tx.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
+    for place in [row.scope for row in rows]:
         _let_go(tx, place)
 
 
@@ -353,14 +357,6 @@ def _drop_aged(tx: Transaction, kind: str, limit: int, scope: str | None, mode: 
         more = {}
     _report(tx, kind, found, mode, **more)
     return found
-
-
-def _scopes_of_failures(tx: Transaction, limit: int, scope: str | None) -> list[str]:
-    """Return where `_drop_aged` is about to delete tasks that failed or were cancelled."""
-    condition, values = _in_scope(_BY_AGE["terminal_tasks"][1], tx.now() - TASK_SECONDS, scope)
-    chosen = f"SELECT scope, status FROM tasks WHERE {condition} ORDER BY updated_at, rowid LIMIT {limit}"
-    rows = tx.rows(f"SELECT DISTINCT scope FROM ({chosen}) WHERE status <> 'done'", values)
-    return [row.scope for row in rows]
 
 
 def _drop_spent_mutexes(tx: Transaction, limit: int, scope: str | None, mode: str) -> dict[str, int]:

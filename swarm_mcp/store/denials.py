@@ -129,7 +129,11 @@ def tell(tx: Transaction, locks: list[Lock], reason: str) -> None:
     """
     freed = []
     for lock in locks:
-        for denial in _at(tx, key_of_lock(lock)):
+        for denial in tx.rows(
+            "SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id",
+            (key_of_lock(lock),),
+            Denial,
+        ):
             if denial.path_key in tx.taker[1]:
                 _waits_for(tx, denial, tx.taker[0])
             elif denial.instance_id != lock.instance_id:
@@ -194,10 +198,6 @@ def _silently_freed(tx: Transaction, limit: int) -> list[Denial]:
     newest = "SELECT * FROM swarm_denials WHERE denied_at > ? ORDER BY denied_at DESC LIMIT ?"
     values = (tx.now() - KEPT_SECONDS, LOOKED_AT_ONCE, limit)
     return tx.rows(f"SELECT * FROM ({newest}) d WHERE {_FREE} LIMIT ?", values, Denial)
-
-
-def _at(tx: Transaction, key: str) -> list[Denial]:
-    return tx.rows("SELECT * FROM swarm_denials WHERE path_key = ? ORDER BY denied_at, instance_id", (key,), Denial)
 
 
 def _settle(tx: Transaction, freed: list[tuple[Denial, str]], reason: str) -> None:

@@ -96,7 +96,10 @@ def note_grant(tx: Transaction, instance: Session, locks: list[Lock]) -> None:
         for lock in locks:
             if lapse.instance_id == instance.id:
                 if lapse.file == lock.file and lapse.agent == (lock.agent or ""):
-                    _drop_lapse(tx, lapse)
+                    tx.change(
+                        "DELETE FROM swarm_lapses WHERE instance_id = ? AND file = ? AND agent = ?",
+                        (lapse.instance_id, lapse.file, lapse.agent),
+                    )
             elif lapse.taken_fence is None and _same_place(lapse, lock):
                 _taken(tx, lapse, instance, lock)
                 break
@@ -161,13 +164,6 @@ def due(tx: Transaction, limit: int) -> list[str]:
             (boot, wall, wall, limit),
         )
     return [row.id for row in rows]
-
-
-def _drop_lapse(tx: Transaction, lapse: Lapse) -> None:
-    tx.change(
-        "DELETE FROM swarm_lapses WHERE instance_id = ? AND file = ? AND agent = ?",
-        (lapse.instance_id, lapse.file, lapse.agent),
-    )
 
 
 def _taken(tx: Transaction, lapse: Lapse, taker: Session, lock: Lock) -> None:

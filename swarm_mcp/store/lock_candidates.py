@@ -220,17 +220,15 @@ def globs(segments: tuple[Any, ...], folder: str) -> tuple[str, list[str], str]:
                 folders.append(text)
             deep = True
         else:
-            text, glued = text + ("" if glued else "/") + _segment(part), False
+            if isinstance(part, str):
+                segment = _literal(part)
+            else:
+                exact = [ranges[0][0] if ranges and ranges[0][0] == ranges[-1][1] else None for ranges in part]
+                segment = "".join("*" if code is None else _literal(chr(code)) for code in exact)
+            text, glued = text + ("" if glued else "/") + segment, False
             if not deep:
                 folders.append(text)
     return text, folders, "" if deep else start + "/*" * (len(segments) - begun + 1)
-
-
-def _segment(part: Any) -> str:
-    if isinstance(part, str):
-        return _literal(part)
-    exact = [ranges[0][0] if ranges and ranges[0][0] == ranges[-1][1] else None for ranges in part]
-    return "".join("*" if code is None else _literal(chr(code)) for code in exact)
 
 
 def _literal(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import GLOB, plain
 from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
-from swarm_mcp.domain.record import Record
 from swarm_mcp.domain.session import STALE_SECONDS, Session, onlooker
 from swarm_mcp.folders import file_of
 from swarm_mcp.store import cursors, lock_finder, lock_pages, lock_rows
@@ -175,7 +174,12 @@ def describe(tx: Transaction, row: Lock, viewer_identity: str) -> dict[str, Any]
         (row.scope, row.instance_id),
     )
     if tasks:
-        active = _shown_to(tx, viewer_identity, tasks)
+        # ``{id, type, title, status}`` of those tasks that identity `viewer_identity` may see
+        from swarm_mcp.store import task_reading  # of a refusal alone
+
+        sight = task_reading.Sight(tx, onlooker(viewer_identity))
+        names = ("id", "type", "title", "status")
+        active = [{name: task[name] for name in names} for task in tasks if sight.sees(task)]
     else:
         active = []
     shown = _shown(row)
@@ -213,12 +217,3 @@ def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
     left = lock_rows.left(tx, row)
     if left is not None:
         shown.update(ttl=row.ttl, lapses_in=round(max(0.0, left), 1))
-
-
-def _shown_to(tx: Transaction, viewer: str, tasks: list[Record]) -> list[dict[str, Any]]:
-    """Return ``{id, type, title, status}`` of those tasks that identity `viewer` may see."""
-    from swarm_mcp.store import task_reading  # of a refusal alone
-
-    sight = task_reading.Sight(tx, onlooker(viewer))
-    names = ("id", "type", "title", "status")
-    return [{name: task[name] for name in names} for task in tasks if sight.sees(task)]

@@ -263,7 +263,10 @@ def _first_other(instance: Session, wanted: LockRequest, met: list[list[Lock]]) 
     """Return the first of the locks `met` for each that is wanted that keeps this request waiting."""
     for reach, rows in zip(wanted.reaches, met):
         for row in rows:
-            if _is_in_the_way(row, instance, wanted, reach):
+            own = (
+                wanted.once and row.instance_id == instance.id and row.mode != AUTO and lock_finder.is_same(row, reach)
+            )
+            if own or keeps_out(row, instance.id, wanted.agent, wanted.mode):
                 return row
     return None
 
@@ -293,11 +296,6 @@ def _note_refusal(tx: Transaction, instance: Session, wanted: LockRequest, refus
             return True
         refusals.record(tx, instance, refusal, of_request(instance, wanted))
     return False
-
-
-def _is_in_the_way(row: Lock, instance: Session, wanted: LockRequest, reach: Reach) -> bool:
-    own = wanted.once and row.instance_id == instance.id and row.mode != AUTO and lock_finder.is_same(row, reach)
-    return own or keeps_out(row, instance.id, wanted.agent, wanted.mode)
 
 
 def _refusal(tx: Transaction, instance: Session, refusal: Lock | Waiter) -> LockRefused:

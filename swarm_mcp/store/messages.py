@@ -233,7 +233,8 @@ def _seen_in(tx: Transaction, scope: str, viewer: str, to: str = "", sender: str
             condition += f" AND {column} = ?"
             values.append(wanted)
     if viewer:
-        strangers = _strangers(tx, scope, viewer)
+        sql = "SELECT id, label FROM instances WHERE scope = ? AND instr(label, 'identity:')"
+        strangers = [row.id for row in tx.rows(sql, (scope,)) if not may_meet(f"identity:{viewer}", row.label)]
     else:
         strangers = []
     if strangers:
@@ -247,16 +248,13 @@ def _seen_in(tx: Transaction, scope: str, viewer: str, to: str = "", sender: str
 def _insert(
     tx: Transaction, scope: str, sender: str, recipient: str, content: str, told: bool = False, file: str = ""
 ) -> int:
-    is_away = session_table.is_remote(tx, recipient) and _is_sent_away(tx, sender, recipient, content, told, file)
+    is_away = session_table.is_remote(tx, recipient) and bool(
+        contributions.react_to_row(contributions.MESSAGE_ADDED, tx, sender, recipient, content, told, file)
+    )
     return tx.insert(
         "INSERT INTO messages (scope, sender, recipient, content, created_at, read) VALUES (?, ?, ?, ?, ?, ?)",
         (scope, sender, recipient, content, tx.now(), int(is_away)),
     )
-
-
-def _is_sent_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
-    """Return True if a package has taken a message whose recipient works on another machine, to have it posted."""
-    return bool(contributions.react_to_row(contributions.MESSAGE_ADDED, tx, sender, recipient, content, told, file))
 
 
 def _claimed(tx: Transaction, rows: list[Message]) -> list[Message]:
@@ -287,12 +285,6 @@ def _waiting(tx: Transaction, instance: Session) -> tuple[str, tuple[Any, ...]]:
     condition, values = "scope = ? AND recipient = ? AND read = 0", (instance.scope, instance.id)
     claimed = ", ".join(str(message_id) for message_id in _on_their_way(tx, instance))
     return (f"{condition} AND id NOT IN ({claimed})" if claimed else condition), values
-
-
-def _strangers(tx: Transaction, scope: str, viewer: str) -> list[str]:
-    """Return the ids of the scope's sessions, gone or not, whose mail identity `viewer` may not read."""
-    sql = "SELECT id, label FROM instances WHERE scope = ? AND instr(label, 'identity:')"
-    return [row.id for row in tx.rows(sql, (scope,)) if not may_meet(f"identity:{viewer}", row.label)]
 
 
 def _on_their_way(tx: Transaction, instance: Session) -> list[int]:

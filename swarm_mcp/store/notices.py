@@ -77,7 +77,7 @@ def take(db: Database, instance: Session) -> list[Notice]:
         claimed = messages.claim(tx, instance, list(about)[:NOTICES_AT_ONCE])
         gone = [name for name in list(about)[:NOTICES_AT_ONCE] if name not in {row.id for row in claimed}]
         for message_id in gone:  # read by a poll, deleted, or just on its way to one
-            if not _still_unread(tx, message_id):
+            if tx.row("SELECT 1 FROM messages WHERE id = ? AND read = 0", (message_id,)) is None:
                 tx.change("DELETE FROM swarm_notices WHERE message_id = ?", (message_id,))
     return [Notice(id=row.id, text=row.content + _now(db, instance, about[row.id])) for row in claimed]
 
@@ -103,10 +103,6 @@ def forget_old(tx: Transaction, after: str, limit: int) -> str:
     if len(rows) == limit:
         return str(rows[-1].message_id)
     return ""
-
-
-def _still_unread(tx: Transaction, message_id: int) -> bool:
-    return tx.row("SELECT 1 FROM messages WHERE id = ? AND read = 0", (message_id,)) is not None
 
 
 def _now(tx: Transaction, instance: Session, file: str | None) -> str:

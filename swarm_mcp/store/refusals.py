@@ -51,7 +51,17 @@ def report(db: Database, instance: Session, file: str, holder_id: str, attempt: 
 
             storms.note(tx, instance, theirs[0], denials.key_of_lock(theirs[0]), attempt)
         else:
-            _say_freed(tx, instance, file, holder_id, attempt)
+            # Inside a transaction: record a refusal whose lock has gone by now
+            holder, path = session_table.get(tx, holder_id), attempt.path or file
+            payload: dict[str, Any] = {
+                "holder": holder_id,
+                "holder_label": holder and holder.label,
+                "key": key_of(file),
+            }
+            payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
+            payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
+            told = {name: value for name, value in payload.items() if value}
+            tx.add_event(instance.scope, "context.lock_denied", instance.id, file, told)
             denial = Denial(file=file, tool=attempt.tool, denied_at=tx.now(), holder_id=holder_id)
             denials.post(tx, instance, [denial], session_table.get(tx, holder_id), "freed")
     return bool(theirs)
@@ -119,16 +129,6 @@ def _note(
         payload.update(_client_of(tx, instance))
     told = {name: value for name, value in payload.items() if value}
     tx.add_event(scope, kind, actor, file, told)
-
-
-def _say_freed(tx: Transaction, instance: Session, file: str, holder_id: str, attempt: Attempt) -> None:
-    """Inside a transaction: record a refusal whose lock has gone by now."""
-    holder, path = session_table.get(tx, holder_id), attempt.path or file
-    payload: dict[str, Any] = {"holder": holder_id, "holder_label": holder and holder.label, "key": key_of(file)}
-    payload.update(tool=attempt.tool, path=path, path_key=key_of(path), cwd=attempt.cwd, fence=attempt.fence)
-    payload.update(denied_agent=attempt.agent, rule="file" if path == file else "", **_client_of(tx, instance))
-    told = {name: value for name, value in payload.items() if value}
-    tx.add_event(instance.scope, "context.lock_denied", instance.id, file, told)
 
 
 def _say(tx: Transaction, instance: Session, lock: Lock | Waiter, attempt: Attempt) -> None:

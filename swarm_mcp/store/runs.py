@@ -178,10 +178,6 @@ def admit(tx: Transaction, instance_id: str, client: tuple[int, str]) -> Run | N
     pid, started = known[2]
     if pid and not gone(run.host or "", pid, started or "", tx.here):
         return None
-    return _note(tx, run, client)
-
-
-def _note(tx: Transaction, run: Run, client: tuple[int, str]) -> Run:
     tx.change("UPDATE swarm_runs SET client_pid = ?, client_start = ? WHERE id = ?", (*client, run.id))
     return run.replace(client_pid=client[0], client_start=client[1])
 

@@ -18,7 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.domain.run import Run
     from swarm_mcp.store.database import Database, Transaction
 
 _UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"
@@ -65,7 +64,10 @@ def register(db: Database, request: Registration, cleans: bool = True) -> Sessio
     A session of a runtime has one instance for life, found by its whole id. Unless it `cleans`, the caller sees to
     ``cleanup.some``.
     """
-    _respect_fence(request)
+    roots = allowed_roots(token(request.label or "", "identity"))
+    for path in (request.directory, request.file_root):
+        if roots and not inside_any(path, roots):
+            raise SwarmError(f"{path} is outside the folders this identity is confined to: {', '.join(roots)}")
     foreign: list[tuple[str, str | None, str]] = []
     if db.row(_UNKEYED):
         from swarm_mcp.store import lock_rows
@@ -158,13 +160,6 @@ def rename_session(tx: Transaction, instance_id: str, name: str, new_name: str) 
     )
 
 
-def _respect_fence(request: Registration) -> None:
-    roots = allowed_roots(token(request.label or "", "identity"))
-    for path in (request.directory, request.file_root):
-        if roots and not inside_any(path, roots):
-            raise SwarmError(f"{path} is outside the folders this identity is confined to: {', '.join(roots)}")
-
-
 def _register_session(tx: Transaction, request: Registration) -> Session:
     """Register the session of a runtime, or renew it; its row."""
     known = _registration_of(tx, request)
@@ -215,9 +210,22 @@ def _registration_of(tx: Transaction, request: Registration) -> Record | None:
         " WHERE runtime = ? AND session_id = ?",
         (request.runtime, request.session_id),
     )
-    run = _run_of(tx, request)
+    # The run whose child this session is, or None. Costs nothing unless the request names an instance.
+    if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
+        run = None
+    else:
+        from swarm_mcp.store import runs
+
+        run = runs.admit(tx, request.preassigned_id, request.client)
     if run and not (known and known.instance_id == run.instance_id):
-        known = _adopt_run(tx, request, run)
+        # The run's registration, from now on in the name of the session that its child has reported
+        values = (request.runtime, request.session_id, run.instance_id)
+        tx.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
+        if not tx.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
+            known = None
+        else:
+            client = {"client_pid": run.supervisor_pid, "client_start": run.supervisor_start, "other_clients": None}
+            known = Record(instance_id=run.instance_id, host=run.host, **client)
     known = known or _joined_by_server(tx, request)
     if known and known.client_pid and known.host == tx.here and not request.client[0]:
         # A hook whose client was killed under it finds no client; the session is still that client's, and over.
@@ -247,25 +255,6 @@ def _joined_by_server(tx: Transaction, request: Registration) -> Record | None:
         (request.runtime, request.session_id, rows[0].instance_id),
     )
     return rows[0]
-
-
-def _run_of(tx: Transaction, request: Registration) -> Run | None:
-    """Return the run whose child this session is, or None. Costs nothing unless the request names an instance."""
-    if not request.preassigned_id or request.runtime in (SERVER_RUNTIME, RUN_RUNTIME):
-        return None
-    from swarm_mcp.store import runs
-
-    return runs.admit(tx, request.preassigned_id, request.client)
-
-
-def _adopt_run(tx: Transaction, request: Registration, run: Run) -> Record | None:
-    """Return the run's registration, from now on in the name of the session that its child has reported."""
-    values = (request.runtime, request.session_id, run.instance_id)
-    tx.change("DELETE FROM swarm_sessions WHERE runtime = ? AND session_id = ?", values[:2])
-    if not tx.change("UPDATE swarm_sessions SET runtime = ?, session_id = ? WHERE instance_id = ?", values):
-        return None
-    client = {"client_pid": run.supervisor_pid, "client_start": run.supervisor_start, "other_clients": None}
-    return Record(instance_id=run.instance_id, host=run.host, **client)
 
 
 def _others(tx: Transaction, known: Record | None, client: tuple[int, str]) -> list[Any]:

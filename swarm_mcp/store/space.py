@@ -40,7 +40,14 @@ class Space:
         if free <= SPARE_PAGES:
             return False
         if self._pragma("auto_vacuum") != _INCREMENTAL:
-            return self._write_anew(free)
+            # Lay the file out so that it can be made shorter, if that takes no noticeable time
+            if self._pragma("page_count") - free <= REWRITTEN_PAGES:
+                self._db.rows(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+                try:
+                    self._db.rows("VACUUM")
+                except SwarmError:
+                    return False  # no room, or another process writes: another time
+            return False
         with self._db.writing():
             end = time.monotonic() + SECONDS
             while free > SPARE_PAGES and time.monotonic() < end:
@@ -63,16 +70,6 @@ class Space:
         (busy, pages, folded) = self._db.rows("PRAGMA wal_checkpoint(PASSIVE)")[0].values()
         if not busy and pages == folded:
             self._db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _write_anew(self, free: int) -> bool:
-        """Lay the file out so that it can be made shorter, if that takes no noticeable time."""
-        if self._pragma("page_count") - free <= REWRITTEN_PAGES:
-            self._db.rows(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-            try:
-                self._db.rows("VACUUM")
-            except SwarmError:
-                return False  # no room, or another process writes: another time
-        return False
 
     def _pragma(self, name: str) -> int:
         return int(self._db.rows(f"PRAGMA {name}")[0][name])

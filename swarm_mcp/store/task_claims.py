@@ -48,7 +48,20 @@ def claim(db: Database, instance: Session, task_id: str, ignore_unread: bool = F
         if task is None:
             raise Refused("Task not found")
         task = _without_dead_holder(tx, task)
-        _refuse_unless_possible(tx, task, instance)
+        why = states.refusal(task, IN_PROGRESS, "claim", instance.id)
+        if not why and task.assignee not in (None, instance.id) and session_table.live(tx, task.assignee):
+            why = "Task is assigned to another session"
+        if why:
+            # The name of the session on another machine that has the task, if it may be known; else an empty text
+            if task.assignee:
+                holder = session_table.live(tx, task.assignee)
+            else:
+                holder = None
+            if holder is None or holder.runtime != REMOTE or not may_meet(instance.label, holder.label):
+                elsewhere = ""
+            else:
+                elsewhere = f": {name_of(holder)} has it"
+            raise Refused(why + elsewhere)
         return _begin(tx, instance, task, ignore_unread, {})
 
 
@@ -153,25 +166,6 @@ def _begin(tx: Transaction, instance: Session, task: Task, ignore_unread: bool, 
     payload = {"prior_status": task.status, "status": IN_PROGRESS, **more}
     begun = states.move(tx, task, IN_PROGRESS, "claim", instance.id, payload, assignee=instance.id)
     return {"task": begun, "prior_status": task.status}
-
-
-def _refuse_unless_possible(tx: Transaction, task: Task, instance: Session) -> None:
-    why = states.refusal(task, IN_PROGRESS, "claim", instance.id)
-    if not why and task.assignee not in (None, instance.id) and session_table.live(tx, task.assignee):
-        why = "Task is assigned to another session"
-    if why:
-        raise Refused(why + _elsewhere(tx, task, instance))
-
-
-def _elsewhere(tx: Transaction, task: Task, instance: Session) -> str:
-    """Return the name of the session on another machine that has the task, if it may be known; else an empty text."""
-    if task.assignee:
-        holder = session_table.live(tx, task.assignee)
-    else:
-        holder = None
-    if holder is None or holder.runtime != REMOTE or not may_meet(instance.label, holder.label):
-        return ""
-    return f": {name_of(holder)} has it"
 
 
 def _refuse_while_unread(tx: Transaction, instance: Session, task_id: str) -> None:

@@ -126,7 +126,19 @@ def refusal(task: Task, target: str, how: str, actor: str | None) -> str:
     status = task.status
     who = _WHO.get((status, target, how))
     if who is None:
-        return _impossible(task, target, how)
+        status = task.status
+        if how == "approve":
+            return f"Task is {status}, not approval_required"
+        if status in TERMINAL or status == target:
+            return f"Task is already {status}"
+        if status == BLOCKED:
+            waits = ", ".join(task.depends_on or ())
+            return f"Task is blocked: it waits for {waits or 'other tasks'}"
+        if status == APPROVAL_REQUIRED:
+            return "Task waits for approval: approve_task"
+        if status == OPEN and how == "end":
+            return f"Task is open and must be claimed before it can be {target}"
+        return f"Task is {status} and cannot become {target} by {how}"
     if who == ASSIGNEE and task.assignee != actor:
         if how == "claim":
             return "Task is assigned to another session"
@@ -187,22 +199,6 @@ def stamp(tx: Transaction, scope: str) -> int:
 def as_json(texts: list[str]) -> str:
     """Return a list as JSON text, for a column or for ``json_each(?)``: variables are few, 32 766 in some SQLites."""
     return f"[{','.join(map(quote, texts))}]"
-
-
-def _impossible(task: Task, target: str, how: str) -> str:
-    status = task.status
-    if how == "approve":
-        return f"Task is {status}, not approval_required"
-    if status in TERMINAL or status == target:
-        return f"Task is already {status}"
-    if status == BLOCKED:
-        waits = ", ".join(task.depends_on or ())
-        return f"Task is blocked: it waits for {waits or 'other tasks'}"
-    if status == APPROVAL_REQUIRED:
-        return "Task waits for approval: approve_task"
-    if status == OPEN and how == "end":
-        return f"Task is open and must be claimed before it can be {target}"
-    return f"Task is {status} and cannot become {target} by {how}"
 
 
 # ------------------------------------------------------------ locks

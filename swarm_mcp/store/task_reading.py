@@ -108,7 +108,12 @@ def current(tx: Transaction, viewer: Session, include_terminal: bool = True, ter
             grouped[status] = [task for _, task in islice(walk(tx, viewer, status), MOST_SHOWN)]
             left[status] = known[status] - len(grouped[status])
         elif terminal_limit > 0:
-            newest = [task for task in _newest(tx, viewer, status) if sight.sees(task)][:terminal_limit]
+            condition = "scope = ? AND status = ? ORDER BY changed_at DESC"
+            newest = [
+                task
+                for task in find(tx, f"{condition} LIMIT {MOST_NEWEST}", (viewer.scope, status))
+                if sight.sees(task)
+            ][:terminal_limit]
             grouped[status] = sorted(newest, key=lambda task: (-task.priority, task.created_at, task.id))
     ended = {status: known[status] for status in states.TERMINAL}
     not_shown = {status: number for status, number in left.items() if number > 0}
@@ -124,7 +129,13 @@ def glance(tx: Transaction, viewer: Session, changed_after: int | None = None) -
     sight = Sight(tx, viewer)
     known = _counted(tx, viewer, sight)
     grouped: dict[str, list[Task]] = {status: [] for status in states.STATUSES}
-    for task in _changed(tx, viewer, changed_after):
+    if changed_after is None:
+        changed = []
+    else:
+        # The same millisecond again: its last changes may not have been seen.
+        condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
+        changed = find(tx, condition, (viewer.scope, changed_after))
+    for task in changed:
         if task.status in grouped and sight.sees(task):
             grouped[task.status].append(task)
     for status, tasks in grouped.items():
@@ -194,19 +205,6 @@ def _counted(tx: Transaction, viewer: Session, sight: Sight) -> dict[str, int]:
         if row.status in found and sight.sees(row):
             found[row.status] += row.n
     return found
-
-
-def _changed(tx: Transaction, viewer: Session, after: int | None) -> list[Task]:
-    if after is None:
-        return []
-    # The same millisecond again: its last changes may not have been seen.
-    condition = f"scope = ? AND changed_at >= ? ORDER BY changed_at DESC LIMIT {CHANGED_SHOWN}"
-    return find(tx, condition, (viewer.scope, after))
-
-
-def _newest(tx: Transaction, viewer: Session, status: str) -> list[Task]:
-    condition = "scope = ? AND status = ? ORDER BY changed_at DESC"
-    return find(tx, f"{condition} LIMIT {MOST_NEWEST}", (viewer.scope, status))
 
 
 def _first(tx: Transaction, viewer: Session, status: str, count: int) -> list[Task]:

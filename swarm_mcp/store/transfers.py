@@ -55,7 +55,11 @@ def transfer(
     refusal: Refused | None = None
     with db.writing() as tx:
         session_life.require(tx, instance.id)
-        taker = _partner(tx, instance, to_id)
+        taker = session_table.live(tx, to_id)
+        if taker is None or taker.scope != instance.scope:
+            raise UnknownInstance(f"Instance {to_id} is not active in this scope")
+        if not may_meet(instance.label, taker.label):
+            raise Refused(f"session {to_id} works under another identity; locks are not handed across")
         mine = lock_finder.own_among(lock_endings.reaped(tx, lock_finder.same(tx, reach)), instance, agent)
         refusal = unfit(reach, mine, fence)
         if refusal is None and len(mine) > 1:
@@ -271,15 +275,6 @@ def _because(reason: str) -> str:
     if reason:
         return f": {quoted(reason, LONGEST_NOTE)}"
     return ""
-
-
-def _partner(tx: Transaction, instance: Session, to_id: str) -> Session:
-    taker = session_table.live(tx, to_id)
-    if taker is None or taker.scope != instance.scope:
-        raise UnknownInstance(f"Instance {to_id} is not active in this scope")
-    if not may_meet(instance.label, taker.label):
-        raise Refused(f"session {to_id} works under another identity; locks are not handed across")
-    return taker
 
 
 def _settle(tx: Transaction, lock: Lock, taker: Session) -> None:

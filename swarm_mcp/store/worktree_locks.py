@@ -40,7 +40,11 @@ def meeting_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
         return []
     found = {}
     if reach.names or _takes_part(tx, tree):
-        for row, here in _of_others(tx, tree, *_near(reach, tree)):
+        # Names, and ranges of names, under which locks that meet `reach` are found
+        own = forms(reach)
+        names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
+        ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
+        for row, here in _of_others(tx, tree, *(list(dict.fromkeys(names)), ranges)):
             if meet(reach, here):
                 found[row.id] = row
     for there in _elsewhere(tx, reach, tree) if reach.names else ():
@@ -90,14 +94,6 @@ def _between(tx: Transaction, low: str, high: str) -> list[Lock]:
     return lock_rows.select(tx, "AND c.repository >= ? AND c.repository < ?", (low, high))
 
 
-def _near(reach: Reach, tree: Tree) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return names, and ranges of names, under which locks that meet `reach` are found."""
-    own = forms(reach)
-    names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
-    ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
-    return list(dict.fromkeys(names)), ranges
-
-
 def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any]) -> list[tuple[Lock, Reach]]:
     """Return ``(row, its reach in this work tree)`` of locks under these names that are not of this work tree."""
     rows = lock_rows.select(tx, f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
@@ -107,7 +103,13 @@ def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any])
     for row in rows:
         if row.id in found or is_in(row.path_key or "", tree):
             continue
-        key = _key(tree.top, _place(row.repository or "", tree))
+        # The key of the path `place` in the work tree with this top
+        place = _place(row.repository or "", tree)
+        path = f"{tree.top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
+        if place.startswith(NO_CASE):
+            key = NO_CASE + path.casefold()
+        else:
+            key = path
         # A folder counts as one if it was one when it was locked, even if it is not there here.
         file = key.removeprefix(NO_CASE)
         here = reach_in({"file": file, "path_key": key, "base": key if row.base else ""})
@@ -141,11 +143,3 @@ def _elsewhere(tx: Transaction, reach: Reach, tree: Tree) -> list[Reach]:
 def _place(name: str, tree: Tree) -> str:
     """Return the path from the top in a name of this repository."""
     return next((name[len(one) + 1 :] for one in repository.ids(tree) if name.startswith(one + ":")), name)
-
-
-def _key(top: str, place: str) -> str:
-    """Return the key of the path `place` in the work tree with this top."""
-    path = f"{top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
-    if place.startswith(NO_CASE):
-        return NO_CASE + path.casefold()
-    return path

@@ -113,7 +113,11 @@ class Agent:
                     if here.fileno() in ready:
                         self._accept(here)
         finally:
-            _remove(agent_client.socket_path())
+            path = agent_client.socket_path()
+            try:
+                os.remove(path)
+            except OSError:  # removed meanwhile
+                pass
             here.close()
             for talk in self._talks.values():
                 talk.stop()
@@ -263,13 +267,6 @@ def _settle_trees(store: Store, trees: dict[str, str]) -> bool:
         TeamRows(store).set_trees(trees)
     traces.leave(gone, trees)
     return bool(gone)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.remove(path)
-    except OSError:  # removed meanwhile
-        pass
 
 
 if __name__ == "__main__":

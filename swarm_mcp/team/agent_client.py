@@ -76,7 +76,13 @@ def _confirmed(asked: dict[str, Any], start_seconds: float, seconds: float) -> C
         found: Confirmation = answer
         return found
     except OSError as error:
-        return {"answer": UNREACHABLE, "error": _why(error)}
+        if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+            why = "the team agent does not start"
+        elif isinstance(error, TimeoutError):
+            why = "the team agent did not answer in time"
+        else:
+            why = str(error)
+        return {"answer": UNREACHABLE, "error": why}
 
 
 def poke() -> None:
@@ -204,11 +210,3 @@ def listening() -> socket.socket:
     os.chmod(path, 0o600)
     here.listen(64)
     return here
-
-
-def _why(error: OSError) -> str:
-    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-        return "the team agent does not start"
-    if isinstance(error, TimeoutError):
-        return "the team agent did not answer in time"
-    return str(error)

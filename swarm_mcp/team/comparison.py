@@ -97,7 +97,7 @@ def difference(
 ) -> Difference:
     """Return the difference between this machine and the server's record of it (`own`, `own_places`)."""
     by_fence = {row["fence"]: row for row in own.values()}
-    by_key = {_key(row): row for row in own.values()}
+    by_key = {(row["session"], row["agent"], row["place"], row["pattern"], row["base"]): row for row in own.values()}
     used: set[int] = set()
     transfers, acquires, known = [], [], []
     for claim in held:
@@ -105,7 +105,7 @@ def difference(
         there = by_key.get(claim.key)
         if there is None:
             handed = next((by_fence[one] for one in fences if one in by_fence), None)
-            if handed is not None and spot_in(dict(handed)) == _spot(claim) and handed["lock"] not in used:
+            if handed is not None and spot_in(dict(handed)) == spot_in(dict(claim.want)) and handed["lock"] not in used:
                 used.add(handed["lock"])
                 transfers.append((handed["lock"], handed["fence"], claim.session))
             else:
@@ -144,11 +144,3 @@ def own_spot(row: Lock, tops: Collection[str]) -> Spot | None:
         return None
     found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True))
     return next((spot for spot in found if spot is not None), None)
-
-
-def _key(row: LockRow) -> Key:
-    return row["session"], row["agent"], row["place"], row["pattern"], row["base"]
-
-
-def _spot(claim: Claim) -> Spot:
-    return spot_in(dict(claim.want))

@@ -40,7 +40,12 @@ def task_body(task: Task, top: str, left_out: int | None = None) -> dict[str, An
     body.update((name, _whole(task[name])) for name in (*_NUMBERS, *_MAYBE_NUMBERS))
     body["files"] = places or None
     body["files_left_out"] = outside if left_out is None else left_out
-    body["result"] = _result_told(body["result"], top)
+    text = body["result"]
+
+    def told(files: list[str]) -> list[str]:
+        return _places(files, top)[0]
+
+    body["result"] = _with_files(text, told)
     return body
 
 
@@ -84,7 +89,12 @@ def task_columns(body: Any, key: str, before: Task | None, top: str) -> dict[str
         paths = []
     outside = [file for file in (before.files or () if before else ()) if place_in(file, [top]) is None]
     columns["files"] = [*paths, *outside] or None
-    columns["result"] = _result_here(body.get("result"), top)
+    text = body.get("result")
+
+    def here(files: list[str]) -> list[str]:
+        return [path for one in files if (path := path_at(one, top))]
+
+    columns["result"] = _with_files(text, here)
     if before is not None:
         same = task_body(before, top)
         if same["files"] == body.get("files"):
@@ -99,20 +109,6 @@ def _places(files: Iterable[str], top: str) -> tuple[list[str], int]:
     found = [place_in(file, [top]) for file in files]
     places = [one for one in found if one is not None]
     return places, len(found) - len(places)
-
-
-def _result_told(text: str | None, top: str) -> str | None:
-    def told(files: list[str]) -> list[str]:
-        return _places(files, top)[0]
-
-    return _with_files(text, told)
-
-
-def _result_here(text: str | None, top: str) -> str | None:
-    def here(files: list[str]) -> list[str]:
-        return [path for one in files if (path := path_at(one, top))]
-
-    return _with_files(text, here)
 
 
 def _with_files(text: str | None, change: Callable[[list[str]], list[str]]) -> str | None:

@@ -138,7 +138,13 @@ class Documents:
             return None
         if body is None and known is not None and known.body is None:
             return None
-        if kind == TASK and known is None and body is not None and self._is_old(body):
+        if (
+            kind == TASK
+            and known is None
+            and body is not None
+            and body["status"] in TERMINAL
+            and body["updated_at"] < self._store.now() - TASK_SECONDS
+        ):
             return None
         return item(kind, key, self.version(ref), body, ref in self.again)
 
@@ -194,9 +200,6 @@ class Documents:
         told = json.loads(_base(known) or "{}")
         return task_body(task, task.scope, told.get("files_left_out"))
 
-    def _is_old(self, body: dict[str, Any]) -> bool:
-        return body["status"] in TERMINAL and body["updated_at"] < self._store.now() - TASK_SECONDS
-
     # ------------------------------------------------------------- changes to apply
 
     def take(self, row: DocumentRow, is_all: bool = False, is_first: bool = False, has_lost: bool = False) -> None:
@@ -211,7 +214,22 @@ class Documents:
             return
         has_lost = has_lost or (known is not None and known.version < 0)
         if kind == MESSAGE:
-            self._take_message(row, known)
+            body = row["body"]
+            if known is not None:  # delivered, or one's own
+                self._rows.note(self.repository, MESSAGE, row["key"], row["version"], known.body)
+                return
+            sender, recipient_id, content = (body.get(name) for name in ("sender", "recipient", "content"))
+            if not (isinstance(sender, str) and isinstance(recipient_id, str) and isinstance(content, str)):
+                return
+            recipient = self._rows.recipient(recipient_id)
+            if recipient is None:
+                return
+            self._rows.note(self.repository, MESSAGE, row["key"], row["version"], None)
+            if body.get("wake"):
+                self.wakes.append(Wake(recipient.id, sender, str(body.get("task") or ""), bool(body.get("force"))))
+                return
+            file = path_at(body.get("file"), self._top_of(recipient.scope)) or ""
+            self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
         elif kind == TASK:
             self._take_task(row, known, is_first, has_lost)
         elif kind == VALUE and is_value(row["body"]):
@@ -279,24 +297,6 @@ class Documents:
         self.is_due = True
 
     # messages
-
-    def _take_message(self, row: DocumentRow, known: Known | None) -> None:
-        body = row["body"]
-        if known is not None:  # delivered, or one's own
-            self._rows.note(self.repository, MESSAGE, row["key"], row["version"], known.body)
-            return
-        sender, recipient_id, content = (body.get(name) for name in ("sender", "recipient", "content"))
-        if not (isinstance(sender, str) and isinstance(recipient_id, str) and isinstance(content, str)):
-            return
-        recipient = self._rows.recipient(recipient_id)
-        if recipient is None:
-            return
-        self._rows.note(self.repository, MESSAGE, row["key"], row["version"], None)
-        if body.get("wake"):
-            self.wakes.append(Wake(recipient.id, sender, str(body.get("task") or ""), bool(body.get("force"))))
-            return
-        file = path_at(body.get("file"), self._top_of(recipient.scope)) or ""
-        self._rows.deliver(recipient, sender or SYSTEM, content, bool(body.get("told")), file)
 
     def _top_of(self, scope: str) -> str:
         if scope in self.tops:

@@ -86,7 +86,14 @@ def leave(membership: Membership) -> str:
         tree = Tree(membership.top, membership.common, membership.common)
         if logical_of(tree) == "true":  # otherwise a person has changed the setting since
             set_logical(membership.common, membership.logical)
-    unheard = _unheard(membership.server)
+    # The obstacle between the team agent and a server; empty without one
+    server = membership.server
+    told = agent_client.status()
+    if told is None:
+        unheard = "no team agent was running"
+    else:
+        of_server = [one for one in told.get("servers", []) if one["server"] == server]
+        unheard = next((one["error"] for one in of_server if one["state"] != "following"), "")
     memberships.forget(membership)
     agent_client.poke()
     with Store() as store, store.changes() as changes:
@@ -101,15 +108,6 @@ def leave(membership: Membership) -> str:
             changes.wait(LOOK_SECONDS)
             store.refresh()
     return unheard
-
-
-def _unheard(server: str) -> str:
-    """Return the obstacle between the team agent and a server; empty without one."""
-    told = agent_client.status()
-    if told is None:
-        return "no team agent was running"
-    of_server = [one for one in told.get("servers", []) if one["server"] == server]
-    return next((one["error"] for one in of_server if one["state"] != "following"), "")
 
 
 def _ask(server: str, repository_id: str) -> None:

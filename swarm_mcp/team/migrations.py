@@ -84,7 +84,8 @@ def _made(connection: psycopg.Connection, name: str, circle: str, epoch: str, ne
     run = connection.execute
     run("SELECT pg_advisory_xact_lock(%s)", (_ONE_AT_A_TIME,))
     for role in (OWNER, MEMBER, CIRCLE + circle):
-        _make_role(connection, role)
+        if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+            connection.execute(_with_names("CREATE ROLE {} NOLOGIN", role))
     run(_with_names("GRANT {} TO {}", MEMBER, CIRCLE + circle))
     _become_owner(connection)
     applied = _applied(connection)
@@ -113,11 +114,6 @@ def _made(connection: psycopg.Connection, name: str, circle: str, epoch: str, ne
         circle,
         _value(connection, "SELECT epoch FROM swarm_team.server"),
     )
-
-
-def _make_role(connection: psycopg.Connection, role: str) -> None:
-    if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
-        connection.execute(_with_names("CREATE ROLE {} NOLOGIN", role))
 
 
 def _become_owner(connection: psycopg.Connection) -> None:

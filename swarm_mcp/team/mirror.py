@@ -118,7 +118,13 @@ class Mirror:
         while True:
             told = []
             if is_named:
-                told = self._named()
+                # The sessions that live, for a beat; those that have gone since the last one have ended
+                told = self._living()
+                self.sessions = len(told)
+                gone = self.joined.keys() - {one["session"] for one in told}
+                if gone:
+                    self.server.end(self.repository, sorted(gone))
+                    self.joined = {one: at for one, at in self.joined.items() if one not in gone}
             sent = clock.now()
             answer = self.server.beat(self.repository, self.replica.version, self.replica.mark, told)
             if not answer["ok"]:
@@ -158,16 +164,6 @@ class Mirror:
     def is_elsewhere(self, session: str) -> bool:
         """Return True if a session works on another machine."""
         return any(one.id == session for one in self._rows.mirrored_sessions())
-
-    def _named(self) -> list[dict[str, Any]]:
-        """Return the sessions that live, for a beat; those that have gone since the last one have ended."""
-        told = self._living()
-        self.sessions = len(told)
-        gone = self.joined.keys() - {one["session"] for one in told}
-        if gone:
-            self.server.end(self.repository, sorted(gone))
-            self.joined = {one: at for one, at in self.joined.items() if one not in gone}
-        return told
 
     def _note_joined(self, joined: dict[str, int]) -> None:
         """Sessions that the server has had to take in anew had lapsed: their grants are void."""

@@ -41,27 +41,23 @@ def spot_of(reach: Reach, top: str) -> Spot | None:
     if reach.key is None:
         return None
     if reach.pattern:
-        return _spot_of_pattern(reach, top)
+        text = reach.pattern.lstrip("/")
+        folder = reach.file.removesuffix(text).rstrip("/") or "/"  # as it is spelled
+        if _is_of_another_tree((reach.key or "").removeprefix(GLOB), top):
+            return None
+        place = repository.place_of(reach.base, top)
+        if place is not None:
+            return Spot("", False, reach.pattern, _spelled(place, folder))
+        # It counts from a folder over the top: it is of this work tree where all that it covers is.
+        base = reach.base.removeprefix(NO_CASE)
+        below = repository.place_of(top.casefold() if reach.base.startswith(NO_CASE) else top, base)
+        if not below or not text.startswith(top[len(top) - len(below) :] + "/"):
+            return None
+        return Spot("", False, text[len(below) :], "")
     place = repository.place_of(reach.key, top)
     if place is None or _is_of_another_tree(reach.key, top):
         return None
     return Spot(_spelled(place, plain(reach.file)), bool(reach.base))
-
-
-def _spot_of_pattern(reach: Reach, top: str) -> Spot | None:
-    text = reach.pattern.lstrip("/")
-    folder = reach.file.removesuffix(text).rstrip("/") or "/"  # as it is spelled
-    if _is_of_another_tree((reach.key or "").removeprefix(GLOB), top):
-        return None
-    place = repository.place_of(reach.base, top)
-    if place is not None:
-        return Spot("", False, reach.pattern, _spelled(place, folder))
-    # It counts from a folder over the top: it is of this work tree where all that it covers is.
-    base = reach.base.removeprefix(NO_CASE)
-    below = repository.place_of(top.casefold() if reach.base.startswith(NO_CASE) else top, base)
-    if not below or not text.startswith(top[len(top) - len(below) :] + "/"):
-        return None
-    return Spot("", False, text[len(below) :], "")
 
 
 def reach_at(spot: Spot, top: str) -> Reach | None:

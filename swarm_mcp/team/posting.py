@@ -64,7 +64,14 @@ class Posting:
             self._mirror.is_voided = False
             self._compared = (self._store.version(), clock.now())
             are_locks = self._posted_locks()
-            if self._posted_documents() and are_locks:
+            # Post documents. Returns True if a repetition is useless.
+            if not self._mirror.shares:
+                posted_documents = True
+            else:
+                wanted = self._replica.documents.differences()
+                done = [self.put(wanted[begin : begin + AT_ONCE]) for begin in range(0, len(wanted), AT_ONCE)]
+                posted_documents = all(done)
+            if posted_documents and are_locks:
                 return
         self.compare_anew()  # the next round goes on with it
 
@@ -227,14 +234,6 @@ class Posting:
         return False
 
     # ------------------------------------------------------------ documents
-
-    def _posted_documents(self) -> bool:
-        """Post documents. Returns True if a repetition is useless."""
-        if not self._mirror.shares:
-            return True
-        wanted = self._replica.documents.differences()
-        done = [self.put(wanted[begin : begin + AT_ONCE]) for begin in range(0, len(wanted), AT_ONCE)]
-        return all(done)
 
     def put(self, items: list[Item]) -> bool:
         """Post changes to documents, and apply the server's versions of rejected ones. Returns True if a repetition is

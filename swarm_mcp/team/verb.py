@@ -69,11 +69,24 @@ def team(args: Arguments) -> int:
     """
     action = args.words[0]
     if action == "agent":
-        return _agent(args)
+        if args.given("--stop"):
+            return int(not agent_client.stop())
+        return agent.run()
     if action == "status":
         return _status(args)
     if action == "init":
-        return _init(args)
+        from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
+
+        server = checked_server(args.words[1])
+        made = init(server, args.value("--circle") or FIRST_CIRCLE, known_epoch(server), args.given("--new-epoch"))
+        if args.json:
+            show({"ok": True, **made._asdict()})
+            return 0
+        say(f"{server} is set up" + (clause(": {}", ", ".join(made.applied)) or " already"))
+        if args.given("--new-epoch"):
+            say("all its earlier grants are void")
+        say(f'give people a role in {CIRCLE}{made.circle}: CREATE ROLE dana LOGIN IN ROLE "{CIRCLE}{made.circle}";')
+        return 0
     folder = here()
     if args.value("--dir"):
         folder = clean(args.value("--dir"))
@@ -129,27 +142,6 @@ def _leave(args: Arguments, folder: str) -> int:
     say(f"left {one.server}: the locks of {one.repository} are this machine's own again")
     if left:
         say(f"the server could not be told ({left}): it releases the locks of this machine when their lease ends")
-    return 0
-
-
-def _agent(args: Arguments) -> int:
-    if args.given("--stop"):
-        return int(not agent_client.stop())
-    return agent.run()
-
-
-def _init(args: Arguments) -> int:
-    from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
-
-    server = checked_server(args.words[1])
-    made = init(server, args.value("--circle") or FIRST_CIRCLE, known_epoch(server), args.given("--new-epoch"))
-    if args.json:
-        show({"ok": True, **made._asdict()})
-        return 0
-    say(f"{server} is set up" + (clause(": {}", ", ".join(made.applied)) or " already"))
-    if args.given("--new-epoch"):
-        say("all its earlier grants are void")
-    say(f'give people a role in {CIRCLE}{made.circle}: CREATE ROLE dana LOGIN IN ROLE "{CIRCLE}{made.circle}";')
     return 0
 
 

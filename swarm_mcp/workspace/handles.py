@@ -38,7 +38,11 @@ def resolve(
     pane, error = None, ""
     if validate:
         try:
-            pane = workspace.resolve(handle, _socket(here, handle))
+            # The socket for `handle`: that of the instance that published it, else the first published one
+            exact = [pair for pair in here if handle in pane_handles(pair[1])]
+            pane = workspace.resolve(
+                handle, next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
+            )
         except PaneUnavailable as reason:
             error = str(reason)
     if pane:
@@ -63,12 +67,6 @@ def _published(store: Store, scope: str, viewer_label: str | None) -> list[tuple
     rows = [row for row in map(store.instances.live, known) if row and row.scope == scope]
     rows = sorted((row for row in rows if may_meet(viewer_label, row.label)), key=lambda row: row.registered_at)
     return [(row, known[row.id]) for row in rows]
-
-
-def _socket(here: list[tuple[Session, dict[str, Any]]], handle: str) -> str:
-    """Return the socket for `handle`: that of the instance that published it, else the first published one."""
-    exact = [pair for pair in here if handle in pane_handles(pair[1])]
-    return next((socket for row, value in [*exact, *here] if (socket := socket_of(row, value))), "")
 
 
 def _moved(

@@ -52,7 +52,8 @@ def reach(store: Store, row: Session) -> Reached:
     other = stranger_in(pane, row)
     if other:
         raise PaneUnavailable(f"pane {known['handle']} is that instance's no longer: {other}")
-    return Reached(workspace, pane, socket, _repaired(store, row, known, pane))
+    found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
+    return Reached(workspace, pane, socket, store.panes.repair(row, known, found))
 
 
 def facts(store: Store, row: Session, reached: Reached | None) -> dict[str, Any]:
@@ -92,11 +93,6 @@ def stranger_in(pane: Pane, row: Session) -> str:
     if kind and pane.agent in kinds and pane.agent != kind:
         return f"{pane.agent} runs there now, not {kind}"
     return ""
-
-
-def _repaired(store: Store, row: Session, known: dict[str, Any], pane: Pane) -> bool:
-    found = {"pane_id": pane.handle, "workspace_id": pane.workspace_id, "tab_id": pane.tab_id}
-    return store.panes.repair(row, known, found)
 
 
 SOURCES = ("visible", "recent", "recent-unwrapped")

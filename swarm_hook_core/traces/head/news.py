@@ -27,7 +27,7 @@ def words_of(
     if not note.at_ns or note.head == head:
         return ""
     move = heads.moved(top)
-    if move is not None and (move.at_ns <= note.at_ns or _is_own(move, runtime, session_id)):
+    if move is not None and (move.at_ns <= note.at_ns or (move.runtime, move.session_id) == (runtime, session_id)):
         move = None
         if not note.head.is_known:
             return ""
@@ -64,10 +64,6 @@ def is_settled(top: str, now: float) -> bool:
     """Return True if no command can still be about to move HEAD of the work tree `top`."""
     move = heads.moved(top)
     return move is None or move.at_ns / 1e9 < now - SETTLED_SECONDS
-
-
-def _is_own(move: heads.Move, runtime: str, session_id: str) -> bool:
-    return (move.runtime, move.session_id) == (runtime, session_id)
 
 
 def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:

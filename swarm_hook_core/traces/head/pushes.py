@@ -93,7 +93,10 @@ def _dropped(
     url = repository.setting(f"remote.{remote}.url") or remote
     tip = _commit(repository, f"refs/remotes/{remote}/{branch}")
     folder = _local(url, repository.top)
-    there = _tip_in(folder, branch)
+    if not folder:
+        there = ""
+    else:
+        there = _commit(Repository(folder, SECONDS), f"refs/heads/{branch}")
     if there and there != tip:
         if has_lease and tip:
             return None  # git refuses it
@@ -125,13 +128,6 @@ def _local(url: str, top: str) -> str:
     if os.path.isdir(path):
         return path
     return ""
-
-
-def _tip_in(folder: str, branch: str) -> str:
-    """Return the commit of a branch in the repository at `folder`, or "" if that does not say."""
-    if not folder:
-        return ""
-    return _commit(Repository(folder, SECONDS), f"refs/heads/{branch}")
 
 
 def _commit(repository: Repository, name: str) -> str:

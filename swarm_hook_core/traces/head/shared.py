@@ -70,7 +70,13 @@ class Shared:
             denial.loss = without_owner("head", "change")
             return denial, ""
         lines.append(line)
-        self._leave()
+        # Note the moves of a call that goes ahead, and the HEAD that its session knows
+        if not self.trail.is_asked:
+            for top, (deed, head) in self._moves.items():
+                heads.note_move(self.runtime, self.call.session_id, top, deed, head)
+                self.trail.note_at(top, "moved", deed)  # with a journal here, the others' calls look for it
+            for top, (head, told) in self._to_note.items():
+                self._note(top, head, told)
         return None, "\n".join(dict.fromkeys(filter(None, lines)))
 
     def _of(self, git_call: GitCall) -> tuple[Denial | None, str]:
@@ -225,16 +231,6 @@ class Shared:
     def _note(self, top: str, head: Head, told: set[str]) -> None:
         if not self.trail.is_asked:
             heads.note(self.runtime, self.call.session_id, top, head, told)
-
-    def _leave(self) -> None:
-        """Note the moves of a call that goes ahead, and the HEAD that its session knows."""
-        if self.trail.is_asked:
-            return
-        for top, (deed, head) in self._moves.items():
-            heads.note_move(self.runtime, self.call.session_id, top, deed, head)
-            self.trail.note_at(top, "moved", deed)  # with a journal here, the others' calls look for it
-        for top, (head, told) in self._to_note.items():
-            self._note(top, head, told)
 
 
 def running_git(top: str) -> int:

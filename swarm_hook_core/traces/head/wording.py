@@ -138,15 +138,13 @@ def of_passing(text: str) -> str:
 
 def working(others: Sequence[Held], own_label: str) -> str:
     """Return the sessions in words: ``codex 5f0c (working on "...") and claude ab12``."""
-    names = [_session(one, own_label) for one in others[:NAMED]]
+    names = []
+    for one in others[:NAMED]:
+        identity = token(own_label, "identity")
+        names.append(holder(one, identity)[0] + purpose(one, identity))
     if len(others) > NAMED:
         names.append(f"{len(others) - NAMED} more")
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _session(held: Held, own_label: str) -> str:
-    identity = token(own_label, "identity")
-    return holder(held, identity)[0] + purpose(held, identity)
 
 
 def on(head: Head) -> str:

@@ -107,7 +107,14 @@ class Acts:
         self._keys = keys_of(path)
         self._notes = notes
         if notes.commands is None:
-            notes.commands = _commands(notes)
+            # The commands with unknown files of all journals
+            found = []
+            for noted in notes.journals.values():
+                for entry in (*noted.of_kind("ran"), *noted.of_kind("runs")):
+                    if not looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
+                        found.append(_act(noted, entry, ()))
+            _end_with_sessions(found, notes.ended)
+            notes.commands = found
         self.commands = notes.commands
         self.known = sorted(self._found(versions), key=lambda act: act.at_ns)
 
@@ -123,7 +130,11 @@ class Acts:
                 act.has_state = act.has_state or entry.at_ns in states
                 if entry.kind == "wrote":
                     act.input = given
-                    act.size = _size_in(entry.text)
+                    state = entry.text
+                    if state == NO_FILE:
+                        act.size = -1
+                    else:
+                        act.size = number_in(state.rpartition(" ")[2])
                     act.next_ns = noted.ends.next_of(entry)
                     act.is_made = act.input is None  # else a step tells
                 found.append(act)
@@ -144,17 +155,6 @@ class Acts:
             is_answered = entry.kind != "will"
         found += [entry for entry in noted.of_kind("clears") if is_in(self._keys, entry.key)]
         return found + noted.commands_that_wrote(self._path)
-
-
-def _commands(notes: PlaceNotes) -> list[Act]:
-    """Return the commands with unknown files of all journals."""
-    found = []
-    for noted in notes.journals.values():
-        for entry in (*noted.of_kind("ran"), *noted.of_kind("runs")):
-            if not looks_only(b"\0" + entry.text.encode("utf-8", "surrogatepass")):
-                found.append(_act(noted, entry, ()))
-    _end_with_sessions(found, notes.ended)
-    return found
 
 
 def _end_with_sessions(acts: list[Act], ended: dict[str, int]) -> None:
@@ -195,13 +195,6 @@ def _act(noted: JournalNotes, entry: Entry, looks: Collection[int], is_known: bo
 def authors_of(acts: Iterable[Act]) -> tuple[Author, ...]:
     """Return one Author for each session and agent, of its last call."""
     return tuple({(act.author.session, act.author.agent): act.author for act in acts}.values())
-
-
-def _size_in(state: str) -> int:
-    """Return the size in a ``state_of``, -1 for a missing file."""
-    if state == NO_FILE:
-        return -1
-    return number_in(state.rpartition(" ")[2])
 
 
 def number_in(text: str) -> int:

@@ -95,7 +95,12 @@ def explain(
             part.is_sure = is_same or is_evident or _is_needed(before, after, made, calls, index)
             base = content
         _add_formatted(found, before, after)
-    found.parts = _few(found.parts)
+    # The last parts. The first of them has the lines of all earlier ones: any of their calls may be its own.
+    few = found.parts[-MOST_CALLS:]
+    for part in found.parts[:-MOST_CALLS]:
+        few[0].others += [part.call, *part.others]
+        few[0].is_sure = few[0].is_sure and part.is_sure
+    found.parts = few
     return found
 
 
@@ -225,15 +230,6 @@ def _counted(content: bytes | None) -> Lines:
 
 def _distance(one: Lines, other: Lines) -> int:
     return sum(((one - other) + (other - one)).values())
-
-
-def _few(parts: list[Part]) -> list[Part]:
-    """Return the last parts. The first of them has the lines of all earlier ones: any of their calls may be its own."""
-    few = parts[-MOST_CALLS:]
-    for part in parts[:-MOST_CALLS]:
-        few[0].others += [part.call, *part.others]
-        few[0].is_sure = few[0].is_sure and part.is_sure
-    return few
 
 
 # ------------------------------------------------------------------------------------------- formatters

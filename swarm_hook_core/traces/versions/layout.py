@@ -148,7 +148,17 @@ class Sources:
     def take(self, line: bytes) -> list[int]:
         start, self._at = self._at, self._at + len(letters_of(line))
         if start == self._at:
-            return self._take_without_letters(line)
+            signs = line.translate(None, _SPACES)
+            for index in range(self._next, len(self._old)):
+                begin, end = self._spans[index]
+                if begin > self._at or begin < end:
+                    break
+                if self._old[index].translate(None, _SPACES) == signs:
+                    self._next = index + 1
+                    return [index]
+            if signs and self._last >= 0:
+                return [self._last]  # they were broken off that line
+            return []
         found = []
         for index in range(self._next, len(self._old)):
             begin, end = self._spans[index]
@@ -160,19 +170,6 @@ class Sources:
             self._last = found[-1]
             self._next = found[-1] + (self._spans[found[-1]][1] <= self._at)
         return found
-
-    def _take_without_letters(self, line: bytes) -> list[int]:
-        signs = line.translate(None, _SPACES)
-        for index in range(self._next, len(self._old)):
-            begin, end = self._spans[index]
-            if begin > self._at or begin < end:
-                break
-            if self._old[index].translate(None, _SPACES) == signs:
-                self._next = index + 1
-                return [index]
-        if signs and self._last >= 0:
-            return [self._last]  # they were broken off that line
-        return []
 
 
 def lines_kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:

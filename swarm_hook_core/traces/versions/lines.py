@@ -164,7 +164,11 @@ class Fold:
             data = b""
         if committed is None:
             committed = _committed(self.path, SECONDS)
-        _require_lines(committed)
+        # Raise NoLines if a file with this content in the last commit has no lines
+        if b"\0" in committed[:BINARY]:
+            raise NoLines("binary in the last commit")
+        if committed.startswith(_LFS):
+            raise NoLines("a git-lfs pointer in the last commit")
         self.ignores_ends = bool(committed) and b"\r\n" not in committed
         self.head = split_lines(committed)
         self._notes = notes or Notes()
@@ -193,18 +197,15 @@ class Fold:
     def changes(self) -> list[Change]:
         """Return the places where the present lines differ from the commit."""
         if self._known_changes is None:
-            self._known_changes = self._changed()
+            found, old, new, lines = [], 0, 0, self.lines()
+            for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
+                if old < old_end or new < new_end:
+                    removed = [self.removed_line(index) for index in range(old, old_end)]
+                    found.append(Change(old, new, removed, lines[new:new_end]))
+                    self._tie_layouts(found[-1])
+                old, new = old_end + 1, new_end + 1
+            self._known_changes = found
         return self._known_changes
-
-    def _changed(self) -> list[Change]:
-        found, old, new, lines = [], 0, 0, self.lines()
-        for old_end, new_end in [*self._pairs(), (len(self.head), len(lines))]:
-            if old < old_end or new < new_end:
-                removed = [self.removed_line(index) for index in range(old, old_end)]
-                found.append(Change(old, new, removed, lines[new:new_end]))
-                self._tie_layouts(found[-1])
-            old, new = old_end + 1, new_end + 1
-        return found
 
     def _tie_layouts(self, change: Change) -> None:
         """Give the removal of a line that was committed before it was laid out anew, and its new layout, one owner."""
@@ -423,7 +424,7 @@ class Fold:
 
     def compared(self, lines: list[bytes]) -> list[bytes]:
         """Return the lines as they are compared with the commit: without ends, if git converts them."""
-        return _without_ends(lines) if self.ignores_ends else lines
+        return [line.rstrip(b"\r\n") for line in lines] if self.ignores_ends else lines
 
     def _older_than(self, at_ns: int) -> set[int]:
         """Return the indices of the lines of the last commit that all commits of HEAD had since that time."""
@@ -499,15 +500,3 @@ def _committed(path: str, seconds: float) -> bytes:
         raise OSError(f"git does not answer: {error}") from None
     data: bytes = text.encode("utf-8", "surrogateescape")
     return data
-
-
-def _require_lines(committed: bytes) -> None:
-    """Raise NoLines if a file with this content in the last commit has no lines."""
-    if b"\0" in committed[:BINARY]:
-        raise NoLines("binary in the last commit")
-    if committed.startswith(_LFS):
-        raise NoLines("a git-lfs pointer in the last commit")
-
-
-def _without_ends(lines: Sequence[bytes]) -> list[bytes]:
-    return [line.rstrip(b"\r\n") for line in lines]

@@ -94,16 +94,13 @@ class Kept:
                 os.utime(copy)  # the file has had this content until now
                 self._note_long(path)
                 return seen, Copy(copy, seen.digest)
-        return seen, Copy(self._added(path, data, facts), seen.digest)
-
-    def _added(self, path: str, data: bytes, facts: Facts) -> str:
         at_ns = time.time_ns()
         target = f"{self._first(path)}{LOST}{at_ns}{facts}"
         keep_text(data, target, at_ns, facts.mode)
         folder, name = os.path.split(target)
         self._names_in(folder).setdefault(name.rpartition(LOST)[0], []).append(name)
         self._note_long(path)
-        return target
+        return seen, Copy(target, seen.digest)
 
     def _note_long(self, path: str) -> None:
         """Note the path of a file if the name of its copies is cut. The note is as young as its newest copy."""
@@ -125,18 +122,15 @@ class Kept:
     def _first(self, path: str) -> str:
         folder, name = os.path.split(path)
         real = self._real(folder)
-        return version_path(self._place(real), LOCKED, os.path.join(real, name))
+        key = f"{real}/"
+        if key not in self._firsts:
+            self._firsts[key] = place_of(real)
+        return version_path(self._firsts[key], LOCKED, os.path.join(real, name))
 
     def _real(self, folder: str) -> str:
         if folder not in self._firsts:
             self._firsts[folder] = folder if self._is_resolved else os.path.realpath(folder)
         return self._firsts[folder]
-
-    def _place(self, folder: str) -> str:
-        key = f"{folder}/"
-        if key not in self._firsts:
-            self._firsts[key] = place_of(folder)
-        return self._firsts[key]
 
     def _names_in(self, folder: str) -> dict[str, list[str]]:
         if folder not in self._listed:

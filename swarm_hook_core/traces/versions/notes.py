@@ -108,7 +108,13 @@ class JournalNotes:
         self._commands = UnreadCommands(data, self._reading, most_files=None)
         self._logs: Logs | None = None
         self._has_logs = True  # until they are looked for, once
-        self._sort()
+        of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
+        for words, raw in journal.heads(self.data):
+            self.ends.add(words)
+            if words[1] in of_kind:
+                of_kind[words[1]].append(raw)
+            self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
+        self.ends.sort()
 
     def told_end_of(self, entry: Entry) -> int:
         """Return the end of a call by the client's log, 0 if unknown. After an interrupted call no hook runs."""
@@ -129,15 +135,6 @@ class JournalNotes:
             self._logs = told_ends.logs_of(self.name, self.owner[1])
             self._has_logs = self._logs is not None
         return self._logs
-
-    def _sort(self) -> None:
-        of_kind = {kind.encode(): lines for kind, lines in self._of_kind.items()}
-        for words, raw in journal.heads(self.data):
-            self.ends.add(words)
-            if words[1] in of_kind:
-                of_kind[words[1]].append(raw)
-            self._of_file.setdefault(raw.partition(b"\0")[2].partition(b"\0")[0], []).append(raw)
-        self.ends.sort()
 
     def of_file(self, path: str, kinds: Collection[str]) -> Iterator[Entry]:
         """Return the entries of these kinds about the path with this key, the newest first."""

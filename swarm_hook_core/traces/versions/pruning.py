@@ -67,7 +67,12 @@ def prune(now: float) -> int:
         copies = [one for one in copies if one not in dropped]
         _fold(copies)
         left += copies
-        _close_place(place)
+        if not _folders(place):
+            _remove(os.path.join(place, STAMP))
+            try:
+                os.rmdir(place)
+            except OSError:
+                continue  # a session came just now
     left.sort(key=lambda one: one.kept_at)
     total, count = sum(_share_of(one) for one in left), len(left)
     for one in left:
@@ -167,15 +172,6 @@ def _parts(session: str) -> list[str]:
     return [name for name in names_in(session) if name in (INPUTS, INPUTS + ".1") or name.endswith(PATH)]
 
 
-def _close_place(place: str) -> None:
-    if not _folders(place):
-        _remove(os.path.join(place, STAMP))
-        try:
-            os.rmdir(place)
-        except OSError:
-            return  # a session came just now
-
-
 # ------------------------------------------------------------------------------------------- ignored files
 
 
@@ -192,10 +188,6 @@ def _ignored(place: str, copies: list[_Kept]) -> set[str]:
     handle = os.open(stamp, os.O_WRONLY | os.O_CREAT, 0o600)
     os.close(handle)
     os.utime(stamp)
-    return _ignored_of(files)
-
-
-def _ignored_of(files: set[str]) -> set[str]:
     tops: dict[str, dict[str, str]] = {}
     for file in sorted(files):
         tree = tree_over(os.path.dirname(file))

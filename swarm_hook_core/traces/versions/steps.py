@@ -146,7 +146,7 @@ class History:
                 owner = self._notes.owner_by(before.journal)
             self._go_to(after, (Author(*owner, tool=UNDO, at_ns=before.at_ns),))
             return
-        if _is_save(before, after):
+        if before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS:
             self._go_to(after, (PERSON,))
             return
         acts = [act for act in self.acts if act.at_ns < after.at_ns and act.end_ns > before.at_ns and not act.is_over]
@@ -274,7 +274,15 @@ class History:
         """Return all that may have made a step without known inputs."""
         others = self._unexplained(before, after, acts)
         if others is not None and not others and acts:
-            return authors_of([*acts, *self._commands_beside(acts, after)])
+            # Other sessions' commands with unknown files that may have run at the last change before `after`
+            sessions = {act.author.session for act in acts}
+            changed_ns = after.changed_ns if after.exists else after.at_ns  # a removal leaves no time
+            commands_beside = [
+                act
+                for act in self._commands
+                if act.author.session not in sessions and act.at_ns < after.at_ns and act.may_write_at(changed_ns or 0)
+            ]
+            return authors_of([*acts, *commands_beside])
         command = self._only_command(before.at_ns, after)
         if command is not None:
             return (command,)
@@ -325,16 +333,6 @@ class History:
             and any(
                 act.has_certainly_written_at(change) or (act.is_long and act.may_write_at(change)) for change in changes
             )
-        ]
-
-    def _commands_beside(self, acts: list[Act], after: Moment) -> list[Act]:
-        """Return other sessions' commands with unknown files that may have run at the last change before `after`."""
-        sessions = {act.author.session for act in acts}
-        changed_ns = after.changed_ns if after.exists else after.at_ns  # a removal leaves no time
-        return [
-            act
-            for act in self._commands
-            if act.author.session not in sessions and act.at_ns < after.at_ns and act.may_write_at(changed_ns or 0)
         ]
 
     def _unexplained(self, before: Moment, after: Moment, acts: list[Act]) -> list[int] | None:
@@ -411,7 +409,3 @@ def _content_of(moment: Moment) -> bytes | None:
 
 def _is_undo(before: Moment, after: Moment) -> bool:
     return before.tool == after.tool == UNDO and before.journal == after.journal and after.is_after and before.is_look
-
-
-def _is_save(before: Moment, after: Moment) -> bool:
-    return before.tool == SAVING and after.tool == SAVED and before.journal == after.journal == PERSONS

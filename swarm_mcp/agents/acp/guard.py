@@ -153,14 +153,11 @@ class Guard:
         if not runtime:
             return CONFIG
         if session_id in self._folders:
-            self._leave_to_hooks(session_id)
+            # End the session's registration by this process: its hooks have registered it, too
+            with contextlib.closing(_InStore(CONFIG.runtime_name)) as registrar:
+                registrar.end(session_id, (0, ""), 0, BUSY_SECONDS)
         self._hooked[session_id] = config(runtime, hook_config(runtime).env_prefix)
         return self._hooked[session_id]
-
-    def _leave_to_hooks(self, session_id: str) -> None:
-        """End the session's registration by this process: its hooks have registered it, too."""
-        with contextlib.closing(_InStore(CONFIG.runtime_name)) as registrar:
-            registrar.end(session_id, (0, ""), 0, BUSY_SECONDS)
 
 
 class _Silent(HookCore):

@@ -134,7 +134,17 @@ class Relay:
         if method in (INITIALIZE, *OPENING, PROMPT) and key:
             self._asked_by_editor[key] = message
             if method == PROMPT:
-                return self._with_unread(line, message, session_id)
+                # Begin a turn. The prompt, with the reasons before it that the model could not read in its turn.
+                reasons = self._unread.pop(session_id, ())
+                parts = message["params"].get("prompt")
+                texts = (
+                    [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+                )
+                self._guard.begin_turn(session_id, "\n".join(text for text in texts if isinstance(text, str)))
+                if not reasons:
+                    return line
+                parts = [*map(_text, reasons), *message["params"]["prompt"]]
+                return _line({**message, "params": {**message["params"], "prompt": parts}})
         elif method in CLOSING:
             self._guard.end(session_id)
         elif method is None and key in self._asked_by_agent:
@@ -142,15 +152,6 @@ class Relay:
         elif method is None and key in self._waits:
             self._terminal_ended(self._waits.pop(key))
         return line
-
-    def _with_unread(self, line: bytes, prompt: Message, session_id: str) -> bytes:
-        """Begin a turn. Return the prompt, with the reasons before it that the model could not read in its turn."""
-        reasons = self._unread.pop(session_id, ())
-        self._guard.begin_turn(session_id, _words_of(prompt))
-        if not reasons:
-            return line
-        parts = [*map(_text, reasons), *prompt["params"]["prompt"]]
-        return _line({**prompt, "params": {**prompt["params"], "prompt": parts}})
 
     def _answered(self, line: bytes, request: Message, call: Call, result: object) -> bytes:
         """Look at the editor's answer to a request of the agent. Return the answer for the agent."""
@@ -210,7 +211,13 @@ class Relay:
             call_id = str(asked["toolCallId"])
             told = _told(self._tool_calls.get((session_id, call_id), {}), asked)
             if waits and requests.is_untold(told):
-                self._wait_for_update((session_id, call_id), (line, request, key))
+                # Keep a question back for an update about its call, for `UNTOLD_SECONDS` at most
+                place = (session_id, call_id)
+                question = (line, request, key)
+                self._untold.setdefault(place, []).append(question)
+                timer = threading.Timer(UNTOLD_SECONDS, self._pass_questions, (place,))
+                timer.daemon = True
+                timer.start()
                 return b""
             made = requests.asked(told, self._guard.folder_of(session_id))
         else:
@@ -224,13 +231,6 @@ class Relay:
             return b""
         self._asked_by_agent[key] = request, call
         return _line(requests.marked(request)) if request["method"] == requests.TERMINAL else line
-
-    def _wait_for_update(self, place: Place, question: tuple[bytes, Message, str]) -> None:
-        """Keep a question back for an update about its call, for `UNTOLD_SECONDS` at most."""
-        self._untold.setdefault(place, []).append(question)
-        timer = threading.Timer(UNTOLD_SECONDS, self._pass_questions, (place,))
-        timer.daemon = True
-        timer.start()
 
     def _pass_questions(self, place: Place) -> None:
         """Check the questions that were kept back about a call, and pass them on."""
@@ -251,15 +251,12 @@ class Relay:
             option = reason
         else:
             self._unread.setdefault(session_id, []).append(reason)
-            self._show(session_id, reason)
+            # Show the person some words in the conversation
+            update = {"sessionUpdate": "agent_message_chunk", "content": _text(f"\n\n{reason}\n\n")}
+            self._tell_editor(
+                _line({"jsonrpc": "2.0", "method": UPDATE, "params": {"sessionId": session_id, "update": update}})
+            )
         return _answer(request, result={"outcome": {"outcome": "selected", "optionId": option}})
-
-    def _show(self, session_id: str, words: str) -> None:
-        """Show the person some words in the conversation."""
-        update = {"sessionUpdate": "agent_message_chunk", "content": _text(f"\n\n{words}\n\n")}
-        self._tell_editor(
-            _line({"jsonrpc": "2.0", "method": UPDATE, "params": {"sessionId": session_id, "update": update}})
-        )
 
     def _follow(self, session_id: str, update: Message) -> None:
         """Follow a tool call that the agent makes by itself, perhaps unasked: note its writes, and its end."""
@@ -358,10 +355,3 @@ def _line(message: Message) -> bytes:
 def _text(words: str) -> Message:
     """Return a block of content with a text."""
     return {"type": "text", "text": words}
-
-
-def _words_of(prompt: Message) -> str:
-    """Return the text of a prompt."""
-    parts = prompt["params"].get("prompt")
-    texts = [part.get("text") for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    return "\n".join(text for text in texts if isinstance(text, str))

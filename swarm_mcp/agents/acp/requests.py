@@ -122,7 +122,11 @@ def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
     name = _text(tool_call.get("name")) or kind
     diffs = [one for one in _objects(tool_call.get("content")) if one.get("type") == "diff" and _text(one.get("path"))]
     if diffs:
-        return _of_diffs(name, diffs, folder)
+        # The call that makes these changes
+        hows = {_text(one["path"]): _how(one, folder) for one in diffs}
+        if len(diffs) == 1 and REPLACE in hows.values():
+            return _whole(name, diffs[0]["path"], diffs[0].get("newText"))
+        return Made(name, _FILES, {"files": [[path, how] for path, how in hows.items()]})
     if kind == "execute":
         words = next((given[key] for key in _COMMANDS if given.get(key)), tool_call.get("title"))
         return _command(name, [words] if isinstance(words, str) else _texts(words), local(first(given, _FOLDERS)))
@@ -170,14 +174,6 @@ def _input_of(tool_call: dict[str, Any]) -> dict[str, Any]:
             except (ValueError, RecursionError):
                 continue  # prose that begins with a brace
     return {}
-
-
-def _of_diffs(name: str, diffs: list[dict[str, Any]], folder: str) -> Made | None:
-    """Return the call that makes these changes."""
-    hows = {_text(one["path"]): _how(one, folder) for one in diffs}
-    if len(diffs) == 1 and REPLACE in hows.values():
-        return _whole(name, diffs[0]["path"], diffs[0].get("newText"))
-    return Made(name, _FILES, {"files": [[path, how] for path, how in hows.items()]})
 
 
 def _how(diff: dict[str, Any], folder: str) -> str:

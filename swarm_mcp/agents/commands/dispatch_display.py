@@ -58,24 +58,22 @@ class DispatchDisplay:
 
     def _outcome(self, answer: dict[str, Any]) -> list[str]:
         """Return lines on the worker of the task."""
+        if not answer.get("instance_id"):
+            worker = "worker"
+        else:
+            worker = self._reader.called(answer["instance_id"])
         facts = {
             "task": answer["task_id"],
             "recipient": answer.get("recipient") and self._reader.called(answer["recipient"]),
             "role": answer.get("role"),
             "status": answer.get("task", {}).get("status"),
-            "worker": self._worker(answer),
+            "worker": worker,
             "error": answer.get("error"),
         }
         lines = [_OUTCOMES[answer["status"]].format(**facts)]
         if answer.get("not_started"):
             lines.append(f"no worker was started: {answer['not_started']}")
         return lines
-
-    def _worker(self, answer: dict[str, Any]) -> str:
-        """Return the name of the started worker; `worker` alone before it is a session."""
-        if not answer.get("instance_id"):
-            return "worker"
-        return self._reader.called(answer["instance_id"])
 
     def _ending(self, answer: dict[str, Any]) -> list[str]:
         """Return lines on the end of the task: report, changes, cost, messages."""

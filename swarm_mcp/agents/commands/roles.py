@@ -46,12 +46,15 @@ def roles(args: Arguments) -> int:
     label, mode = "", None
     if row:
         label, mode = row.label or "", "worker"
+    # The variables that can give a session its role: each runtime's own, and those of all
+    prefixes = [hook_config(name).env_prefix for name in NAMES]
+    variables = [*(f"SWARM_{prefix}_AGENT_ROLE" for prefix in prefixes), "SWARM_AGENT_ROLE", "SWARM_ROLE"]
     current = {
         "instance_id": row and row.id,
         "label": label or None,
         "routing_role": token(label, "role") or None,
         "mode": token(label, "mode") or mode,
-        "env": {name: os.environ.get(name) for name in _variables()},
+        "env": {name: os.environ.get(name) for name in variables},
         "swarm_role_file": _role_file(scope),
         "cwd": here(),
         "scope": scope,
@@ -68,12 +71,6 @@ def roles(args: Arguments) -> int:
             say(f"  {'':<12} {'; '.join(ways(name))}")
     say(f"here: role {current['routing_role'] or 'none'}, mode {current['mode'] or 'not registered'}, scope {scope}")
     return 0
-
-
-def _variables() -> list[str]:
-    """The variables that can give a session its role: each runtime's own, and those of all."""
-    prefixes = [hook_config(name).env_prefix for name in NAMES]
-    return [*(f"SWARM_{prefix}_AGENT_ROLE" for prefix in prefixes), "SWARM_AGENT_ROLE", "SWARM_ROLE"]
 
 
 def _mode_ways(name: str) -> list[str]:

@@ -126,7 +126,9 @@ def work(args: Arguments) -> int:
             ending.callback(live.close)
             show_event = live.show
         supervise(given, show_event)
-    _forget(given.log)
+    with suppress(OSError):  # it may be gone already
+        if given.log and not os.path.getsize(given.log):
+            os.remove(given.log)
     return 0
 
 
@@ -138,10 +140,3 @@ def _text(pipe: str) -> str:
             return file.read(LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SwarmError(f"the assignment cannot be read: {error}") from None
-
-
-def _forget(log: str) -> None:
-    """Remove the log of our standard error if it is empty."""
-    with suppress(OSError):  # it may be gone already
-        if log and not os.path.getsize(log):
-            os.remove(log)

@@ -264,21 +264,6 @@ def _look_for_worker(store: Store, state: Starting) -> Answered | None:
     return _answered(plan, work, "spawned", **{**details, **seen}, spawn_lock=lock.file)
 
 
-def _await_end(store: Store, state: Answered) -> AwaitingEnd | Finished:
-    """Wait for the task's end where the requester wants that. After a failed start the error is worth more at once."""
-    seconds = state.plan.request.completion_wait_seconds
-    if seconds > 0 and state.answer["status"] != "spawn_failed":
-        return AwaitingEnd(state.answer, CompletionWait.of(state.plan.requester, state.answer["task_id"], seconds))
-    return Finished(state.answer)
-
-
-def _look_for_end(store: Store, state: AwaitingEnd) -> Finished | None:
-    ended = state.wait.look(store)
-    if ended is None:
-        return None
-    return Finished({**state.answer, "completion": ended})
-
-
 def _next(store: Store, state: State) -> State | None:
     """Return the state after this one; None during a wait."""
     if isinstance(state, Planned):
@@ -286,9 +271,16 @@ def _next(store: Store, state: State) -> State | None:
     if isinstance(state, Starting):
         return _look_for_worker(store, state)
     if isinstance(state, Answered):
-        return _await_end(store, state)
+        # Wait for the task's end where the requester wants that. After a failed start the error is worth more at once.
+        seconds = state.plan.request.completion_wait_seconds
+        if seconds > 0 and state.answer["status"] != "spawn_failed":
+            return AwaitingEnd(state.answer, CompletionWait.of(state.plan.requester, state.answer["task_id"], seconds))
+        return Finished(state.answer)
     if isinstance(state, AwaitingEnd):
-        return _look_for_end(store, state)
+        ended = state.wait.look(store)
+        if ended is None:
+            return None
+        return Finished({**state.answer, "completion": ended})
     return state
 
 

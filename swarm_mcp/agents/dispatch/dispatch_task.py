@@ -16,7 +16,6 @@ from swarm_mcp.agents.dispatch.control import named_task
 from swarm_mcp.agents.dispatch.request import GENERALIST, DispatchRequest, PublicTexts, public_text
 from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain.message import of_task
-from swarm_mcp.domain.run import Run
 from swarm_mcp.domain.session import DETACHED, REMOTE, RUN_RUNTIME, Session
 from swarm_mcp.domain.task import Task
 from swarm_mcp.errors import Refused
@@ -41,7 +40,10 @@ def find_worker(store: Store, requester: Session, request: DispatchRequest) -> S
     sessions = [row for row in everybody if row.runtime != REMOTE]
     runs = store.runs.live(requester.scope)
     busy = {run.instance_id for run in runs}  # a supervised worker has one task and ends with it
-    starters = _processes_of(sessions, runs, store.here)
+    here = store.here
+    agents = [row for row in sessions if row.runtime not in NO_AGENTS]
+    found = {(row.client_pid, row.client_start) for row in agents if row.client_pid and row.host == here}
+    starters = found | {(run.supervisor_pid, run.supervisor_start) for run in runs if run.host == here}
     peers = [
         row
         for row in sessions
@@ -96,13 +98,6 @@ def instruct(
     return deliver(store, requester, worker.id, content, nudge, force)
 
 
-def _processes_of(sessions: list[Session], runs: list[Run], here: str) -> set[tuple[int | None, str | None]]:
-    """Pid and start time of the agents at work on this machine, and of the supervisors of runs."""
-    agents = [row for row in sessions if row.runtime not in NO_AGENTS]
-    found = {(row.client_pid, row.client_start) for row in agents if row.client_pid and row.host == here}
-    return found | {(run.supervisor_pid, run.supervisor_start) for run in runs if run.host == here}
-
-
 def _was_started_by(row: Session, starters: set[tuple[int | None, str | None]], here: str) -> bool:
     """Return True if an agent, or a run, has started this session: it works for that one, and ends when it is done."""
     if not row.client_pid or row.host != here:
@@ -135,7 +130,13 @@ class DispatchTask(NamedTuple):
 def find_or_make(store: Store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
     """Return the task of a dispatch by `requester` (its row), made if it does not exist. Raises Refused."""
     if request.resume:
-        return _resumed(store, requester, request, texts)
+        # The task that is to go on
+        task = named_task(store, requester, request.resume)
+        key = task.idempotency_key or f"task:{task.id}"
+        if request.message:
+            return DispatchTask(task, key, request.message, texts.message)
+        message = task.description or task.title
+        return DispatchTask(task, key, message, public_text(message))
     key = request.key(requester, contributions.react(contributions.REPOSITORY_NAME, store, requester.scope) or "")
     decision = promotion.decide(_facts(store, requester, request))
     spec = {
@@ -170,16 +171,6 @@ def _requested(
             if attempt == TRIES or worker is None or store.instances.live(worker.id):
                 raise
     raise AssertionError("the last try returns or raises")
-
-
-def _resumed(store: Store, requester: Session, request: DispatchRequest, texts: PublicTexts) -> DispatchTask:
-    """The task that is to go on."""
-    task = named_task(store, requester, request.resume)
-    key = task.idempotency_key or f"task:{task.id}"
-    if request.message:
-        return DispatchTask(task, key, request.message, texts.message)
-    message = task.description or task.title
-    return DispatchTask(task, key, message, public_text(message))
 
 
 def _facts(store: Store, requester: Session, request: DispatchRequest) -> promotion.Work:

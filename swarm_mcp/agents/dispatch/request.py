@@ -279,7 +279,12 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
     if not request.spawn:
         return WorkerCommand(spawner, harness, words)
     harness = _harness_name(harness, words)
-    _require_run_options(request, requester)
+    if request.mode not in ("", *MODES):
+        raise Refused(f"unknown mode {request.mode[:40]!r}; choose from {', '.join(MODES)}")
+    if request.effort not in EFFORTS:
+        raise Refused(f"unknown effort {request.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
+    if request.mode == YOLO and not may_use_yolo(requester):
+        raise Refused(NO_YOLO)
     query = query_of("", {**run_facts(request), "cwd": request.cwd or requester.directory})
     skill_folders(query)
     require_possible(get(harness), query)
@@ -291,15 +296,6 @@ def _harness_name(name: str, words: tuple[str, ...]) -> str:
     harness = chosen_name(name)
     get(harness).require_command(words)
     return harness
-
-
-def _require_run_options(request: DispatchRequest, requester: Session) -> None:
-    if request.mode not in ("", *MODES):
-        raise Refused(f"unknown mode {request.mode[:40]!r}; choose from {', '.join(MODES)}")
-    if request.effort not in EFFORTS:
-        raise Refused(f"unknown effort {request.effort[:40]!r}; choose from {', '.join(EFFORTS[1:])}")
-    if request.mode == YOLO and not may_use_yolo(requester):
-        raise Refused(NO_YOLO)
 
 
 def _split(line: str) -> tuple[str, ...]:

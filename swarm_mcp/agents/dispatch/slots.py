@@ -51,7 +51,10 @@ class Slot:
             return True
         make_private(self._folder)
         self._draw_ticket()
-        self._show_life()
+        try:
+            os.utime(self._ticket_path, (time.time(), time.time()))
+        except OSError:
+            pass  # the folder has been cleaned
         if self._is_first():
             self._held = next((file for file in map(self._lock, map(str, range(1, most() + 1))) if file >= 0), -1)
         if self._held < 0 and self._within:
@@ -90,12 +93,6 @@ class Slot:
                 self._ticket, self._ticket_path = file, path
             else:  # another process saw it before it was locked, and removed it as a leftover
                 os.close(file)
-
-    def _show_life(self) -> None:
-        try:
-            os.utime(self._ticket_path, (time.time(), time.time()))
-        except OSError:
-            pass  # the folder has been cleaned
 
     def _drop_ticket(self) -> None:
         ticket, self._ticket = self._ticket, -1

@@ -275,18 +275,15 @@ class StandingWorker:
         if is_over:
             if task.id in self._begun:
                 self.counts_of_ends[task.status] += 1
-            self._forget(task)
-
-    def _forget(self, task: Task) -> None:
-        """Keep nothing of an ended task but its cost."""
-        cost = cost_of(self._ended.pop(task.id))
-        if cost is None and self._budget:
-            self._stop_unknown()
-        self._spent += cost or 0.0
-        del self._tasks[task.id]
-        self._told.pop(task.id, None)
-        self._lost.pop(task.id, None)
-        self._faults.pop(task.id, None)
+            # Keep nothing of an ended task but its cost
+            cost = cost_of(self._ended.pop(task.id))
+            if cost is None and self._budget:
+                self._stop_unknown()
+            self._spent += cost or 0.0
+            del self._tasks[task.id]
+            self._told.pop(task.id, None)
+            self._lost.pop(task.id, None)
+            self._faults.pop(task.id, None)
 
 
 def asks_a_person(task: Task) -> bool:

@@ -189,7 +189,9 @@ class Supervisor:
             if task.status in (CLAIMED, IN_PROGRESS):
                 asked = self.store.questions.open_of(task.id)
                 if asked:
-                    self._wait_for_answer(task, asked)
+                    self.slot.release()
+                    if not (task.blocked_reason or "").startswith(WAITS_FOR_ANSWER):  # of an earlier worker
+                        self.task.report(task, self._reached or WAITS, blocked_reason=WAITS_FOR_ANSWER + asked.question)
                 elif not self._has_slot():
                     self._report(task, WAITS)
                 elif self.task.is_confirmed():
@@ -198,12 +200,6 @@ class Supervisor:
                     self._report(task, UNCONFIRMED)
                     self._rest(UNCONFIRMED_SECONDS)
             self._rest()
-
-    def _wait_for_answer(self, task: Task, asked: Question) -> None:
-        """Rest a moment while a person is asked; others have the slot meanwhile."""
-        self.slot.release()
-        if not (task.blocked_reason or "").startswith(WAITS_FOR_ANSWER):  # of an earlier worker
-            self.task.report(task, self._reached or WAITS, blocked_reason=WAITS_FOR_ANSWER + asked.question)
 
     def _attempt(self) -> str:
         """Run the harness to its end; return the reason it was stopped for, empty where it ended by itself."""

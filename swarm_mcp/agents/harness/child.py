@@ -206,12 +206,7 @@ class LineSplitter:
         line = bytes(self._open)
         self._open.clear()
         self._begun = False
-        return _text(line[:-1] if line.endswith(b"\r") else line)
-
-
-def _text(line: bytes) -> str:
-    """Return `line` as text that can be written as UTF-8 again; invalid bytes become U+FFFD."""
-    return line.decode("utf-8", "replace")
+        return (line[:-1] if line.endswith(b"\r") else line).decode("utf-8", "replace")
 
 
 TICK_SECONDS = 0.5
@@ -318,7 +313,10 @@ class _Streams:
             elif handle == self._stop:
                 os.read(handle, 64)
             elif self._feeding and handle == self._child.input:
-                self._feed()
+                self._selector.unregister(self._child.input)  # before it is closed
+                self._feeding = self._child.feed()
+                if self._feeding:
+                    self._selector.register(self._child.input, selectors.EVENT_WRITE)
 
     def drain(self, seconds: float) -> None:
         """Read the rest of the pipes. A descendant that holds them open is waited for no longer than `seconds`."""
@@ -353,9 +351,3 @@ class _Streams:
         if stream:
             self._selector.unregister(handle)
             self._take(stream, b"")
-
-    def _feed(self) -> None:
-        self._selector.unregister(self._child.input)  # before it is closed
-        self._feeding = self._child.feed()
-        if self._feeding:
-            self._selector.register(self._child.input, selectors.EVENT_WRITE)

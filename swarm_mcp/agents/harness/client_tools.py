@@ -67,7 +67,7 @@ def tool_of(function: Callable[..., Any]) -> ClientTool:
             described["description"] = about[parameter.name]
         if parameter.default is parameter.empty:
             required.append(parameter.name)
-        elif _is_json(parameter.default):
+        elif parameter.default is None or isinstance(parameter.default, (str, int, float, bool)):
             described["default"] = parameter.default
         properties[parameter.name] = described
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -124,10 +124,6 @@ def complaint_about(arguments: Mapping[str, Any], schema: dict[str, Any]) -> str
 
 def _shown(schema: dict[str, Any]) -> str:
     return str({name: value for name, value in schema.items() if name not in ("description", "default")})
-
-
-def _is_json(value: Any) -> bool:
-    return value is None or isinstance(value, (str, int, float, bool))
 
 
 class ToolServer:

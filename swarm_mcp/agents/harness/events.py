@@ -135,7 +135,12 @@ class Ledger:
             yield from self._start(event)
         elif kind == TOOL_END:
             yield from self._introduction()
-            yield from self._end(event)
+            call_id = str(event.data.get("tool_call_id") or (next(iter(self._open)) if len(self._open) == 1 else ""))
+            tool = self._open.pop(call_id, "")
+            if not tool:
+                return  # its end was told before, or its start never was
+            data = {"result": "", "is_error": False, **event.data, "tool_call_id": call_id}
+            yield event._replace(data={**data, "tool_name": event.data.get("tool_name") or tool})
         else:
             if kind == MESSAGE:
                 yield from self._introduction()
@@ -204,14 +209,6 @@ class Ledger:
             self._open[call_id] = tool
             args = event.data.get("args")
             yield event._replace(data={**event.data, "tool_call_id": call_id, "tool_name": tool, "args": args})
-
-    def _end(self, event: Event) -> Iterator[Event]:
-        call_id = str(event.data.get("tool_call_id") or (next(iter(self._open)) if len(self._open) == 1 else ""))
-        tool = self._open.pop(call_id, "")
-        if not tool:
-            return  # its end was told before, or its start never was
-        data = {"result": "", "is_error": False, **event.data, "tool_call_id": call_id}
-        yield event._replace(data={**data, "tool_name": event.data.get("tool_name") or tool})
 
     def _listen(self, data: dict[str, Any]) -> None:
         content = data.get("content")

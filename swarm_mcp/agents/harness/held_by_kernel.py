@@ -34,26 +34,22 @@ def inside(query: Query, argv: list[str], folder: Path) -> list[str]:
         return argv
     is_strict = settings.strict("", query.cwd)
     try:
-        return _inside(query, argv, folder, is_strict)
+        whose = RUN_RUNTIME, query.run_id, query.instance_id
+        plan, are_all = direct.plan_of_process(whose, query.cwd, is_strict, store_path())
+        if plan is None and are_all:
+            return argv
+        program = direct.keeps_out(shlex.join([os.path.basename(argv[0]), *argv[1:]]), query.cwd)
+        if program:
+            raise NotHeld(f"{program} does not work so", is_strict)
+        if not probe.works():
+            raise NotHeld("the kernel does not do it here: swarm-mcp doctor says why", is_strict)
+        if plan is None or (is_strict and not are_all):
+            raise NotHeld("some of it is not there yet, or is a pattern", is_strict)
+        place = folder / "held"
+        write_private(str(place), plan.text())
+        return direct.inside(str(place), argv)
     except NotHeld:
         raise
     except Exception as error:
         faults.record(RUN_RUNTIME, "kernel", faults.describe(error))
         raise NotHeld(faults.describe(error), is_strict) from error
-
-
-def _inside(query: Query, argv: list[str], folder: Path, is_strict: bool) -> list[str]:
-    whose = RUN_RUNTIME, query.run_id, query.instance_id
-    plan, are_all = direct.plan_of_process(whose, query.cwd, is_strict, store_path())
-    if plan is None and are_all:
-        return argv
-    program = direct.keeps_out(shlex.join([os.path.basename(argv[0]), *argv[1:]]), query.cwd)
-    if program:
-        raise NotHeld(f"{program} does not work so", is_strict)
-    if not probe.works():
-        raise NotHeld("the kernel does not do it here: swarm-mcp doctor says why", is_strict)
-    if plan is None or (is_strict and not are_all):
-        raise NotHeld("some of it is not there yet, or is a pattern", is_strict)
-    place = folder / "held"
-    write_private(str(place), plan.text())
-    return direct.inside(str(place), argv)

@@ -71,7 +71,13 @@ class Keeper:
 
     def _child_started(self) -> int:
         """The child's pid, once it runs. Raises OSError."""
-        word, number = (_line(self._report).split() + [b"", b""])[:2]
+        found = b""
+        while not found.endswith(b"\n"):
+            piece = os.read(self._report, 1)
+            if not piece:
+                break
+            found += piece
+        word, number = (found.split() + [b"", b""])[:2]
         if word == b"pid":
             os.set_blocking(self._report, False)
             return int(number)
@@ -152,7 +158,14 @@ def main(orders: str, report: str, run_id: str) -> None:
     ears, mouth = int(orders), int(report)
     for handle in (ears, mouth):
         os.set_inheritable(handle, False)
-    _become_sub_reaper()
+    try:
+        import ctypes
+
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        prctl(SET_NAME, KEEPER.encode(), 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass  # without it, processes that leave the group are found by the run's id alone
     bell, ringer = os.pipe()
     for handle in (bell, ringer):
         os.set_blocking(handle, False)
@@ -173,17 +186,6 @@ def main(orders: str, report: str, run_id: str) -> None:
             if not os.read(ears, 64):
                 leftover_processes.end(child, run_id, 0.0, GRACE_SECONDS, os.getpid())
             os._exit(0)
-
-
-def _become_sub_reaper() -> None:
-    try:
-        import ctypes
-
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-        prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        prctl(SET_NAME, KEEPER.encode(), 0, 0, 0)
-    except (ImportError, OSError, AttributeError):
-        pass  # without it, processes that leave the group are found by the run's id alone
 
 
 def _started(orders: bytes, mouth: int) -> int:
@@ -259,13 +261,3 @@ def _write(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(handle, rest) :]
-
-
-def _line(handle: int) -> bytes:
-    found = b""
-    while not found.endswith(b"\n"):
-        piece = os.read(handle, 1)
-        if not piece:
-            break
-        found += piece
-    return found

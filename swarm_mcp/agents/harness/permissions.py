@@ -49,7 +49,16 @@ class PermissionServer:
         self, decide: Callable[[PermissionRequest], Any], tell: Callable[[Event], object] = lambda _event: None
     ):
         self._decide, self._tell = decide, tell
-        self._tools = ToolServer((self._tool(),))
+
+        def ask(tool_name: str, input: dict[str, Any], tool_use_id: str = "", reason: str = "") -> str:
+            """Ask the program that started this run if a tool may be called. For the client alone."""
+            refused = decided(self._decide, PermissionRequest(tool_name, input, reason))
+            self._tell(permission_asked(tool_use_id, tool_name, input, reason, refused))
+            if refused is None:
+                return json.dumps({"behavior": "allow", "updatedInput": input})
+            return json.dumps({"behavior": "deny", "message": refused})
+
+        self._tools = ToolServer((ask,))
 
     def __enter__(self) -> PermissionServer:
         self._tools.start()
@@ -62,17 +71,6 @@ class PermissionServer:
     def server(self) -> McpServer:
         """Return how a child reaches it."""
         return self._tools.server
-
-    def _tool(self) -> Callable[..., str]:
-        def ask(tool_name: str, input: dict[str, Any], tool_use_id: str = "", reason: str = "") -> str:
-            """Ask the program that started this run if a tool may be called. For the client alone."""
-            refused = decided(self._decide, PermissionRequest(tool_name, input, reason))
-            self._tell(permission_asked(tool_use_id, tool_name, input, reason, refused))
-            if refused is None:
-                return json.dumps({"behavior": "allow", "updatedInput": input})
-            return json.dumps({"behavior": "deny", "message": refused})
-
-        return ask
 
 
 def bridged(

@@ -277,12 +277,11 @@ def _call(listeners: list[Any], *words: object) -> None:
             if str(getattr(listener, "__module__", "")).partition(".")[0] == "swarm_mcp":
                 faults.record(RUNTIME, "listener", f"{type(error).__name__}: {error}")
             else:
-                _tell_caller(listener)
+                # Log that a caller's own listener has raised: by default that stands on standard error, with where it
+                # was
+                import logging
 
-
-def _tell_caller(listener: object) -> None:
-    """Log that a caller's own listener has raised: by default that stands on standard error, with where it was."""
-    import logging
-
-    name = getattr(listener, "__qualname__", type(listener).__name__)
-    logging.getLogger("swarm_mcp.agents.harness").error("the listener %s of a run has raised", name, exc_info=True)
+                name = getattr(listener, "__qualname__", type(listener).__name__)
+                logging.getLogger("swarm_mcp.agents.harness").error(
+                    "the listener %s of a run has raised", name, exc_info=True
+                )

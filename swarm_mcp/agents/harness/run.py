@@ -148,7 +148,12 @@ class Run:
 
         Raises HarnessError for a failed run, and the errors of `start`. An interrupted caller (Ctrl-C) ends the run.
         """
-        return self._checked(self._seen_through())
+        try:
+            seen_through = self.start().wait()
+        except BaseException:  # interrupted: nothing may go on behind the caller
+            self.abort("interrupted")
+            raise
+        return self._checked(seen_through)
 
     def events(self) -> EventStream:
         """Return the run's events from now on, for a ``for`` or an ``async for`` loop. Starts the run if necessary.
@@ -191,13 +196,6 @@ class Run:
         await over.wait()
 
     # -------------------------------------------------------------- those who wait
-
-    def _seen_through(self) -> RunResult | None:
-        try:
-            return self.start().wait()
-        except BaseException:  # interrupted: nothing may go on behind the caller
-            self.abort("interrupted")
-            raise
 
     async def _awaited(self) -> RunResult:
         try:
@@ -244,7 +242,17 @@ class Run:
             self._changes = ChangeWatch(self._query.cwd)
             self.on_event(self._changes.note)
             with joined(self._membership), private_folder() as folder, self._tools() as tools, self._asked() as asked:
-                return self._attempt_twice_at_most(self._equipped(tools, asked), folder)
+                # The query with all servers and skills that the child gets
+                query = self._query
+                servers = servers_for(query)
+                if tools is not None:
+                    servers = with_tools(servers, tools)
+                if asked is not None:
+                    servers[SERVER] = asked.server
+                return self._attempt_twice_at_most(
+                    query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd)),
+                    folder,
+                )
         except (SwarmError, OSError) as error:
             return self._concluded(NOTHING, (code_of(error), str(error)), Cost())
 
@@ -319,16 +327,6 @@ class Run:
         if self._query.on_permission is None:
             return contextlib.nullcontext()
         return PermissionServer(self._query.on_permission, self._sink.waiting.append)
-
-    def _equipped(self, tools: Any, asked: Any) -> Query:
-        """The query with all servers and skills that the child gets."""
-        query = self._query
-        servers = servers_for(query)
-        if tools is not None:
-            servers = with_tools(servers, tools)
-        if asked is not None:
-            servers[SERVER] = asked.server
-        return query._replace(mcp_servers=servers, skills=skill_folders(query), cwd=os.path.abspath(query.cwd))
 
     def _admit(self, event: Event) -> None:
         for admitted in self._ledger.admit(event):

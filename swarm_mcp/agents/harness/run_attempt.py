@@ -171,7 +171,11 @@ class RunAttempt:
             self._tails[stream].append(line[-TAIL_CHARACTERS:])
             self._events(seen)
             return
-        self._sink.line(stream, self._recorded(line))
+        try:
+            recorded = self._adapter.recorded(line)
+        except Exception:  # a line that is not as the adapter knows it is told whole
+            recorded = line
+        self._sink.line(stream, recorded)
         self._native += bool(line.strip())
         self._hand_on()  # an answer during a call stands before the end of that call
         seen = self._ask(self._adapter.parse, line, self._state)
@@ -189,12 +193,6 @@ class RunAttempt:
                 self._sink.event(event)
             else:
                 waiting.append(event)
-
-    def _recorded(self, line: str) -> str:
-        try:
-            return self._adapter.recorded(line)
-        except Exception:  # a line that is not as the adapter knows it is told whole
-            return line
 
     def _ask(self, question: Callable[..., list[Event]], *words: object) -> list[Event]:
         """The adapter's answer. It must not raise; should it, the fault is recorded and the run goes on."""

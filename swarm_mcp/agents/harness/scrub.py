@@ -145,7 +145,10 @@ class Scrubber:
         if isinstance(found, float):
             return found if found - found == 0 else None  # infinity is not JSON
         if depth > DEEPEST:
-            return self._deep(found)
+            try:
+                return self.text(json.dumps(found, default=str)[:10000])
+            except (TypeError, ValueError, RecursionError):  # a value without a text
+                return "..."
         if isinstance(found, Mapping):
             return {self.text(key): self.data(value, depth + 1) for key, value in found.items()}
         if isinstance(found, (list, tuple, set, frozenset)):
@@ -166,7 +169,12 @@ class Scrubber:
         for secret in secrets:
             if any(_is_path(secret, folder) for folder in self._folders):
                 continue
-            for spelling in _spellings(secret):
+            # `secret` itself, as JSON writes it, and as JSON within JSON writes it
+            spellings = [secret]
+            for ascii_only in (True, False):
+                once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+                spellings += [once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1]]
+            for spelling in dict.fromkeys(spellings):
                 # A secret that fits into a marker would be found in the replacement of another.
                 if "[REDACTED" not in spelling and spelling not in f"[REDACTED:{shown}]":
                     self._names.setdefault(spelling, shown)
@@ -198,12 +206,6 @@ class Scrubber:
                 return changed
         return text
 
-    def _deep(self, found: object) -> str:
-        try:
-            return self.text(json.dumps(found, default=str)[:10000])
-        except (TypeError, ValueError, RecursionError):  # a value without a text
-            return "..."
-
 
 def _is_path(text: str, folder: str) -> bool:
     """Return True if a file or folder of that name exists: its name appears wherever it is used."""
@@ -225,12 +227,3 @@ def _parts(value: str) -> Iterable[str]:
     else:
         lines = []
     return dict.fromkeys([*whole, *(line for line in lines if len(line) >= SHORTEST_LINE)])
-
-
-def _spellings(value: str) -> Iterable[str]:
-    """`value` itself, as JSON writes it, and as JSON within JSON writes it."""
-    spellings = [value]
-    for ascii_only in (True, False):
-        once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        spellings += [once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1]]
-    return dict.fromkeys(spellings)

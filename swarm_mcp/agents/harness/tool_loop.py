@@ -25,27 +25,30 @@ class ToolLoopGuard:
 
     def saw(self, tool: str, args: object) -> tuple[str, str] | None:
         """Note a call. ``(WARN | STOP, words)`` where it is one too many; a warning is given once."""
-        call = (_digest(tool, args), tool in COARSE)
+        # A name for a call; the order of keys, however deep, makes no difference
+        try:
+            text = json.dumps([tool, args], sort_keys=True, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = f"{tool} {args!r:.4000}"
+        call = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest(), tool in COARSE)
         self._calls.append(call)
         times = self._calls.count(call)
         found = _level(times, COARSE_SAME if call[1] else SAME)
         if found:
             return self._once(found, (call[0],), f"{tool} was called {times} times with the same arguments")
-        turns, other = self._turns()
+        # The number of last calls that alternate between two, and the other one of the two
+        calls = list(self._calls)
+        if len(calls) < 2 or calls[-1] == calls[-2]:
+            turns, other = 0, ("", False)
+        else:
+            length = 2
+            while length < len(calls) and calls[-length - 1] == calls[-length + 1]:
+                length += 1
+            turns, other = length, calls[-2]
         found = _level(turns, COARSE_TURNS if call[1] or other[1] else TURNS)
         if found:
             return self._once(found, tuple(sorted((call[0], other[0]))), f"the same two calls took turns {turns} times")
         return None
-
-    def _turns(self) -> tuple[int, tuple[str, bool]]:
-        """Return the number of last calls that alternate between two, and the other one of the two."""
-        calls = list(self._calls)
-        if len(calls) < 2 or calls[-1] == calls[-2]:
-            return 0, ("", False)
-        length = 2
-        while length < len(calls) and calls[-length - 1] == calls[-length + 1]:
-            length += 1
-        return length, calls[-2]
 
     def _once(self, level: str, key: tuple[str, ...], words: str) -> tuple[str, str] | None:
         if level == WARN and key in self._warned:
@@ -60,12 +63,3 @@ def _level(times: int, limits: tuple[int, int]) -> str:
     if times >= limits[0]:
         return WARN
     return ""
-
-
-def _digest(tool: str, args: object) -> str:
-    """A name for a call; the order of keys, however deep, makes no difference."""
-    try:
-        text = json.dumps([tool, args], sort_keys=True, default=str)
-    except (TypeError, ValueError, RecursionError):
-        text = f"{tool} {args!r:.4000}"
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

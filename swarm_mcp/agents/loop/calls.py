@@ -72,7 +72,9 @@ def execute(loop: Run, made: ModelCall) -> tuple[str, bool]:
             text, error = loop.servers.call(made)
     finally:
         words = loop.swarm.after(made, text)
-    text = _cut(text)
+    if len(text) > LONGEST_RESULT:
+        half = LONGEST_RESULT // 2
+        text = f"{text[:half]}\n[{len(text) - LONGEST_RESULT} characters left out]\n{text[-half:]}"
     return (f"{text}\n{words}" if words else text), error
 
 
@@ -163,10 +165,3 @@ def _schema(text: str) -> dict[str, Any] | None:
         "description": str(shown.get("description") or ""),
         "input_schema": wanted if isinstance(wanted, dict) else {"type": "object", "properties": {}},
     }
-
-
-def _cut(text: str) -> str:
-    if len(text) <= LONGEST_RESULT:
-        return text
-    half = LONGEST_RESULT // 2
-    return f"{text[:half]}\n[{len(text) - LONGEST_RESULT} characters left out]\n{text[-half:]}"

@@ -88,7 +88,7 @@ class Report:
         """Report how the run ended."""
         if ended.error:
             self._note(f"error: {ended.error}")
-        if ended.output and not (self._is_live and _words(ended.output) == self._shown.split()):
+        if ended.output and not (self._is_live and safe(scrub(ended.output)).split() == self._shown.split()):
             _print(safe(ended.output) if self._is_live else ended.output, sys.stdout)
         if self._is_live and self.cost.num_turns:
             self._note(took(self.cost))
@@ -192,10 +192,6 @@ def took(cost: Cost) -> str:
     if cost.total_cost_usd is not None:
         words.append(f"${cost.total_cost_usd:.4f}")
     return ", ".join(words)
-
-
-def _words(text: str) -> list[str]:
-    return safe(scrub(text)).split()
 
 
 def _print(line: str, to: TextIO, end: str = "\n") -> None:

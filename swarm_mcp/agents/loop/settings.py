@@ -52,7 +52,16 @@ class LoopSettings:
     """
 
     def __init__(self, root: str = ""):
-        self.folder = _here()
+        # The present folder, as its user spells it where that is still true
+        try:
+            now = os.getcwd()
+        except OSError as error:
+            raise LoopFailure(f"the present folder is gone: {error.strerror}") from None
+        spelled = os.environ.get("PWD", "")
+        if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now):
+            self.folder = spelled
+        else:
+            self.folder = now
         self.root = root
         self.home = _folder("HARNESS_HOME") or os.path.join(os.path.expanduser("~"), ".harness")
         self.sessions = _folder("HARNESS_SESSIONS") or nearest_sessions(self.folder, self.home)
@@ -108,18 +117,6 @@ def _folder(name: str) -> str:
     if value:
         return os.path.abspath(os.path.expanduser(value))
     return ""
-
-
-def _here() -> str:
-    """The present folder, as its user spells it where that is still true."""
-    try:
-        now = os.getcwd()
-    except OSError as error:
-        raise LoopFailure(f"the present folder is gone: {error.strerror}") from None
-    spelled = os.environ.get("PWD", "")
-    if os.path.isabs(spelled) and os.path.realpath(spelled) == os.path.realpath(now):
-        return spelled
-    return now
 
 
 def _config() -> dict[str, Any]:

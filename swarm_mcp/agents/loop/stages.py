@@ -14,7 +14,7 @@ from typing import Any
 
 from swarm_mcp.agents.harness.query import parse_json, parse_object
 from swarm_mcp.agents.loop import calls, prompts, sources, subprocesses
-from swarm_mcp.agents.loop.messages import ModelCall, model_call, written
+from swarm_mcp.agents.loop.messages import model_call, written
 from swarm_mcp.agents.loop.providers import choice
 from swarm_mcp.agents.loop.run import Run
 from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, LoopFailure
@@ -191,7 +191,10 @@ def save_answer(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
 
 def execute(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """tool_exec: carry out the first of the calls, or take the result that it has already."""
-    made, rest = _first(data)
+    waiting = data.get("tool_calls")
+    if not isinstance(waiting, list) or not waiting or not isinstance(waiting[0], dict):
+        raise LoopFailure("the stage tool_exec was given no tool call")
+    made, rest = model_call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
     result = loop.session.take_result(made.id) or loop.early.pop(made.id, None)
     text, error = result if result else calls.execute(loop, made)
     done = {"call_id": made.id, "name": made.name, "input": made.input, "result": text, "error": error}
@@ -216,13 +219,6 @@ def display(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     if loop.session:
         loop.session.stream("error", message=text)
     return {"output": f"error: {text}"}
-
-
-def _first(data: dict[str, Any]) -> tuple[ModelCall, list[Any]]:
-    waiting = data.get("tool_calls")
-    if not isinstance(waiting, list) or not waiting or not isinstance(waiting[0], dict):
-        raise LoopFailure("the stage tool_exec was given no tool call")
-    return model_call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
 
 
 OURS: dict[str, dict[str, Hook]] = {

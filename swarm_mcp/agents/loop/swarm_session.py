@@ -98,7 +98,8 @@ class SwarmSession:
         event = self._event("SessionEnd")
         with _recorded("session_end"):
             core.words_now(event)
-            _forget_plans(self._session_id)
+            if has_plans(self._session_id):
+                plans.drop(self._session_id)
             if chosen_command():
                 lifecycle.end(CONFIG, event, CommandRegistrar(CONFIG))
                 return
@@ -172,11 +173,6 @@ class SwarmSession:
                 me = store.instances.of_session(CONFIG.runtime_name, self._session_id)
                 if me:
                     store.denials.report(me, denial.file, held.instance_id, of_denial(denial, made.name, os.getcwd()))
-
-
-def _forget_plans(session_id: str) -> None:
-    if has_plans(session_id):
-        plans.drop(session_id)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.agents.dispatch.request import DispatchRequest
 
 # The package `dispatch` is loaded by the first call: it would be a quarter of the work for the list of tools.
 LIST = "list"  # in place of a harness's name
@@ -59,8 +58,27 @@ async def _dispatch(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
 
     if arguments.get("harness", "").strip() == LIST:
         await call.run(lambda now: now.member())
-        return _harnesses()
-    request = _request(arguments)
+        # The harnesses with the advice for a choice between them
+        from swarm_mcp.agents.harness.checks import program_of
+        from swarm_mcp.agents.harness.registry import chosen_name, get_all
+
+        rows = [
+            {
+                "name": adapter.name,
+                "label": adapter.label,
+                "installed": not adapter.program or bool(program_of(adapter)),
+                "use_when": adapter.use_when,
+            }
+            for adapter in get_all()
+        ]
+        return Answer({"status": "harnesses", "harnesses": rows, "default": chosen_name()})
+    from swarm_mcp.agents.dispatch.request import DispatchRequest
+
+    given = {name: arguments[name] for name in DispatchRequest._fields if name in arguments}
+    for name in ("files", "depends_on", "skills"):
+        given[name] = tuple(given.get(name, ()))
+    given["append_system_prompt"] = arguments.get("system_prompt", "")
+    request = DispatchRequest(**given)
     dispatch = await call.run(lambda now: Dispatch(now.member(), request))
     while (answer := await call.run(lambda now: dispatch.advance(now.store))) is None:
         await call.changed(dispatch.seconds_left())
@@ -81,16 +99,6 @@ def _with_completion(call: Call, answer: dict[str, Any]) -> dict[str, Any]:
     return {**shown, "completion": told}
 
 
-def _request(arguments: dict[str, Any]) -> DispatchRequest:
-    from swarm_mcp.agents.dispatch.request import DispatchRequest
-
-    given = {name: arguments[name] for name in DispatchRequest._fields if name in arguments}
-    for name in ("files", "depends_on", "skills"):
-        given[name] = tuple(given.get(name, ()))
-    given["append_system_prompt"] = arguments.get("system_prompt", "")
-    return DispatchRequest(**given)
-
-
 def _seconds(description: str) -> dict[str, Any]:
     return {"type": "number", "minimum": 0, "description": description}
 
@@ -105,23 +113,6 @@ def _resume(call: Call, arguments: dict[str, Any]) -> Answer:
     from swarm_mcp.agents.dispatch import control
 
     return Answer(control.resume(call.store, call.member(), arguments["task_id"]))
-
-
-def _harnesses() -> Answer:
-    """Return the harnesses with the advice for a choice between them."""
-    from swarm_mcp.agents.harness.checks import program_of
-    from swarm_mcp.agents.harness.registry import chosen_name, get_all
-
-    rows = [
-        {
-            "name": adapter.name,
-            "label": adapter.label,
-            "installed": not adapter.program or bool(program_of(adapter)),
-            "use_when": adapter.use_when,
-        }
-        for adapter in get_all()
-    ]
-    return Answer({"status": "harnesses", "harnesses": rows, "default": chosen_name()})
 
 
 TOOLS = (

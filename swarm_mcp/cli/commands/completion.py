@@ -62,7 +62,12 @@ def candidates(words: list[str]) -> list[Candidate]:
     if not before and current.startswith("-"):
         found = [Candidate("--help"), Candidate("--version")]
     elif not before or before == ["help"]:
-        found = _commands()
+        # The commands of the help page
+        found = [Candidate(noun, about) for noun, about in NOUNS.items()]
+        for name in all_verbs():
+            group, about = declared(name)
+            if group in FRONT:
+                found.append(Candidate(name, about))
     else:
         noun, of_noun = before[0], words_of(before[0])
         found = [Candidate(word, summary_of(verb)) for word, verb in of_noun.items() if len(before) == 1]
@@ -72,16 +77,6 @@ def candidates(words: list[str]) -> list[Candidate]:
         if is_verb(verb):
             found += _after(verb_named(verb).usages, behind, current)
     return [one for one in found if one.word in BY_THE_SHELL.values() or _offered(one.word, current)][:MOST]
-
-
-def _commands() -> list[Candidate]:
-    """Return the commands of the help page."""
-    found = [Candidate(noun, about) for noun, about in NOUNS.items()]
-    for name in all_verbs():
-        group, about = declared(name)
-        if group in FRONT:
-            found.append(Candidate(name, about))
-    return found
 
 
 def _after(usages: tuple[Usage, ...], before: list[str], current: str) -> list[Candidate]:
@@ -274,14 +269,11 @@ def completion(args: Arguments) -> int:
     example: swarm-mcp completion bash
     """
     if args.words[:1] == ["words"]:
-        return _words(args.words[1:])
+        # Print candidates, one a line. Errors print nothing.
+        words = args.words[1:]
+        with suppress(Exception):  # an error message would break the line that is being typed
+            for candidate in candidates(words):
+                say_text(candidate.word + clause("\t{}", one_line(candidate.about)[:100]))
+        return 0
     say_text(SCRIPTS[args.words[0]].strip())
-    return 0
-
-
-def _words(words: list[str]) -> int:
-    """Print candidates, one a line. Errors print nothing."""
-    with suppress(Exception):  # an error message would break the line that is being typed
-        for candidate in candidates(words):
-            say_text(candidate.word + clause("\t{}", one_line(candidate.about)[:100]))
     return 0

@@ -81,7 +81,12 @@ def guard(args: Arguments) -> int:
     if action == "check":
         return _check(args, folder)
     if action == "uninstall" or not args.given("--auto"):
-        _require_person(action, folder)
+        # Raise PersonOnly if an agent would remove an installed guard, or the check that `--auto` has added
+        if action == "uninstall" and hooks.state(folder).way:
+            require_person("swarm-mcp guard uninstall", "takes the guard of commits and pushes out of this repository")
+        elif action == "install" and hooks.has_auto(folder):
+            effect = "without --auto removes the check of changes that sessions have made without a lock"
+            require_person("swarm-mcp guard install", effect)
     if action == "install":
         done = hooks.install(folder, args.given("--auto"))
         projects.note(scope_of(folder))
@@ -104,15 +109,6 @@ def _outcome(action: str, done: hooks.Outcome) -> list[str]:
         lines.append(f"hooks in {done.earlier} run first, as before")
     skip = "to skip the guard once: SWARM_GUARD=off git commit ..."
     return [*lines, f"a commit or push of files that another session has locked is refused; {skip}"]
-
-
-def _require_person(action: str, folder: str) -> None:
-    """Raise PersonOnly if an agent would remove an installed guard, or the check that `--auto` has added."""
-    if action == "uninstall" and hooks.state(folder).way:
-        require_person("swarm-mcp guard uninstall", "takes the guard of commits and pushes out of this repository")
-    elif action == "install" and hooks.has_auto(folder):
-        effect = "without --auto removes the check of changes that sessions have made without a lock"
-        require_person("swarm-mcp guard install", effect)
 
 
 def _check(args: Arguments, folder: str) -> int:

@@ -25,10 +25,10 @@ from swarm_mcp.cli.lock_waits import acquire_shown
 from swarm_mcp.cli.locking import lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import answer, complain
 from swarm_mcp.cli.words import clause, said_path
-from swarm_mcp.domain.lock import Lock, granted
+from swarm_mcp.domain.lock import granted
 from swarm_mcp.domain.session import Session
 from swarm_mcp.errors import LockRefused, UsageError
-from swarm_mcp.locking.acquisition import Taken, granted_answer
+from swarm_mcp.locking.acquisition import granted_answer
 from swarm_mcp.sessions.acting import acting_session, lock_holder
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, reach_of
@@ -110,23 +110,21 @@ def lock(args: Arguments) -> int:
             if args.given("--detach"):
                 store.instances.forget(instance.id)  # only where it got nothing
     value = granted_answer(taken, len(files) > 1 or any(map(args.given, MORE)))
-    lines = [_granted(row, taken) for row in taken]
+    lines = []
+    for row in taken:
+        line = f"locked {said_path(row.file)}" + " (shared)" * bool(row.mode)
+        if taken.confirmation is not None:
+            line += f" {taken.confirmation.said}"
+        # The name may be mistyped
+        lines.append(
+            line
+            + "; there is no such file yet"
+            * (not row.pattern and os.path.isabs(row.file) and not os.path.lexists(row.file))
+        )
     if args.given("--detach"):
         value = {**value, "instance_id": instance.id}
         lines.append(f"held by {instance.id}, for --as")
     return answer(args, value, *lines)
-
-
-def _granted(row: Lock, taken: Taken) -> str:
-    line = f"locked {said_path(row.file)}" + " (shared)" * bool(row.mode)
-    if taken.confirmation is not None:
-        line += f" {taken.confirmation.said}"
-    return line + "; there is no such file yet" * _is_to_come(row)
-
-
-def _is_to_come(lock: Lock) -> bool:
-    """Return True if the lock is on a path, not a pattern, without a file yet. The name may be mistyped."""
-    return not lock.pattern and os.path.isabs(lock.file) and not os.path.lexists(lock.file)
 
 
 @verb(

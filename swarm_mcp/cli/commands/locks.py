@@ -52,7 +52,12 @@ def locks(args: Arguments) -> int:
     with Store(read_only=True) as store:
         scope = current_scope(args.value("--scope"))
         if not store.exists() and not args.given("--file"):
-            return _say_no_locks(args)  # to ask an empty stand-in would take longer than to ask a store
+            # to ask an empty stand-in would take longer than to ask a store
+            if args.json:
+                show_list(())
+            else:
+                say(NO_LOCKS)
+            return 0
         viewer = viewer_identity(store, args)
         if args.given("--file"):
             rows = _on_files(store, args, viewer)
@@ -65,14 +70,6 @@ def locks(args: Arguments) -> int:
             show_list(rows)
         else:
             _print(rows, Reader(args, store, viewer))
-    return 0
-
-
-def _say_no_locks(args: Arguments) -> int:
-    if args.json:
-        show_list(())
-    else:
-        say(NO_LOCKS)
     return 0
 
 

@@ -116,20 +116,18 @@ def _line(event: Event, path: str, reader: Reader) -> str:
     details = event["details"]
     incident = incident_of(happening(event, reader.people), event.get("repeated", 0))
     if incident is not None:
-        return sentence(incident, reader.path) + clause("; fence {}", details.get("fence")) + _circle(details, reader)
+        # The sessions that would have waited in a circle; mostly empty
+        names = [_name(one, reader) for one in details.get("circle") or ()]
+        if not names:
+            circle = ""
+        else:
+            circle = f" ({' waits for '.join([*names, names[0]])})"
+        return sentence(incident, reader.path) + clause("; fence {}", details.get("fence")) + circle
     parts = _change(event, path, reader)
     if details.get("fence"):
         parts.append(f"fence {details['fence']}")
     note = details.get("content") or details.get("note") or details.get("why")
     return "; ".join(parts) + clause(": {}", note)
-
-
-def _circle(details: Event, reader: Reader) -> str:
-    """Return the sessions that would have waited in a circle; mostly empty."""
-    names = [_name(one, reader) for one in details.get("circle") or ()]
-    if not names:
-        return ""
-    return f" ({' waits for '.join([*names, names[0]])})"
 
 
 def _change(event: Event, path: str, reader: Reader) -> list[str]:

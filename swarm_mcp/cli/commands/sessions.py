@@ -177,7 +177,12 @@ def deregister(args: Arguments) -> int:
             if row:
                 require_same_client(store, row)
         else:
-            row = _gone(store, args.value("--as")) or find_acting_session(store, args)
+            reference = args.value("--as")
+            if not reference or store.instances.live(reference):
+                gone = None
+            else:
+                gone = store.instances.get(reference)
+            row = gone or find_acting_session(store, args)
             if args.value("--as") and not args.given("--force") and not _may_go(store, args, row):
                 error = f"{row.id} is a live session and not this one; --force removes it all the same"
                 return refused(args, "deregister", {"error": error})
@@ -191,13 +196,6 @@ def deregister(args: Arguments) -> int:
     elif row:
         line = f"still registered, for another client or its run: {row.id}"
     return answer(args, {"ok": True, "id": row and row.id, "scope": row and row.scope}, line)
-
-
-def _gone(store: Store, reference: str) -> Session | None:
-    """Return the session of this whole id if it has ended and is still on record, or None."""
-    if not reference or store.instances.live(reference):
-        return None
-    return store.instances.get(reference)
 
 
 def _may_go(store: Store, args: Arguments, row: Session) -> bool:

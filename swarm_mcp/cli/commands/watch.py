@@ -70,7 +70,8 @@ def watch(args: Arguments) -> int:
                 feed = store.activity.feed(scope, viewer, args.number_if_given("--since"))
                 for_eyes = not args.json and for_people()
                 if for_eyes:
-                    _say_header(scope, end is None)
+                    say(f"watching {scope}" + "; Ctrl-C ends it" * (end is None))
+                    say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
                 reader = Reader(args, store, viewer)
                 _print_events(feed, reader, args.json)
                 if for_eyes:
@@ -81,12 +82,6 @@ def watch(args: Arguments) -> int:
             for number, handler in before.items():
                 signal.signal(number, handler)
     return 0
-
-
-def _say_header(scope: str, for_ever: bool) -> None:
-    """Print the scope, and the names of the columns."""
-    say(f"watching {scope}" + "; Ctrl-C ends it" * for_ever)
-    say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
 
 
 def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader, as_json: bool) -> None:

@@ -121,7 +121,12 @@ class _Facts:
         locks, refused = self._locks.get(row.id, []), self._refused.get(row.id, [])
         waits = [line for line in self._lines if line.instance_id == row.id]
         files = self._files(row.id, session)
-        counts = self._refusals(row.id, refused)
+        # ``{file: number of refusals}`` of a session within the hour
+        counts: dict[str, int] = {}
+        for one in refused:
+            counts[one.file] = counts.get(one.file, 0) + 1
+        for storm in self._storms.get(row.id, ()):
+            counts[plain(storm.file)] = max(storm.times or 0, counts.get(plain(storm.file), 0))
         reasons = [*self._stuck(waits), *self._often_refused(counts), *self._unread_by(row)]
         commands = []
         if files and row.runtime != REMOTE:
@@ -173,15 +178,6 @@ class _Facts:
                     command = f"swarm-mcp unlock {word(file)} --as {short(holder.id)}"
                     found.append(Reason(STUCK, words, command))
         return found
-
-    def _refusals(self, instance_id: str, refused: list[Happening]) -> dict[str, int]:
-        """Return ``{file: number of refusals}`` of a session within the hour."""
-        counts: dict[str, int] = {}
-        for one in refused:
-            counts[one.file] = counts.get(one.file, 0) + 1
-        for storm in self._storms.get(instance_id, ()):
-            counts[plain(storm.file)] = max(storm.times or 0, counts.get(plain(storm.file), 0))
-        return counts
 
     def _often_refused(self, counts: dict[str, int]) -> list[Reason]:
         times = sum(counts.values())

@@ -45,7 +45,9 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
     edited = Edited(open_store, viewer, live.changed)
 
     async def show(view: View, request: Request) -> Response:
-        asked = _asked(request)
+        pairs = parse_qsl(request.url.query, errors="surrogateescape")
+        given = dict(pairs)
+        asked = Asked(request.url.path, given.pop("scope", ""), given)
         place = f"{request.url.path}?{request.url.query}"
         is_part = request.headers.get("hx-request") == "true"
         work: dict[str, Work | None] = {}
@@ -108,9 +110,3 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
 
 def _scopes(store: Store) -> list[str]:
     return store.instances.scopes(MOST_CHECKOUTS)
-
-
-def _asked(request: Request) -> Asked:
-    pairs = parse_qsl(request.url.query, errors="surrogateescape")
-    given = dict(pairs)
-    return Asked(request.url.path, given.pop("scope", ""), given)

@@ -40,16 +40,12 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
 
     def _close_half_open(self) -> None:
         now = self.loop.time()
-        if self._is_answering():
+        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             self._silent_since = now
         elif now - self._silent_since >= CLIENT_SECONDS:
             self.transport.close()
             return
         self._look = self.loop.call_later(max(0.01, self._silent_since + CLIENT_SECONDS - now), self._close_half_open)
-
-    def _is_answering(self) -> bool:
-        """Return True if a whole request is there, and not answered yet."""
-        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
 
 
 class _Server(uvicorn.Server):

@@ -16,7 +16,11 @@ FIRST_LEAST = 34  # cells of the first column, before all others
 
 def widths(table: Table, room: int) -> list[int]:
     """Return the width of each column of `table` in `room` cells; columns that have no room are missing at the end."""
-    wanted = [_natural(table, at) for at in range(len(table.columns))]
+    wanted = []
+    for at in range(len(table.columns)):
+        column = table.columns[at]
+        named = width(table.title if at == 0 else column.heading)
+        wanted.append(max(named, min(column.most, max((width(row.cells[at]) for row in table.rows), default=0))))
     for count in range(len(wanted), 1, -1):
         first, others = min(wanted[0], max(FIRST_LEAST, room // 3)), wanted[1:count]
         left = room - GAP * len(others)
@@ -34,7 +38,14 @@ def line(row: Row, columns: tuple[Column, ...], sizes: list[int]) -> list[tuple[
     """The cells of a row, cut and filled to the widths in `sizes`."""
     parts = []
     for text, column, size in zip(row.cells, columns, sizes):
-        shown = _cut(text, size, column)
+        if column.tail:
+            end = text[-column.tail :]
+        else:
+            end = ""
+        if not end or width(text) <= size or size < 2 * width(end):
+            shown = clipped(text, size, column.keep_end)
+        else:
+            shown = clipped(text, size - width(end)) + end
         parts.append((shown + " " * (size - width(shown)), column))
     return parts
 
@@ -47,20 +58,3 @@ def heading(table: Table, sizes: list[int]) -> str:
         shown = clipped(text, size)
         cells.append(shown + " " * (size - width(shown)))
     return (" " * GAP).join(cells)
-
-
-def _cut(text: str, size: int, column: Column) -> str:
-    if column.tail:
-        end = text[-column.tail :]
-    else:
-        end = ""
-    if not end or width(text) <= size or size < 2 * width(end):
-        return clipped(text, size, column.keep_end)
-    return clipped(text, size - width(end)) + end
-
-
-def _natural(table: Table, at: int) -> int:
-    """Return the natural width of column `at`."""
-    column = table.columns[at]
-    named = width(table.title if at == 0 else column.heading)
-    return max(named, min(column.most, max((width(row.cells[at]) for row in table.rows), default=0)))

@@ -188,7 +188,12 @@ def work(tasks: list[Task], runs: list[Run], called: Callable[[str], str], at: i
             continue
         took = (run.ended_at or at) - run.started_at
         name = " ".join(filter(None, (run.harness, run.model)))
-        cells = f"worker {name}", _state(run), called(run.instance_id), _cost(run), duration(took), _outcome(run)
+        category = (run.result or {}).get("error_category")
+        if category:
+            outcome = str(category)
+        else:
+            outcome = ""
+        cells = f"worker {name}", _state(run), called(run.instance_id), _cost(run), duration(took), outcome
         rows.append(Row(run.id, _safe(cells), "faint" if run.state == ENDED else "", run=run.id, scope=run.scope))
     return rows
 
@@ -292,13 +297,6 @@ def _state(run: Run) -> str:
     if (run.result or {}).get("is_error"):
         return "failed"
     return "done"
-
-
-def _outcome(run: Run) -> str:
-    category = (run.result or {}).get("error_category")
-    if category:
-        return str(category)
-    return ""
 
 
 def _safe(cells: tuple[str, ...]) -> tuple[str, ...]:

@@ -70,7 +70,15 @@ timeout_seconds (0: none), grace_seconds (15)."""
         if kind == bridge.REFUSED:
             return [refusal_in(told)]
         if kind == "end":
-            return [*_said(state), _result(told, state)]
+            reason = told.get("reason")
+            if reason == "end_turn":
+                result = events.result(state.get("words"))
+            else:
+                words = str(told.get("error") or f"the agent ended its turn: {reason}")
+                lost = outcome.SESSION_NOT_FOUND if told.get("is_lost") else outcome.UNKNOWN
+                code = _STOPPED.get(str(reason)) or outcome.code_of(words) or lost
+                result = events.result(None, True, code, error_message=words)
+            return [*_said(state), result]
         return []
 
     def finish(self, state: dict[str, Any]) -> list[Event]:
@@ -142,16 +150,6 @@ def _said(state: dict[str, Any]) -> list[Event]:
         return [events.message("assistant", text, thinking=True)]
     state["words"] = text
     return [events.message("assistant", text)]
-
-
-def _result(told: dict[str, Any], state: dict[str, Any]) -> Event:
-    reason = told.get("reason")
-    if reason == "end_turn":
-        return events.result(state.get("words"))
-    words = str(told.get("error") or f"the agent ended its turn: {reason}")
-    lost = outcome.SESSION_NOT_FOUND if told.get("is_lost") else outcome.UNKNOWN
-    code = _STOPPED.get(str(reason)) or outcome.code_of(words) or lost
-    return events.result(None, True, code, error_message=words)
 
 
 def _text(value: object) -> str:

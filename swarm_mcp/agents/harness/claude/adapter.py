@@ -126,7 +126,14 @@ SWARM_HARNESS_PROJECT_SERVERS=0: no servers but the swarm's and those of the que
         folder = home(env)
         settings, troubles = _settings(folder, config.get("cwd"))
         found = [*_sign_in(env, folder, settings, self.instructions), *_plugin(settings), *_hooks(settings, config)]
-        return [*troubles, *found, *_root(env, config)]
+        if config.get("mode") != YOLO or os.geteuid() != 0 or env.get("IS_SANDBOX"):
+            root = []
+        else:
+            text = "as root the client refuses --dangerously-skip-permissions (mode yolo)"
+            root = [
+                Check("claude_root", WARN, text, "run as another user; in a throw-away container, set IS_SANDBOX=1")
+            ]
+        return [*troubles, *found, *root]
 
     def listed_models(self) -> list[dict[str, Any]]:
         return [{**model, "context_tokens": WINDOWS.get(model["name"])} for model in super().listed_models()]
@@ -185,13 +192,6 @@ def _hooks(settings: list[dict[str, Any]], config: Mapping[str, object]) -> list
         text = f"{sorted(silent)[0]} switches hooks off: locks do not hold workers back"
         found.append(Check("claude_hooks_off", WARN, text, "leave it out of additional_args"))
     return found
-
-
-def _root(env: Mapping[str, str], config: Mapping[str, object]) -> list[Check]:
-    if config.get("mode") != YOLO or os.geteuid() != 0 or env.get("IS_SANDBOX"):
-        return []
-    text = "as root the client refuses --dangerously-skip-permissions (mode yolo)"
-    return [Check("claude_root", WARN, text, "run as another user; in a throw-away container, set IS_SANDBOX=1")]
 
 
 def _folder_of(transcript: str) -> str:

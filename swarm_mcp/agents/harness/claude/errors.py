@@ -78,7 +78,15 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     """Implement ``HarnessAdapter.error_of``."""
     result = ending.result
     if result is None:
-        return _without_result(ending)
+        for error in reversed(ending.errors):
+            if error.get("category") not in (None, outcome.UNKNOWN):
+                return str(error["category"]), one_line(str(error.get("message") or ""))
+        lines = [line.strip() for line in ending.stderr.splitlines() if line.strip()]
+        text = one_line(" ".join(lines[-3:])) or one_line(ending.stdout)
+        code = code_of(text)
+        if code != outcome.UNKNOWN:
+            return code, text
+        return outcome.PROCESS_CRASHED, f"claude ended without a result ({_how(ending)}){': ' if text else ''}{text}"
     if result.get("is_error"):
         text = str(result.get("error_message") or "it failed")
         return str(result.get("error_category") or outcome.UNKNOWN), one_line(text)
@@ -86,18 +94,6 @@ def error_of(ending: Ending) -> tuple[str, str] | None:
     if ending.signal or (ending.exit_code or 0) > 128:
         return outcome.PROCESS_CRASHED, f"claude was ended by {_how(ending)} while it went on working"
     return None
-
-
-def _without_result(ending: Ending) -> tuple[str, str]:
-    for error in reversed(ending.errors):
-        if error.get("category") not in (None, outcome.UNKNOWN):
-            return str(error["category"]), one_line(str(error.get("message") or ""))
-    lines = [line.strip() for line in ending.stderr.splitlines() if line.strip()]
-    text = one_line(" ".join(lines[-3:])) or one_line(ending.stdout)
-    code = code_of(text)
-    if code != outcome.UNKNOWN:
-        return code, text
-    return outcome.PROCESS_CRASHED, f"claude ended without a result ({_how(ending)}){': ' if text else ''}{text}"
 
 
 def _how(ending: Ending) -> str:

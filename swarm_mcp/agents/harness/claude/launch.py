@@ -61,7 +61,9 @@ LONGEST_WORD = 128 * 1024 - 1  # bytes of one word of argv (Linux: MAX_ARG_STRLE
 
 def launch(query: Query, folder: Path, model: str) -> Launch:
     """Implement ``HarnessAdapter.launch``. Raises Refused for a schema that is too long for argv."""
-    servers, env = _servers(query)
+    hidden = HiddenValues()
+    servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names_in_mode(query)}
+    env = hidden.env
     argv = [*(query.command or ("claude",)), *STREAM, "--plugin-dir", str(plugin_folder())]
     argv += ["--mcp-config", written(folder / "mcp.json", json.dumps({"mcpServers": servers}))]
     if query.mode == READ_ONLY or first_set(SWITCH).lower() in ("0", "false", "no", "off"):
@@ -72,12 +74,21 @@ def launch(query: Query, folder: Path, model: str) -> Launch:
     if query.effort:
         argv += ["--effort", query.effort]
     argv += _prompts(query, folder)
-    argv += _session(query)
+    if not query.resume_session_id:
+        session = []
+    else:
+        session = ["--resume", query.resume_session_id, *(["--fork-session"] if query.fork_session else [])]
+    argv += session
     directories = [*query.additional_directories, *_skills(query, folder)]
     if directories:
         argv += ["--add-dir", *directories]
     if query.output_schema is not None:
-        argv += ["--json-schema", _word(json.dumps(query.output_schema))]
+        text = json.dumps(query.output_schema)
+        if len(text.encode()) > LONGEST_WORD:
+            raise Refused(
+                f"the output schema is too long for Claude Code's command line ({LONGEST_WORD} bytes at most)"
+            )
+        argv += ["--json-schema", text]
     if query.max_cost_usd > 0:
         argv += ["--max-budget-usd", f"{query.max_cost_usd:.10g}"]
     if query.max_turns > 0:
@@ -147,12 +158,6 @@ def _prompts(query: Query, folder: Path) -> list[str]:
     return words
 
 
-def _session(query: Query) -> list[str]:
-    if not query.resume_session_id:
-        return []
-    return ["--resume", query.resume_session_id, *(["--fork-session"] if query.fork_session else [])]
-
-
 def _skills(query: Query, folder: Path) -> list[str]:
     """A folder of links that the client finds skills in. Those that the plugin brings need no second mention."""
     brought = os.path.realpath(plugin_folder() / "skills")
@@ -175,13 +180,6 @@ def _is_ours(path: str, brought: str) -> bool:
         return False
 
 
-def _servers(query: Query) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Return the servers in the form of the client's file, and the variables with their secrets."""
-    hidden = HiddenValues()
-    servers = {name: _entry(name, query.mcp_servers[name], hidden) for name in names_in_mode(query)}
-    return servers, hidden.env
-
-
 def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]:
     values = hidden.names_in(name, server)
     references = {key: f"${{{variable}}}" for key, variable in values.items()}
@@ -190,9 +188,3 @@ def _entry(name: str, server: McpServer, hidden: HiddenValues) -> dict[str, Any]
         return {"type": "http", "url": server.url, "headers": references, **patience}
     words = words_of(server)
     return {"type": "stdio", "command": words[0], "args": words[1:], "env": references}
-
-
-def _word(text: str) -> str:
-    if len(text.encode()) > LONGEST_WORD:
-        raise Refused(f"the output schema is too long for Claude Code's command line ({LONGEST_WORD} bytes at most)")
-    return text

@@ -115,16 +115,12 @@ def _init(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
     told = [session_init(found["session_id"], **about)]
     servers = found.get("mcp_servers")
     if isinstance(servers, list):
-        failed = [one for one in servers if _failed(one)]
+        failed = [one for one in servers if isinstance(one, dict) and one.get("status") == "failed"]
     else:
         failed = []
     if failed:
         return [*told, custom("claude.mcp_failed", failed)]
     return told
-
-
-def _failed(server: object) -> bool:
-    return isinstance(server, dict) and server.get("status") == "failed"
 
 
 # ---------------------------------------------------------------- words and calls
@@ -141,7 +137,12 @@ def _assistant(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
         text = " ".join(str(block.get("text") or "") for block in blocks).strip() or str(found.get("error"))
         return [_failure(text, code_of(text, found.get("error"), found.get("api_error_status")), state)]
     more = _parent(found)
-    _count(said, state)
+    # Add the tokens of an answer, a sub-agent's as well: of its several lines the largest count
+    usage, name = said.get("usage"), said.get("id")
+    if isinstance(usage, dict) and isinstance(name, str):
+        counts = [count_of(usage.get(key)) or 0 for key in _USED]
+        before = state.setdefault("answers", {}).get(name, [0] * len(counts))
+        state["answers"][name] = list(map(max, counts, before))
     told = [event for block in blocks for event in _block(block, state, more)]
     if more:
         return told
@@ -245,27 +246,14 @@ def _context(state: dict[str, Any]) -> Event:
     used, window = state["used"], state.get("window")
     state["told"] = window
     data = {"context_used_tokens": used, "context_total_tokens": window, "output_tokens": state["written"]}
-    data["spent"] = _spent(state).to_dict()
+    # It is a lower bound: an answer's lines come before its count
+    answers = state.get("answers", {}).values()
+    given, out, read, written = (sum(column) for column in zip(*answers)) if answers else (0, 0, 0, 0)
+    data["spent"] = Cost(None, given, out, read, written, len(answers), state.get("model")).to_dict()
     return Event(CONTEXT_USAGE, {**data, "context_percent": round(100 * used / window, 2) if window else None})
 
 
-def _count(said: dict[str, Any], state: dict[str, Any]) -> None:
-    """Add the tokens of an answer, a sub-agent's as well: of its several lines the largest count."""
-    usage, name = said.get("usage"), said.get("id")
-    if isinstance(usage, dict) and isinstance(name, str):
-        counts = [count_of(usage.get(key)) or 0 for key in _USED]
-        before = state.setdefault("answers", {}).get(name, [0] * len(counts))
-        state["answers"][name] = list(map(max, counts, before))
-
-
 _USED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-
-
-def _spent(state: dict[str, Any]) -> Cost:
-    """Return the cost of the answers so far. It is a lower bound: an answer's lines come before its count."""
-    answers = state.get("answers", {}).values()
-    given, out, read, written = (sum(column) for column in zip(*answers)) if answers else (0, 0, 0, 0)
-    return Cost(None, given, out, read, written, len(answers), state.get("model"))
 
 
 def cut_off(state: dict[str, Any]) -> list[Event]:

@@ -209,7 +209,12 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         if state.get("completed"):
             more: dict[str, Any] = {}
             if query.output_schema is not None:
-                more["structured"] = _answer(state)
+                # The answer by schema, from Codex's file for it, else from its last words; None without one
+                try:
+                    text = Path(str(state.get("folder") or ""), ANSWER).read_text(encoding="utf-8")
+                except (OSError, ValueError):
+                    text = str(state.get("words") or "")
+                more["structured"] = parse_json(text)
             cost = stream.cost_of(state.get("usage"), model).to_dict()
             found.append(events.result(state.get("words"), cost=cost, model=model, **more))
         return found
@@ -243,8 +248,20 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         if named and not os.path.isdir(named):
             text = f"CODEX_HOME is {named}, which is no folder"
             return [Check("codex_home_missing", ERROR, text, "make it, or unset it")]
-        clashes = _clashes(codex_home, as_string(config.get("cwd")) or os.getcwd())
-        return [_signed_in(codex_home, env), _plugin(), *clashes, *(_hooks(program) if program else [])]
+        taken = configured_servers(*settings_files(codex_home, as_string(config.get("cwd")) or os.getcwd()))
+        if taken.get("swarm") != "url":
+            clashes = []
+        else:
+            text = "its settings have an MCP server called swarm at an address; that of workers is called swarm_run"
+            clashes = [Check("codex_server_renamed", WARN, text, "codex mcp remove swarm")]
+        if runtimes.runtime("codex").traces():
+            plugin = Check(
+                "codex_plugin", INFO, "the plugin is installed; workers run with a copy of their own instead"
+            )
+        else:
+            hint = "swarm-mcp install --client codex"
+            plugin = Check("codex_plugin_missing", INFO, "the plugin is not installed: only workers obey locks", hint)
+        return [_signed_in(codex_home, env), plugin, *clashes, *(_hooks(program) if program else [])]
 
     def listed_models(self) -> list[dict[str, Any]]:
         shorts = {name: short for short, name in self.models.items()}
@@ -302,15 +319,6 @@ def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
     return Event(events.CONTEXT_USAGE, data)
 
 
-def _answer(state: dict[str, Any]) -> object:
-    """Return the answer by schema, from Codex's file for it, else from its last words; None without one."""
-    try:
-        text = Path(str(state.get("folder") or ""), ANSWER).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        text = str(state.get("words") or "")
-    return parse_json(text)
-
-
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY", "CODEX_ACCESS_TOKEN")
 
 
@@ -321,34 +329,18 @@ def _signed_in(codex_home: str, env: Mapping[str, str]) -> Check:
     name = next((key for key in _KEYS if env.get(key) or os.environ.get(key, "").strip()), "")
     if name:
         return Check("codex_key", INFO, f"credentials in {name}")
-    for variable in _provider_keys(settings):
+    try:
+        with open(settings, encoding="utf-8", errors="replace") as file:
+            provider_keys = re.findall(
+                r"""^\s*env_key\s*=\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""", file.read(), re.MULTILINE
+            )
+    except OSError:  # no settings
+        provider_keys = []
+    for variable in provider_keys:
         if env.get(variable) or os.environ.get(variable, "").strip():
             return Check("codex_provider_key", INFO, f"credentials of a provider of its settings in {variable}")
     hint = "codex login, or set CODEX_API_KEY, or the env_key of a model provider in config.toml"
     return Check("codex_signed_out", WARN, "no credentials for Codex were found", hint)
-
-
-def _provider_keys(path: str) -> list[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return re.findall(r"""^\s*env_key\s*=\s*["']([A-Za-z_][A-Za-z0-9_]*)["']""", file.read(), re.MULTILINE)
-    except OSError:  # no settings
-        return []
-
-
-def _plugin() -> Check:
-    if runtimes.runtime("codex").traces():
-        return Check("codex_plugin", INFO, "the plugin is installed; workers run with a copy of their own instead")
-    hint = "swarm-mcp install --client codex"
-    return Check("codex_plugin_missing", INFO, "the plugin is not installed: only workers obey locks", hint)
-
-
-def _clashes(codex_home: str, cwd: str) -> list[Check]:
-    taken = configured_servers(*settings_files(codex_home, cwd))
-    if taken.get("swarm") != "url":
-        return []
-    text = "its settings have an MCP server called swarm at an address; that of workers is called swarm_run"
-    return [Check("codex_server_renamed", WARN, text, "codex mcp remove swarm")]
 
 
 def _hooks(program: str) -> list[Check]:

@@ -280,7 +280,16 @@ def hashes(hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
 def trust_for(program: str, hooks: Mapping[str, list[dict[str, Any]]]) -> dict[str, str]:
     """Return the hashes that this build of Codex expects: its own where it could be asked, else ours."""
     ours = hashes(hooks)
-    build = _build(program, ours)
+    # The facts behind the answer: the file of Codex, and our hooks
+    try:
+        path = os.path.realpath(program)
+        facts = os.stat(path)
+    except OSError:  # no such program
+        build = ""
+    else:
+        # Not the time of the last change: npm sets that to one day in 1985.
+        seen = json.dumps([path, facts.st_ino, facts.st_size, facts.st_ctime_ns, sorted(ours.items())])
+        build = hashlib.sha256(seen.encode()).hexdigest()
     if not build:
         return ours
     remembered = _recall(build)
@@ -323,18 +332,6 @@ def _hash(event: str, group: Mapping[str, Any], hook: Mapping[str, Any]) -> str:
 
 def _snake(event: str) -> str:
     return re.sub(r"(?<!^)([A-Z])", r"_\1", event).lower()
-
-
-def _build(program: str, ours: Mapping[str, str]) -> str:
-    """Return the facts behind the answer: the file of Codex, and our hooks."""
-    try:
-        path = os.path.realpath(program)
-        facts = os.stat(path)
-    except OSError:  # no such program
-        return ""
-    # Not the time of the last change: npm sets that to one day in 1985.
-    seen = json.dumps([path, facts.st_ino, facts.st_size, facts.st_ctime_ns, sorted(ours.items())])
-    return hashlib.sha256(seen.encode()).hexdigest()
 
 
 def _recall(build: str) -> dict[str, str] | None:

@@ -46,7 +46,11 @@ def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Pr
         return Prompt(prompt)
     folder = own or next(filter(_has_skill, (os.path.join(base, name) for base in folders)), None)
     if folder:
-        text = _read(folder)
+        try:
+            with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:
+                text = file.read(LARGEST_SKILL)
+        except OSError:  # unreadable, so no skill
+            text = None
     else:
         text = None
     if text is None:
@@ -87,11 +91,3 @@ def _names(base: str) -> list[str]:
         return [name for name in os.listdir(base) if _has_skill(os.path.join(base, name))]
     except OSError:  # no such folder
         return []
-
-
-def _read(folder: str) -> str | None:
-    try:
-        with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:
-            return file.read(LARGEST_SKILL)
-    except OSError:  # unreadable, so no skill
-        return None

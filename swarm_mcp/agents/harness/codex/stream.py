@@ -150,11 +150,17 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
         return []
     kind = native["type"]
     if kind == "thread.started":
-        return _started(native, state)
+        session = native.get("thread_id")
+        if not isinstance(session, str) or not session or state.get("session_id"):
+            return []
+        state["session_id"] = session
+        return [events.session_init(session)]
     if kind == "turn.started":
         return []
     if kind == "turn.completed":
-        return [_completed(native.get("usage"), state)]
+        usage = native.get("usage")
+        state.update(usage=usage, completed=True)
+        return [events.result(state.get("words"), cost=cost_of(usage).to_dict())]
     if kind == "turn.failed":
         return _failed(native.get("error"), state)
     if kind == "error":
@@ -179,7 +185,13 @@ def parse_stderr(line: str, state: dict[str, Any]) -> list[Event]:
         dead = _NO_SERVER.search(line)
         if dead:
             return [_server_failed(*dead.groups())]
-        return _waits(line, state)
+        seconds = seconds_told(line)
+        if seconds is None:
+            return []
+        state["told_to_wait"] = seconds if seconds >= 1 else 0  # less is its own rule
+        text = line.partition("sampling_error=")[2] or line
+        later = state["not_before"] = time.time() + seconds if seconds >= 1 else None
+        return [events.retry("codex.retry", {}, text[:400], category_of(text), later)]
     state["denied"] = True
     reason, call, name = found.group(1), "", "codex.hook_denied"
     # A reason may itself have words that look like the end, so the last ones count.
@@ -206,32 +218,9 @@ def cost_of(usage: object, model: str | None = None) -> Cost:
     return Cost(None, plain, out, read, written, None, model)
 
 
-def _started(native: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    session = native.get("thread_id")
-    if not isinstance(session, str) or not session or state.get("session_id"):
-        return []
-    state["session_id"] = session
-    return [events.session_init(session)]
-
-
-def _completed(usage: object, state: dict[str, Any]) -> Event:
-    state.update(usage=usage, completed=True)
-    return events.result(state.get("words"), cost=cost_of(usage).to_dict())
-
-
 def _server_failed(name: str, why: str) -> Event:
     """The event of an MCP server that did not start, in the form that other harnesses give it."""
     return events.custom("codex.mcp_failed", [{"name": name, "status": "failed", "error": one_line(why)}])
-
-
-def _waits(line: str, state: dict[str, Any]) -> list[Event]:
-    seconds = seconds_told(line)
-    if seconds is None:
-        return []
-    state["told_to_wait"] = seconds if seconds >= 1 else 0  # less is its own rule
-    text = line.partition("sampling_error=")[2] or line
-    later = state["not_before"] = time.time() + seconds if seconds >= 1 else None
-    return [events.retry("codex.retry", {}, text[:400], category_of(text), later)]
 
 
 def _failed(error: object, state: dict[str, Any]) -> list[Event]:

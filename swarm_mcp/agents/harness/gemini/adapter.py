@@ -80,7 +80,18 @@ counts as trusted (--skip-trust), as whoever starts a run there trusts it."""
         argv = [*(query.command or (self.program,)), "-o", "stream-json", "--skip-trust"]
         argv += ["--approval-mode", _APPROVAL.get(query.mode, "auto_edit")]
         if query.mode == READ_ONLY:
-            rules = written(folder / "reading.toml", _rules(names_in_mode(query)))
+            # Policies that allow reading, and the tools of `servers`, only
+            ours = "".join(
+                f'[[rule]]\nmcpName = "{name}"\ntoolName = "*"\ndecision = "allow"\npriority = 500\n'
+                for name in names_in_mode(query)
+            )
+            tools = json.dumps(list(NOT_FOR_READERS))
+            never = f'[[rule]]\nmcpName = "{OURS}"\ntoolName = {tools}\ndecision = "deny"\npriority = 900\n'
+            reading = f'[[rule]]\ntoolName = {json.dumps(list(READING))}\ndecision = "allow"\npriority = 500\n'
+            rules = written(
+                folder / "reading.toml",
+                f'{never}{reading}{ours}[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 1\n',
+            )
             argv += ["--admin-policy", rules, "--policy", rules]
         model = self.model(query)
         argv += ["-m", model] if model else []
@@ -174,17 +185,6 @@ def _settings(query: Query, users: Path, folder: Path, hidden: HiddenValues) -> 
         hooks[event] = [*(hooks.get(event) or []), *groups]
     tree["hooks"] = hooks
     return tree
-
-
-def _rules(servers: list[str]) -> str:
-    """Return policies that allow reading, and the tools of `servers`, only."""
-    ours = "".join(
-        f'[[rule]]\nmcpName = "{name}"\ntoolName = "*"\ndecision = "allow"\npriority = 500\n' for name in servers
-    )
-    tools = json.dumps(list(NOT_FOR_READERS))
-    never = f'[[rule]]\nmcpName = "{OURS}"\ntoolName = {tools}\ndecision = "deny"\npriority = 900\n'
-    reading = f'[[rule]]\ntoolName = {json.dumps(list(READING))}\ndecision = "allow"\npriority = 500\n'
-    return f'{never}{reading}{ours}[[rule]]\ntoolName = "*"\ndecision = "deny"\npriority = 1\n'
 
 
 def _put(tree: dict[str, Any], group: str, **values: object) -> None:

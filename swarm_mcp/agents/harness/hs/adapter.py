@@ -162,7 +162,15 @@ is its prompt."""
         values = environment_of(config)
         missing = [name for name in NEEDED if not shutil.which(name, path=values.get("PATH"))]
         found = [Check(f"{name}_missing", ERROR, f"hs needs {name}", f"install {name}") for name in missing]
-        return [*found, _provider(values), _guards(self, config, values)]
+        named = [name for name in _KEYS if values.get(name, "").strip()]
+        if named:
+            provider = Check("provider", INFO, f"{named[0]} is set")
+        elif (home() / ".auth-cache.json").is_file():
+            provider = Check("provider", INFO, f"signed in: {home() / '.auth-cache.json'}")
+        else:
+            hint = "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or run: hs auth"
+            provider = Check("no_provider", WARN, "no provider of the harness has credentials here", hint)
+        return [*found, provider, _guards(self, config, values)]
 
     # ----------------------------------------------------------------- innards
 
@@ -256,16 +264,6 @@ def _linked(root: Path, bundle: Path, target: Path, query: Query) -> Path:
 
 NEEDED = ("bash", "jq", "curl")
 _KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENAI_API_URL", "HARNESS_PROVIDER")
-
-
-def _provider(values: Mapping[str, str]) -> Check:
-    named = [name for name in _KEYS if values.get(name, "").strip()]
-    if named:
-        return Check("provider", INFO, f"{named[0]} is set")
-    if (home() / ".auth-cache.json").is_file():
-        return Check("provider", INFO, f"signed in: {home() / '.auth-cache.json'}")
-    hint = "set ANTHROPIC_API_KEY or OPENAI_API_KEY, or run: hs auth"
-    return Check("no_provider", WARN, "no provider of the harness has credentials here", hint)
 
 
 def _guards(adapter: HarnessAdapter, config: Mapping[str, object], values: Mapping[str, str]) -> Check:

@@ -174,16 +174,14 @@ def settings(path: str) -> dict[str, str]:
 
 def folder_of(session_id: str, cwd: str, env: Mapping[str, str]) -> str:
     """Return where a session of that name is, for a harness started in `cwd`."""
-    return os.path.join(_sessions(cwd, env), session_id)
-
-
-def _sessions(cwd: str, env: Mapping[str, str]) -> str:
     values = {**os.environ, **env}
     nested = values.get("HARNESS_PARENT_SESSION") and "HARNESS_SESSIONS" not in env
     if values.get("HARNESS_SESSIONS") and not nested:
-        return values["HARNESS_SESSIONS"]
-    home = os.path.expanduser(values.get("HARNESS_HOME") or "~/.harness")
-    return nearest_sessions(os.path.abspath(cwd) if cwd else "", home)
+        sessions = values["HARNESS_SESSIONS"]
+    else:
+        home = os.path.expanduser(values.get("HARNESS_HOME") or "~/.harness")
+        sessions = nearest_sessions(os.path.abspath(cwd) if cwd else "", home)
+    return os.path.join(sessions, session_id)
 
 
 def nearest_sessions(folder: str, home: str) -> str:

@@ -98,7 +98,14 @@ grace_seconds (15). pi's own: PI_CODING_AGENT_DIR (~/.pi/agent), PI_CODING_AGENT
         for skill in query.skills:
             argv += ["--skill", skill]
         if query.mode == READ_ONLY:
-            argv += ["--tools", ",".join((*_READING, *_harmless(query)))]
+            # The tools of a read-only run beside pi's own: the swarm's, and the caller's
+            names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
+            argv += [
+                "--tools",
+                ",".join(
+                    (*_READING, *(names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]))
+                ),
+            ]
         listed = {"mcpServers": {name: server.to_dict() for name, server in query.mcp_servers.items()}}
         env = {SERVERS: written(folder / "servers.json", json.dumps(listed))}
         # pi trims away an empty first line, but takes it as no to its question about copying another folder's session.
@@ -225,12 +232,6 @@ def _setting(name: str, cwd: str) -> str:
 
 def _first_file(*paths: Path) -> str:
     return next((str(path) for path in paths if path.is_file()), "")
-
-
-def _harmless(query: Query) -> list[str]:
-    """Return the tools of a read-only run beside pi's own: the swarm's, and the caller's."""
-    names = [f"mcp__swarm__{name}" for name in SWARM_TOOLS]
-    return names + [f"mcp__client_tools__{tool_of(one).name}" for one in query.client_tools]
 
 
 # Variables that pi takes a key from, by its own help (0.74.2).

@@ -105,7 +105,13 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
             elif kind == "content_block_delta" and index in blocks:
                 _grow(blocks[index], chunk.get("delta") or {}, sink)
             elif kind == "content_block_stop" and index in blocks:
-                _finish(blocks[index], sink)
+                block = blocks[index]
+                if block.get("type") == "tool_use":
+                    if block["json"].strip():
+                        block["input"] = block["json"]
+                    made = model_call(block.get("id"), block.get("name"), block.get("input"))
+                    block["input"] = made.input
+                    sink.call(made)
             elif kind == "message_delta":
                 message.update(chunk.get("delta") or {})
                 message["usage"] = {**(message.get("usage") or {}), **(chunk.get("usage") or {})}
@@ -163,12 +169,3 @@ def _grow(block: dict[str, Any], delta: dict[str, Any], sink: Sink) -> None:
         block["signature"] = f"{block.get('signature') or ''}{delta.get('signature') or ''}"
     elif delta.get("type") == "input_json_delta":
         block["json"] += str(delta.get("partial_json") or "")
-
-
-def _finish(block: dict[str, Any], sink: Sink) -> None:
-    if block.get("type") == "tool_use":
-        if block["json"].strip():
-            block["input"] = block["json"]
-        made = model_call(block.get("id"), block.get("name"), block.get("input"))
-        block["input"] = made.input
-        sink.call(made)
