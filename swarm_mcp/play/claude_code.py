@@ -9,7 +9,7 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import KEY, SCRIPT, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
+from swarm_mcp.play.clients import FILES, KEY, SCRIPT, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
 from swarm_mcp.play.scene import YOURS, Scene, copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import runtime
@@ -88,7 +88,7 @@ class ClaudeCode(Client):
             if not (self.ground.checkout / ".claude" / name).exists():
                 copy(Path(layer.file), self.ground.checkout / ".claude" / name, sealed)
         copy(Path(here(), ".claude", "hooks"), self.ground.checkout / ".claude" / "hooks")
-        (self.ground.root / "servers.json").write_text(json.dumps({"mcpServers": {"files": SERVER}}))
+        (self.ground.root / "servers.json").write_text(json.dumps({"mcpServers": {FILES: SERVER}}))
         self.reach_loopback()
 
     def ways(self) -> list[Way]:

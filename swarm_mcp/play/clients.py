@@ -18,6 +18,7 @@ from swarm_mcp.play.models import Exchange, ModelServer
 Call = dict[str, Any]
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}
 SCRIPT = "play"  # its name
+FILES = "doctor_files"  # the name of that server in a play
 KEY = "dummy-key-for-loopback"
 SPOILT = "spoilt\n"
 NEW = "new.md"  # is not there
@@ -43,11 +44,15 @@ class Ground(Protocol):
 
 
 class Way(NamedTuple):
-    """A way of writing: its name for people, the file, and the calls. The last call writes."""
+    """A way of writing: its name for people, the file, and the calls. The last call writes.
+
+    `is_optional`: not each release of a client has the tool.
+    """
 
     name: str
     file: str
     calls: list[Call]
+    is_optional: bool = False
 
 
 class Seen(NamedTuple):
@@ -132,8 +137,8 @@ class Client:
         return Seen(mode, [], trouble)
 
     def _written_by_server(self, file: str) -> Way:
-        calls = self.server_tool("files", "write_file", {"path": self.absolute(file), "content": SPOILT})
-        return Way("another server's tool", file, calls)
+        calls = self.server_tool(FILES, "write_file", {"path": self.absolute(file), "content": SPOILT})
+        return Way("another server's tool", file, calls, is_optional=True)
 
     # -- requests to the model --
 

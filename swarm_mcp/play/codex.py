@@ -10,7 +10,7 @@ from typing import Any
 from swarm_hook_core.paths import git_root
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import KEY, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
+from swarm_mcp.play.clients import FILES, KEY, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
 from swarm_mcp.play.scene import copy
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.codex import AppServer, home, setting_file
@@ -87,9 +87,9 @@ class Codex(Client):
             config.write_text(text, encoding="utf-8")
         settings = self.settings_for_loopback()
         settings.update({f"otel.{kind}exporter": "none" for kind in ("", "trace_", "metrics_")})
-        settings.update({f"mcp_servers.files.{name}": value for name, value in SERVER.items()})
+        settings.update({f"mcp_servers.{FILES}.{name}": value for name, value in SERVER.items()})
         settings.update({"analytics.enabled": False, "notify": [], "chatgpt_base_url": "http://127.0.0.1:9"})
-        settings["mcp_servers.files.default_tools_approval_mode"] = "approve"
+        settings[f"mcp_servers.{FILES}.default_tools_approval_mode"] = "approve"
         self.options = _options(settings)
         program, folder = runtime(self.name).program(), str(self.ground.checkout)
         with AppServer(program, *self.options, env=self.ground.env, cwd=folder) as server:
@@ -102,7 +102,7 @@ class Codex(Client):
             if found != value:
                 layer = setting_file(origins.get(key)) or "a policy"
                 raise ClientFailed(f"{key} is set by {layer}, may lead it to a real service, and cannot be overridden")
-        others = [name for name in object_of(config.get("mcp_servers")) if name != "files" and _BARE.match(name)]
+        others = [name for name in object_of(config.get("mcp_servers")) if name != FILES and _BARE.match(name)]
         self.options += _options({f"mcp_servers.{name}.enabled": False for name in others})
 
     def ways(self) -> list[Way]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import KEY, SERVER, Call
+from swarm_mcp.play.clients import FILES, KEY, SERVER, Call
 from swarm_mcp.play.models import ModelServer
 from swarm_mcp.play.others import OneShot
 from swarm_mcp.play.scene import MODULES, copy
@@ -29,7 +29,7 @@ class OpenCode(OneShot):
     models_played = (plain_model, patch_model)
     model = plain_model
 
-    def settings(self) -> dict[str, Any]:
+    def settings_on_loopback(self) -> dict[str, Any]:
         """Return the settings that have the model on loopback, and let all calls pass."""
         limits = {"limit": {"context": 100_000, "output": 8_000}}
         provider = {
@@ -63,9 +63,10 @@ class OpenCode(OneShot):
             for name in client.settings_files:
                 source = users / name if folder == place else Path(here(), name)
                 copy(source, folder / name, sealed)
-        servers = {"files": {"type": "local", "command": [SERVER["command"], *SERVER["args"]]}}
-        text = json.dumps({**self.settings(), "mcp": servers})
-        self.ground.env[f"{self.prefix}_CONFIG_CONTENT"] = text
+        servers = {FILES: {"type": "local", "command": [SERVER["command"], *SERVER["args"]]}}
+        settings, file = {**self.settings_on_loopback(), "mcp": servers}, place / f"{self.name}.json"
+        text = sealed(file.read_text(encoding="utf-8") if file.exists() else "{}", **settings)
+        file.write_text(text, encoding="utf-8")
         self.point_at_model()
 
     def started(self, prompt: str, *words: str) -> list[str]:
@@ -131,7 +132,7 @@ class Copilot(OneShot):
         copy(copilot.home() / "settings.json", place / "settings.json", sealed)
         copy(copilot.home() / "hooks", place / "hooks")
         server = {"type": "local", "tools": ["*"], **SERVER}
-        (place / "mcp-config.json").write_text(json.dumps({"mcpServers": {"files": server}}))
+        (place / "mcp-config.json").write_text(json.dumps({"mcpServers": {FILES: server}}))
         copy(Path(here(), ".github", "hooks"), self.ground.checkout / ".github" / "hooks")
         self.point_at_model()
 
@@ -167,7 +168,7 @@ class Grok(OneShot):
     name = "grok"
     requests = "/chat/completions"
     modes = ("always-approve",)
-    model = "scripted"
+    model = "doctor-play"
     whole, changes = "write", "search_replace"
 
     def point_at_model(self) -> None:
@@ -179,16 +180,16 @@ class Grok(OneShot):
 
     def table(self) -> str:
         """Return the table of the model on loopback, for the settings."""
-        model = {"model": "scripted", "base_url": f"http://127.0.0.1:{self.models.port}/v1", "env_key": "XAI_API_KEY",
+        model = {"model": self.model, "base_url": f"http://127.0.0.1:{self.models.port}/v1", "env_key": "XAI_API_KEY",
                  "api_backend": "chat_completions", "context_window": 100000}  # fmt: skip
-        return toml("model.scripted", model)
+        return toml(f"model.{self.model}", model)
 
     def bring(self) -> None:
         place = self.ground.home / ".grok"
         for name in ("config.toml", "hooks", "disabled-hooks", "skills"):
             copy(grok.home() / name, place / name)
         with open(place / "config.toml", "a", encoding="utf-8") as file:
-            file.write(self.table() + toml("mcp_servers.files", SERVER))
+            file.write(self.table() + toml(f"mcp_servers.{FILES}", SERVER))
         copy(Path(here(), ".grok"), self.ground.checkout / ".grok")
         self.point_at_model()
 
@@ -237,9 +238,10 @@ class Pi(OneShot):
 
     def bring(self) -> None:
         place = self.ground.home / ".pi" / "agent"
-        for name in ("settings.json", "extensions", "skills", "git"):
+        copy(pi.home() / "settings.json", place / "settings.json", _with_whole_paths)
+        for name in ("extensions", "skills", "git"):
             copy(pi.home() / name, place / name)
-        (place / "mcp.json").write_text(json.dumps({"mcpServers": {"files": {**SERVER, "exposure": "direct"}}}))
+        (place / "mcp.json").write_text(json.dumps({"mcpServers": {FILES: {**SERVER, "exposure": "direct"}}}))
         copy(Path(here(), ".pi"), self.ground.checkout / ".pi")
         self.point_at_model()
 
@@ -260,6 +262,23 @@ class Pi(OneShot):
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         return [{"name": f"mcp__{server}__{tool}", "input": arguments}]
+
+
+def _with_whole_paths(text: str) -> str:
+    """Return pi's settings with whole paths of packages: short ones count from the folder of the settings."""
+
+    def whole(source: str) -> str:
+        if ":" in source:  # of npm or git
+            return source
+        return str(pi.home() / Path(source).expanduser())
+
+    tree = json.loads(text)
+    for number, entry in enumerate(tree.get("packages") or []):
+        if isinstance(entry, dict):
+            entry["source"] = whole(entry["source"])
+        else:
+            tree["packages"][number] = whole(entry)
+    return json.dumps(tree)
 
 
 def toml(table: str, values: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swarm_mcp.play.clients import KEY, NEW, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
+from swarm_mcp.play.clients import FILES, KEY, NEW, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
 from swarm_mcp.play.scene import Scene, copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import gemini, qwen, runtime
@@ -54,13 +54,13 @@ class OneShot(Client):
         scene: Scene = self.ground
         _name, *words = self.started(prompt, *self.in_mode(mode))
         trouble = scene.run([runtime(self.name).program(), *words])
-        return self.seen(mode or self.modes[0], trouble)
+        return self.seen(mode or next(iter(self.modes), ""), trouble)
 
     def _bring_settings(self, users: Path, layers: Sequence[Layer]) -> None:
         """Copy settings and extensions from the user's folder `users`, and the settings of the project here."""
         refuse_services([layer for layer in layers if layer.is_policy])
         place, projects = self.ground.home / users.name, Path(layers[2].file)
-        more = {**self.settings_for_loopback, "mcpServers": {"files": {**SERVER, "trust": True}}}
+        more = {**self.settings_for_loopback, "mcpServers": {FILES: {**SERVER, "trust": True}}}
         place.mkdir()
         (place / "settings.json").write_text(json.dumps(more))
         copy(users / "settings.json", place / "settings.json", lambda text: sealed(text, **more))

@@ -100,7 +100,9 @@ def _played(client: Client, scene: Scene, mode: str) -> Outcome:
     for way in ways:
         said = [next(results, "") for _call in way.calls][-1]
         ends[way.name] = said or "the session ended before it"
-        if scene.text(way.file) != files[way.file]:
+        if "not found" in said and way.is_optional:
+            del ends[way.name]  # this release offers no tools of servers
+        elif scene.text(way.file) != files[way.file]:
             ends[way.name] = LANDED
         elif enforcement.DENIED in said:
             ends[way.name] = DENIED
@@ -112,7 +114,7 @@ def _played(client: Client, scene: Scene, mode: str) -> Outcome:
         line = ASKED
     elif "swarm" in line:
         line = KEPT
-    greeted = GREETED in json.dumps([exchange.body for exchange in client.exchanges(SCRIPT)[:1]])
+    greeted = GREETED in json.dumps([exchange.body for exchange in client.exchanges(SCRIPT)])
     return Outcome(seen.mode, ends, line, scene.text(FREE) == TEXT, greeted, seen.trouble)
 
 

@@ -35,7 +35,7 @@ from swarm_mcp.store.sessions import Registration
 
 MODULES = "node_modules"  # are large, and only read
 LEASE_SECONDS = 600
-SECONDS = 120.0  # of one session
+SECONDS = 180.0  # of one session
 FREE, YOURS, LINE = "free.md", "yours.md", "a person's line\n"
 # Variables that lead a client to a real service, or to an account there.
 SERVICE = re.compile(
@@ -95,7 +95,7 @@ class Scene:
             **{name: value for name, value in os.environ.items() if not _is_left_out(name, runtime)},
             **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy"), nowhere),
             **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
-            "HOME": str(self.home), "TMPDIR": str(temporary), "SWARM_UVX": "off",
+            "HOME": str(self.home), "PWD": str(self.checkout), "TMPDIR": str(temporary), "SWARM_UVX": "off",
         }  # fmt: skip
         self._bring_swarm()
 

@@ -25,12 +25,18 @@ SERVICES = ("api.anthropic.com", "api.openai.com")
 def played(ground: Ground, name: str, *before: str, mode: str = "") -> list[dict[str, Any]]:
     """Return the findings of a play; `before`: words before the command."""
     words = ["--mode", mode] if mode else []
+    before_it = files_in(ground.checkout)
     done = ground.run([*before, "swarm-mcp", "doctor", "--play", name, *words, "--json"], seconds=240)
+    assert files_in(ground.checkout) == before_it, "the person's checkout has changed"
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
     assert done.returncode == int(any(check["status"] == "fail" for check in report["checks"])), report
     assert ground.models.exchanges() == [], "the person's own service was asked"
     return list(report["checks"])
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts}
 
 
 def failed(ground: Ground, name: str, *before: str) -> dict[str, Any]:
