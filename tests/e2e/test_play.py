@@ -13,9 +13,10 @@ from swarm_mcp.play.playing import CLIENTS
 
 from .appserver import trust_hooks
 from .client import Client
-from .ground import Ground
+from .ground import Ground, own_ground
 from .marketplace import Marketplace
 from .more import prepared
+from .pi import Pi, alone
 from .test_hooks_off import OFF, with_policy
 
 MAIN = ("claude-code", "codex")
@@ -139,15 +140,26 @@ def test_a_service_in_the_settings_is_never_reached_and_one_in_a_policy_is_refus
     assert "not played: env.ANTHROPIC_BASE_URL in /etc/claude-code" in found["message"], found
 
 
-@pytest.mark.parametrize("name", [name for name in CLIENTS if name not in MAIN])
+OFF_HERE = {"qwen": OFF, "gemini": {"hooksConfig": {"enabled": False}}}  # in the settings of a project
+
+
+@pytest.mark.parametrize("name", [name for name in CLIENTS if name not in (*MAIN, "pi")])
 def test_another_client(name: str) -> None:
     with prepared(name) as client:
         Marketplace(client.ground, "install").install(name)
         client.ground.renew()
         checks = played(client.ground, name)
-        assert [check["status"] for check in checks] == ["ok"], checks
-        file = Path(client.ground.checkout, f".{name}", "settings.json")
-        file.parent.mkdir()
-        file.write_text(json.dumps(OFF if name == "qwen" else {"hooksConfig": {"enabled": False}}))
-        found = failed(client.ground, name)
-        assert "landed" in found["message"] and str(file) in found["message"] and found["mend"], found
+        assert {check["status"] for check in checks} == {"ok"}, checks
+        if name in OFF_HERE:
+            file = Path(client.ground.checkout, f".{name}", "settings.json")
+            file.parent.mkdir()
+            file.write_text(json.dumps(OFF_HERE[name]))
+            found = failed(client.ground, name)
+            assert "landed" in found["message"] and str(file) in found["message"] and found["mend"], found
+
+
+def test_pi(tmp_path: Path) -> None:
+    with own_ground("play_pi", clients=alone(tmp_path)) as ground:
+        Pi(ground).prepare()
+        Marketplace(ground, "install").install("pi")
+        assert [check["status"] for check in played(ground, "pi")] == ["ok"]
