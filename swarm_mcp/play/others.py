@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from swarm_hook_core.paths import contains
+from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, NEW, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
 from swarm_mcp.play.scene import Scene, copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import gemini, qwen, runtime
+from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.settings_layers import Layer
 
 
@@ -140,6 +143,10 @@ class Gemini(OneShot):
 
     def bring(self) -> None:
         self._bring_settings(gemini.home(), gemini.layers())
+        rules = object_in(gemini.home() / "trustedFolders.json")
+        if any(rule == "TRUST_FOLDER" and contains(folder, here()) for folder, rule in rules.items()):
+            trust = {str(self.ground.checkout): "TRUST_FOLDER"}  # then it reads the settings of the project, too
+            (self.ground.home / ".gemini" / "trustedFolders.json").write_text(json.dumps(trust))
 
     def started(self, prompt: str, *words: str) -> list[str]:
         return ["gemini", "--skip-trust", *words, "-m", self.model, "-o", "stream-json", "-p", prompt]

@@ -140,9 +140,6 @@ def test_a_service_in_the_settings_is_never_reached_and_one_in_a_policy_is_refus
     assert "not played: env.ANTHROPIC_BASE_URL in /etc/claude-code" in found["message"], found
 
 
-OFF_HERE = {"qwen": OFF, "gemini": {"hooksConfig": {"enabled": False}}}  # in the settings of a project
-
-
 @pytest.mark.parametrize("name", [name for name in CLIENTS if name not in (*MAIN, "pi")])
 def test_another_client(name: str) -> None:
     with prepared(name) as client:
@@ -150,10 +147,10 @@ def test_another_client(name: str) -> None:
         client.ground.renew()
         checks = played(client.ground, name)
         assert {check["status"] for check in checks} == {"ok"}, checks
-        if name in OFF_HERE:
+        if name == "qwen":
             file = Path(client.ground.checkout, f".{name}", "settings.json")
             file.parent.mkdir()
-            file.write_text(json.dumps(OFF_HERE[name]))
+            file.write_text(json.dumps(OFF))
             found = failed(client.ground, name)
             assert "landed" in found["message"] and str(file) in found["message"] and found["mend"], found
 
