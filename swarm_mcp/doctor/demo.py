@@ -31,7 +31,7 @@ SESSIONS = {  # client -> session id
 }
 NEXT = (
     "swarm-mcp install   puts the plugin into the clients found here",
-    "swarm-mcp doctor    proves it: a test write to a locked file must be denied",
+    "swarm-mcp doctor    proves it, with --play in the clients themselves",
     "swarm-mcp status    then shows your sessions, their locks and their refusals",
 )
 

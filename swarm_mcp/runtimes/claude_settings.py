@@ -35,7 +35,10 @@ _RESTRICTED = ("CLAUDE_CODE_RESTRICTED",)  # of the environment alone
 
 
 class ClaudeSettings:
-    """The layers of settings for a session that starts in this folder. `home`: the client's folder of the user."""
+    """The layers of settings for a session that starts in this folder. `home`: the client's folder of the user.
+
+    `own`: the user's file, then the project's. `policies`: those of the machine.
+    """
 
     def __init__(self, home: Path):
         folder, self._fetched = here(), home / _FETCHED
@@ -45,10 +48,10 @@ class ClaudeSettings:
             # Linked work trees have those of the main one, whose folder has the repository's.
             is_beside = os.path.basename(tree.common) == ".git"
             files.append(Path(os.path.dirname(tree.common) if is_beside else tree.top, _LOCAL))
-        self._own = [read(file) for file in dict.fromkeys(files)]
+        self.own = [read(file) for file in dict.fromkeys(files)]
         added = sorted(file for file in (POLICIES / "managed-settings.d").glob("*.json") if file.name[0] != ".")
-        self._policies = [read(file, is_policy=True) for file in (POLICIES / "managed-settings.json", *added)]
-        self._layers = [*self._own, *self._policies]
+        self.policies = [read(file, is_policy=True) for file in (POLICIES / "managed-settings.json", *added)]
+        self._layers = [*self.own, *self.policies]
 
     def findings(self) -> list[Finding]:
         """Return the finding that no hook of the plugin runs, and one for each layer that is not known."""
@@ -64,7 +67,7 @@ class ClaudeSettings:
 
     def policy_on_marketplaces(self) -> str:
         """Return the policy that restricts marketplaces, or an empty text."""
-        return next((one.file for one in self._policies if any(key in one.settings for key in _MARKETPLACES)), "")
+        return next((one.file for one in self.policies if any(key in one.settings for key in _MARKETPLACES)), "")
 
     def _all_off(self) -> Finding | None:
         found = last_of(self._layers, _ALL_OFF)
@@ -77,14 +80,14 @@ class ClaudeSettings:
 
     def _managed_only(self) -> Finding | None:
         """Return the finding that hooks of plugins run only if a policy enables them, and ours is not."""
-        found, enabled = last_of(self._policies, _MANAGED_ONLY), last_of(self._policies, "enabledPlugins", PLUGIN_ID)
+        found, enabled = last_of(self.policies, _MANAGED_ONLY), last_of(self.policies, "enabledPlugins", PLUGIN_ID)
         if not found or not found[0] or (enabled and enabled[0]):
             return None
         text = f"only hooks of policies run: {_MANAGED_ONLY} in {found[1].file}. An administrator can add ours there:"
         return Finding(f"{CLIENT} hooks", "fail", f'{text} "enabledPlugins": {{"{PLUGIN_ID}": true}}')
 
     def _disabled_by_policy(self) -> Finding | None:
-        found = last_of(self._policies, "enabledPlugins", PLUGIN_ID)
+        found = last_of(self.policies, "enabledPlugins", PLUGIN_ID)
         if not found or found[0]:
             return None
         text = f"the plugin is disabled in {found[1].file}, a policy that only an administrator can change"
@@ -92,7 +95,7 @@ class ClaudeSettings:
 
     def _bare(self) -> Finding | None:
         process = environment()
-        sources = [*variables(reversed(self._policies)), *variables(self._own[:1]), process]
+        sources = [*variables(reversed(self.policies)), *variables(self.own[:1]), process]
         found = variable_on(_BARE, sources) or variable_on(_RESTRICTED, [process])
         if found:
             return switched_off(CLIENT, found[1], found[0])

@@ -77,9 +77,9 @@ class AppServer(RpcChild):
             if required.get(feature) is False:
                 return f"features.{feature} = false", POLICY
             if object_of(config.get("features")).get(feature) is False:
-                return f"features.{feature} = false", _file(origins.get(f"features.{feature}"))
+                return f"features.{feature} = false", setting_file(origins.get(f"features.{feature}"))
         if object_of(object_of(config.get("plugins")).get(PLUGIN_ID)).get("enabled") is False:
-            return f"enabled = false for {PLUGIN_ID}", _file(origins.get(f"plugins.{PLUGIN_ID}.enabled"))
+            return f"enabled = false for {PLUGIN_ID}", setting_file(origins.get(f"plugins.{PLUGIN_ID}.enabled"))
         return "", ""
 
     def edit(self, *edits: tuple[str, object, str]) -> None:
@@ -284,7 +284,7 @@ def _commands(hooks: list[dict[str, Any]]) -> list[HookCommand]:
     ]
 
 
-def _file(origin: object) -> str:
+def setting_file(origin: object) -> str:
     """Return the file of a setting, from the client's word on its origin."""
     layer = object_of(object_of(origin).get("name"))
     folder = layer.get("dotCodexFolder")

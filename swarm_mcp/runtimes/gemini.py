@@ -93,7 +93,7 @@ class Gemini(InPlace):
     def fault(self, root: Path) -> Finding | None:
         if _extension().is_disabled(here()):
             return self.said("fail", "linked, but disabled here", f"gemini extensions enable {NAME}")
-        for layer in _layers():
+        for layer in layers():
             if object_of(layer.settings.get("security")).get("allowedExtensions"):
                 text = f"linked; {layer.file} allows some extensions alone: see that it is among them"
                 return self.said("warn", text)
@@ -103,13 +103,14 @@ class Gemini(InPlace):
         """Report the layers of settings that keep hooks from running. The project's counts only if it is trusted."""
         if root is None:
             return []
-        layers, found = _layers(), unread(self.name, _layers())
-        without_project = [*layers[:PROJECT], *layers[PROJECT + 1 :]]
-        for known in (without_project, layers):
+        every = layers()
+        found = unread(self.name, every)
+        without_project = [*every[:PROJECT], *every[PROJECT + 1 :]]
+        for known in (without_project, every):
             enabled = last_of(known, "hooksConfig", "enabled")
             if enabled and not enabled[0]:
                 return [*found, switched_off(self.name, enabled[1], "hooksConfig.enabled")]
-        for layer in layers:
+        for layer in every:
             if NAME in list_of(object_of(layer.settings.get("hooksConfig")).get("disabled")):
                 named = f"hooksConfig.disabled has {NAME}"
                 return [*found, switched_off(self.name, layer, named, f"take {NAME} out of it")]
@@ -139,7 +140,8 @@ class Gemini(InPlace):
         }  # fmt: skip
 
 
-def _layers() -> list[Layer]:
+def layers() -> list[Layer]:
+    """Return the layers of settings here: the machine's defaults, the user's, the project's, the machine's policy."""
     return _extension().layers("GEMINI_CLI", "gemini-cli", "GeminiCli")
 
 

@@ -121,9 +121,9 @@ class Qwen(InPlace):
         """Report the layers of settings that keep hooks from running."""
         if root is None:
             return []
-        layers = _extension().layers("QWEN_CODE", "qwen-code", "QwenCode")
-        off, found = last_of(layers, "disableAllHooks"), unread(self.name, layers)
-        bare = variable_on(_BARE, [environment(), *_variables_in_files(), *variables(reversed(layers))])
+        known = layers()
+        off, found = last_of(known, "disableAllHooks"), unread(self.name, known)
+        bare = variable_on(_BARE, [environment(), *_variables_in_files(), *variables(reversed(known))])
         if off and off[0]:
             found.append(switched_off(self.name, off[1], "disableAllHooks"))
         elif bare:
@@ -147,6 +147,11 @@ class Qwen(InPlace):
             raise extension.foreign(self.executable)
         with steps.step(f"removing the copy in {extension.folder}", f"removed the copy in {extension.folder}"):
             self._call("extensions", "uninstall", NAME)
+
+
+def layers() -> list[Layer]:
+    """Return the layers of settings here: the machine's defaults, the user's, the project's, the machine's policy."""
+    return _extension().layers("QWEN_CODE", "qwen-code", "QwenCode")
 
 
 def _variables_in_files() -> Iterator[Layer]:

@@ -24,7 +24,8 @@ from e2e.client import Client
 from e2e.clients import CLIENTS
 from e2e.ground import Ground
 from e2e.marketplace import Kind, Marketplace
-from e2e.models import Gate, Step, play
+
+from swarm_mcp.play.models import Gate, Step, play
 
 from .installations import HOOKS, Installation
 from .plugin import WrongAnswer, payload

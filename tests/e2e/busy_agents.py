@@ -36,11 +36,12 @@ from collections import Counter
 from collections.abc import Callable, Generator
 from typing import NamedTuple
 
+from swarm_mcp.play.models import Player, Step, play
+
 from .client import Call, Client
 from .clients import CLIENTS, ClaudeCode, Codex
 from .conversation import Conversation
 from .ground import Ground
-from .models import Player, Step, play
 
 FILES = [f"part-{number}.md" for number in range(10)]
 FILES_A_TURN, EDITS_A_TURN, SWEEP_EVERY = 3, 4, 10

@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from .dialects import Dialect
+from swarm_mcp.play import clients as played
+from swarm_mcp.play.clients import Call
+from swarm_mcp.play.models import Gate, Step, play
+
 from .ground import Ground, kill_group
-from .models import Exchange, Gate, ModelServer, Step, play
 from .terminal import Terminal
 
-Call = dict[str, Any]
 TURN = 240.0  # seconds that one turn may take before the test gives up
 
 
@@ -51,18 +52,14 @@ class Live:
         kill_group(self.process)
 
 
-class Client:
-    name: ClassVar[str]  # as `swarm-mcp install --client` has it
+class Client(played.Client):
     harness: ClassVar[str]  # that drives it
     prefix: ClassVar[str]  # of the environment variables that are this runtime's alone
-    requests: ClassVar[str]  # the end of the path of its model requests
     ready: ClassVar[str]  # a pattern on the screen of an interactive session that takes input
     compacted: ClassVar[str]  # a pattern on the screen once /compact is done
     leave: ClassVar[str]  # a person's words to quit
 
-    def __init__(self, ground: Ground) -> None:
-        self.ground, self.models = ground, ground.models
-        self.dialect: Dialect = ModelServer.dialects[self.requests]
+    ground: Ground
 
     # -- differences --
 
@@ -76,27 +73,9 @@ class Client:
     def interactive_command(self) -> list[str]:
         raise NotImplementedError
 
-    def create(self, path: str, text: str) -> Call:
-        raise NotImplementedError
-
-    def replace(self, path: str, old: str, new: str) -> Call:
-        """Replace one whole line of an existing file."""
-        raise NotImplementedError
-
-    def look(self, path: str) -> list[Call]:
-        """Return the calls that read a file so that the client itself knows that the model has read it."""
-        return [self.shell(f"cat {path}")]
-
-    def change(self, path: str, old: str, new: str) -> list[Call]:
-        """Return the calls that replace one whole line, after the calls that the client needs before."""
-        return [self.replace(path, old, new)]
-
     def enough_to_compact(self) -> list[Call]:
         """Return calls that fill a session until the client has something to compact."""
         return []
-
-    def shell(self, command: str) -> Call:
-        raise NotImplementedError
 
     def swarm_tools(self, *calls: tuple[str, dict[str, Any]]) -> list[Call]:
         """The calls of these tools (name, arguments) of the plugin's MCP server, one after another."""
@@ -105,10 +84,6 @@ class Client:
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         """The calls that have a sub-agent, called `name`, play `script`, and wait for its end: the first starts it."""
         raise NotImplementedError
-
-    def absolute(self, path: str) -> str:
-        """Return a path as models send it: absolute, except for ``../x``, left as it is for the test of that."""
-        return path if path.startswith("..") else str(self.ground.checkout / path)
 
     # -- sessions --
 
@@ -180,19 +155,6 @@ class Client:
         terminal.wait_for(rf"The script {script} is over", TURN)
 
     # -- requests to the model --
-
-    def exchanges(self, script: str) -> list[Exchange]:
-        """The requests that belong to `script`, oldest first, the client's side errands left out."""
-        return [
-            exchange
-            for exchange in self.models.exchanges(self.requests)
-            if not self.dialect.is_errand(exchange.body) and self.dialect.position(exchange.body).script == script
-        ]
-
-    def results(self, script: str) -> list[str]:
-        """The tool results that the model saw in its last request of `script`."""
-        exchanges = self.exchanges(script)
-        return self.dialect.results(exchanges[-1].body) if exchanges else []
 
     def last_result(self, script: str) -> str:
         results = self.results(script)

@@ -12,9 +12,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from swarm_mcp.play.models import Step, play
+
 from .client import TURN, Client
 from .ground import kill_group
-from .models import Step, play
 
 Message = dict[str, Any]
 

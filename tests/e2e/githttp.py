@@ -10,7 +10,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from support.loopback_http import LoopbackServer, QuietHandler
+from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
 
 
 class GitServer(LoopbackServer):

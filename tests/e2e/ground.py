@@ -19,8 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from swarm_mcp.play.models import ModelServer
+
 from .coordinator import PATIENCE, Coordinator
-from .models import ModelServer
 
 IDENTITY = "personal"
 FILES = {"notes.md": "line one\n", "other.md": "other\n", "sub/deep.md": "deep\n"}

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 from typing import Any
+
+from swarm_mcp.play.clients import SERVER
 
 from .client import Call, Client
 from .clients import ClaudeCode
-
-SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}
 
 
 def calls_of(client: Client, *used: tuple[str, dict[str, Any]]) -> tuple[list[Call], tuple[str, ...]]:
@@ -23,13 +21,7 @@ def calls_of(client: Client, *used: tuple[str, dict[str, Any]]) -> tuple[list[Ca
         calls += [{"name": f"mcp__files__{tool}", "input": given} for tool, given in used]
         return calls, ("--mcp-config", str(config), "--allowedTools", "mcp__files")
     calls = [client.shell("sleep 2")]  # Codex does not wait for servers
-    code = getattr(client, "code_model", "") == getattr(client, "model", None)
-    for tool, given in used:
-        if code:
-            script = f"text(JSON.stringify(await tools.mcp__files__{tool}({json.dumps(given)})));"
-            calls.append({"name": "exec", "input": script})
-        else:
-            calls.append({"name": tool, "namespace": "mcp__files", "arguments": given})
+    calls += [call for tool, given in used for call in client.server_tool("files", tool, given)]
     settings = {f"mcp_servers.files.{name}": value for name, value in SERVER.items()}
     settings["mcp_servers.files.default_tools_approval_mode"] = "approve"
     return calls, tuple(word for name, value in settings.items() for word in ("-c", f"{name}={json.dumps(value)}"))

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from support import repository
-from support.loopback_http import LoopbackServer, QuietHandler
+
+from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
 
 from .ground import Lacking
 

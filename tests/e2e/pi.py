@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 from typing import Any
 
+from swarm_mcp.play import more
+
 from .client import Call, Client
 from .ground import Lacking
 
-MODEL = "loopback/scripted"
+MODEL = more.Pi.model
 UNPRICED = "loopback/unpriced"
 
 
@@ -23,43 +25,23 @@ def alone(folder: Path) -> Path:
     return folder
 
 
-class Pi(Client):
-    name = harness = "pi"
+class Pi(more.Pi, Client):
+    harness = "pi"
     prefix = "PI"
-    requests = "/messages"
     ready = r"scripted"
     compacted = r"Compacted from"
     leave = "/quit"
     scripting = ("-t", "+codemode")  # has releases since 0.99 offer a tool for scripts that call the others
 
     def prepare(self) -> None:
-        cost = {"input": 10, "output": 20, "cacheRead": 1, "cacheWrite": 0}
-        provider = {
-            "baseUrl": f"http://127.0.0.1:{self.models.port}",
-            "api": "anthropic-messages",
-            "apiKey": "dummy-key-for-loopback",
-            "models": [{"id": "scripted", "contextWindow": 100_000, "cost": cost}, {"id": "unpriced"}],
-        }
-        folder = self.ground.home / ".pi" / "agent"
-        folder.mkdir(parents=True)
-        (folder / "models.json").write_text(json.dumps({"providers": {"loopback": provider}}))
-        self.ground.env["PI_OFFLINE"] = "1"
+        self.point_at_model()
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
         which = ["--session", resume] if resume else ["--fork", fork] if fork else []
-        return ["pi", "-p", "--mode", "json", "--model", MODEL, *which, *extra, prompt]
+        return self.started(prompt, *which, *extra)
 
     def interactive_command(self) -> list[str]:
         return ["pi", "--model", MODEL]
-
-    def create(self, path: str, text: str) -> Call:
-        return {"name": "write", "input": {"path": path, "content": text}}
-
-    def replace(self, path: str, old: str, new: str) -> Call:
-        return {"name": "edit", "input": {"path": path, "edits": [{"oldText": old, "newText": new}]}}
-
-    def shell(self, command: str) -> Call:
-        return {"name": "bash", "input": {"command": command}}
 
     def enough_to_compact(self) -> list[Call]:
         # It keeps some 20,000 tokens, and refuses where nothing is older.
@@ -80,6 +62,3 @@ class Pi(Client):
         """Have releases since 0.99 start an MCP server of a person's own, and declare its tools to the model."""
         server = {"command": command, "args": arguments, "exposure": "direct"}
         (self.ground.home / ".pi" / "agent" / "mcp.json").write_text(json.dumps({"mcpServers": {name: server}}))
-
-    def server_tool(self, server: str, tool: str, given: dict[str, Any]) -> list[Call]:
-        return [{"name": f"mcp__{server}__{tool}", "input": given}]

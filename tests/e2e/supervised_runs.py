@@ -19,10 +19,10 @@ from swarm_mcp.agents.harness.membership import Membership
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.run import Run
+from swarm_mcp.play.models import Gate, Step, play
 
 from .client import Call, Client
 from .ground import Ground, wait_for
-from .models import Gate, Step, play
 
 LIMIT = 60.0  # seconds for one run on a machine that is busy
 SECRET = "tok-4f9d2c77aa31e05b66"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.acp_editor import AcpEditor
+
+from swarm_mcp.play.clients import SERVER
+from swarm_mcp.play.models import play
 
 from .checks import assert_text, assert_untouched
 from .client import Call
 from .ground import Ground, wait_for
 from .marketplace import Marketplace
-from .models import play
 from .more import OtherClient, prepared
 
 # The arguments that make an agent of the client. Each asks for permission before it writes, or has the editor write.
@@ -77,7 +77,7 @@ def test_another_server_does_not_write_a_locked_file(agent: OtherClient) -> None
     if agent.name in ("opencode", "kilo"):
         file = ground.home / agent.settings[0]
         file.write_text(json.dumps({**json.loads(file.read_text()), "permission": "ask"}))
-    agent.add_server("files", sys.executable, [str(Path(__file__).with_name("files_server.py"))])
+    agent.add_server("files", SERVER["command"], SERVER["args"])
     ground.coordinator.peer_lock("notes.md")
     trusting = ("--skip-trust",) if agent.name == "gemini" else ()  # without it Gemini leaves MCP servers out
     with_agent = editor(ground, agent, *trusting)

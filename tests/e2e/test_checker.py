@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from swarm_mcp.play.models import Player, Step, play
+
 from .checks import assert_denied, assert_text
 from .client import Client
 from .ground import Ground, wait_for
-from .models import Player, Step, play
 
 pytestmark = pytest.mark.ways("install")
 TRIES = 20  # a hook whose checker has no 50 ms of a busy machine runs alone

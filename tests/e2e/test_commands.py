@@ -7,11 +7,12 @@ import json
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.play.models import play
+
 from .checks import assert_denied
 from .client import Client
 from .clients import Codex
 from .coordinator import PEER_NAME
-from .models import play
 
 # Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from swarm_mcp.play.models import Gate, Step, play
+
 from .checks import assert_denied
 from .clients import Codex
 from .ground import wait_for
-from .models import Gate, Step, play
 
 pytestmark = [pytest.mark.only("codex"), pytest.mark.ways("install")]
 SHARED = ["codex"]

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from support.requirement import requirement
 
+from swarm_mcp.play.models import Step, play
+
 from .checks import assert_text, assert_untouched
 from .client import Client
 from .coordinator import PATIENCE
 from .ground import wait_for
-from .models import Step, play
 
 LEAD = "identity:personal mode:gateway lead"
 SECRET = "ghp_" + "Zq7" * 12

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from swarm_mcp.play.models import Step
+
 from .checks import assert_text
 from .client import Client
 from .clients import CLIENTS
-from .models import Step
 
 PAIRS = [(lead, worker) for lead in CLIENTS for worker in CLIENTS if lead != worker]
 pytestmark = pytest.mark.ways("install")

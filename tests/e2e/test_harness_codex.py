@@ -19,12 +19,12 @@ from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import McpServer
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
+from swarm_mcp.play.dialects import Responses
+from swarm_mcp.play.models import Gate, Step, play
 
 from .checks import assert_untouched
 from .clients import Codex
-from .dialects import Responses
 from .ground import own_ground
-from .models import Gate, Step, play
 from .supervised_runs import DOT, Supervised, as_own_environment, assert_abort_leaves_nothing, denials_shown
 
 SECRET = f"battery-{uuid.uuid4()}"

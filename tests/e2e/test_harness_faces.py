@@ -11,11 +11,11 @@ import pytest
 from support.requirement import requirement
 
 from swarm_mcp.harness import Session
+from swarm_mcp.play.models import play
 
 from .client import Call, Client
 from .clients import CLIENTS, SERVER_START
 from .ground import Ground, own_ground
-from .models import play
 from .supervised_runs import LIMIT, Supervised, as_own_environment
 
 TOOLS = "client_tools"

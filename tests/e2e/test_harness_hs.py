@@ -22,6 +22,7 @@ from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.membership import Membership
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.run import Run
+from swarm_mcp.play.models import Gate, ModelServer, Step, play
 from swarm_mcp.runtimes import bundle
 from swarm_mcp.runtimes.hs import plugin_files
 from swarm_mcp.runtimes.owned_folder import put
@@ -29,7 +30,6 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 
 from .ground import processes_of, wait_for
-from .models import Gate, ModelServer, Step, play
 from .supervised_runs import denials_shown
 
 SWARM = os.environ.get("SWARM_E2E_BIN") or os.path.join(os.path.dirname(sys.executable), "swarm-mcp")

@@ -19,10 +19,10 @@ from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.record import events_in
 from swarm_mcp.agents.harness.run import Run
+from swarm_mcp.play.models import ModelServer, Step, play
 from swarm_mcp.store import Store
 
 from .ground import wait_for
-from .models import ModelServer, Step, play
 from .supervised_runs import denials_shown
 
 LOOP = registry.get("loop")

@@ -13,9 +13,9 @@ from support.requirement import requirement
 
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO
+from swarm_mcp.play.models import Step
 
 from .marketplace import Marketplace
-from .models import Step
 from .more import OtherClient, prepared
 from .more.gemini import MODEL
 from .supervised_runs import (

@@ -13,10 +13,10 @@ from support.requirement import requirement
 
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.query import READ_ONLY
+from swarm_mcp.play.models import Step, play
 
 from .ground import own_ground
 from .marketplace import Marketplace
-from .models import Step, play
 from .pi import MODEL, UNPRICED, Pi, alone
 from .supervised_runs import (
     Supervised,

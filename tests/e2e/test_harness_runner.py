@@ -14,11 +14,11 @@ import pytest
 from support.requirement import requirement
 
 from swarm_hook_core.process import command_line
+from swarm_mcp.play.models import play
 
 from .client import Client
 from .clients import ClaudeCode, Codex
 from .ground import Ground, wait_for
-from .models import play
 
 # Starts the run in its first argument, prints each event as a line of JSON, and the result as the last one.
 SUPERVISOR = """

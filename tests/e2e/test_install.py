@@ -144,7 +144,7 @@ def test_an_upgrade_says_what_has_changed_and_a_first_installation_nothing(newco
     done = ground.run(["swarm-mcp", *install])
     assert done.returncode == 0, done.stderr
     told = done.stdout.partition(f"; {title} had 0.0.9. Changes:\n")[2].splitlines()
-    assert told[0].startswith("  Changed: ") and told[-1] == "Check with: swarm-mcp doctor", done.stdout
+    assert told[0].startswith("  Changed: ") and told[-1] == "Check with: swarm-mcp doctor --play", done.stdout
     assert len(told) <= 12
     assert ground.coordinator.json(*install)["upgrade"] is None, "it is said once"
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from swarm_mcp.play.models import Step
+
 from .checks import assert_text, assert_untouched
 from .client import Client
 from .clients import ClaudeCode
 from .ground import wait_for
 from .kernel_work import ON
-from .models import Step
 
 # Writes a permitted and a locked file, and does not end before the other has begun.
 BOTH = """\

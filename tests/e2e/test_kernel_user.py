@@ -11,12 +11,13 @@ from shlex import quote
 
 import pytest
 
+from swarm_mcp.play.models import play
+
 from .checks import assert_text, assert_untouched
 from .clients import CLIENTS, Codex
 from .ground import base_folder, client_folder, own_ground
 from .kernel_work import ON, WORDS, fill
 from .marketplace import Marketplace
-from .models import play
 
 USER = "54321"
 AS_USER = ("setpriv", "--reuid", USER, "--regid", USER, "--clear-groups")

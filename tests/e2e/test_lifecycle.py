@@ -9,12 +9,12 @@ import pytest
 from support.requirement import requirement
 
 from swarm_hook_core.naming import holder_name
+from swarm_mcp.play.models import Step, play
 
 from .checks import assert_denied, assert_text, play_a_compaction
 from .client import Client
 from .coordinator import PEER_NAME
 from .ground import IDENTITY, wait_for
-from .models import Step, play
 
 # Tests that do not depend on the way of installing run in one of them; a few in both, as a sample.
 pytestmark = pytest.mark.ways("install")

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from swarm_mcp.play.clients import SERVER
+from swarm_mcp.play.models import play
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.coverage import YES, Coverage
 
@@ -22,7 +23,6 @@ from .client import Call, Client
 from .clients import ClaudeCode
 from .ground import Ground, Lacking, sweep, wait_for
 from .marketplace import Marketplace
-from .models import play
 from .more import NAMES, OtherClient, ground_for, other_client, prepared
 from .played_peer import PlayedPeer
 from .test_fail_open import Broken, no_command_line, store_held_by_another, store_is_garbage
@@ -181,7 +181,7 @@ def test_another_server_s_tool(other: OtherClient, covered: Coverage) -> None:
     if covered.other_tools != YES:
         pytest.skip(f"{other.name}: {covered.other_tools}")
     other.ground.coordinator.peer_lock("notes.md")
-    other.add_server("files", sys.executable, [str(Path(__file__).with_name("files_server.py"))])
+    other.add_server("files", SERVER["command"], SERVER["args"])
     file = str(other.ground.checkout / "notes.md")
     read = other.server_tool("files", "read_file", {"path": file})
     other.run("work", *read, *other.server_tool("files", "write_file", {"path": file, "content": "line two\n"}))

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from swarm_mcp.play.models import Player, Step, play
+
 from .client import Client
 from .ground import Ground, own_ground, wait_for
 from .marketplace import Marketplace
-from .models import Player, Step, play
 from .more import prepared
 from .pi import Pi, alone
 

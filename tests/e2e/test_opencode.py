@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+
+from swarm_mcp.play.clients import SERVER
+from swarm_mcp.play.models import play
 
 from .checks import assert_denied, assert_text
 from .ground import wait_for
 from .marketplace import Marketplace
-from .models import play
 from .more import prepared
 from .more.opencode import OpenCode
 from .test_merged_writes import BEFORE, BOTH, FILE, KINDS, MINE, commit, permitted, play_a_merge, write_stale
@@ -119,7 +119,7 @@ def test_what_the_model_is_told_is_no_part_of_the_title(opencode: OpenCode) -> N
 def test_code_that_calls_tools_of_servers(opencode: OpenCode) -> None:
     """OpenCode's experimental code mode: one tool runs JavaScript, with those of the servers inside."""
     opencode.ground.coordinator.peer_lock("notes.md")
-    opencode.add_server("files", sys.executable, [str(Path(__file__).with_name("files_server.py"))])
+    opencode.add_server("files", SERVER["command"], SERVER["args"])
     given = json.dumps({"path": str(opencode.ground.checkout / "notes.md"), "content": "line two\n"})
     code = f"return await tools.files.write_file({given})"
     opencode.run("work", {"name": "execute", "input": {"code": code}}, env={"OPENCODE_EXPERIMENTAL_CODE_MODE": "1"})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from swarm_mcp.play.models import play
+
 from .checks import assert_text
 from .client import Client
 from .clients import Codex
 from .ground import wait_for
-from .models import play
 from .test_persons_work import COMMANDS
 
 pytestmark = pytest.mark.ways("install")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from swarm_mcp.play.models import Player, Step, play
+
 from .client import Call, Client
 from .ground import has_text, wait_for
-from .models import Player, Step, play
 from .played_peer import PlayedPeer
 
 pytestmark = pytest.mark.ways("install")

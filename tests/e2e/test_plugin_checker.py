@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from swarm_hook_core import __version__
+from swarm_mcp.play.models import Player, Step, play
 
 from .checks import assert_denied, assert_text
 from .client import Client
 from .ground import Ground, Lacking, own_ground, wait_for
 from .marketplace import Marketplace
-from .models import Player, Step, play
 from .more import prepared, program
 from .pi import Pi, alone
 from .test_checker import TRIES, answers, checkers

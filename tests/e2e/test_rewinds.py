@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
+from swarm_mcp.play.models import play
+
 from .client import Client
 from .conversation import Conversation
 from .ground import has_text, wait_for
-from .models import play
 from .test_merged_writes import BEFORE, FILE, commit, read
 
 pytestmark = [

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
+from swarm_mcp.play.models import Step
+
 from .client import Call, Client
 from .clients import CLIENTS, ClaudeCode, Codex
 from .conversation import Conversation
-from .models import Step
 
 pytestmark = pytest.mark.ways("install")
 

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from swarm_mcp.play.models import Gate, Step, play
+
 from .client import Call, Client
 from .clients import ClaudeCode, Codex
 from .conversation import Conversation
 from .ground import wait_for
-from .models import Gate, Step, play
 from .played_peer import PlayedPeer
 
 pytestmark = pytest.mark.ways("install")

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from swarm_mcp.agents.loop.messages import Message
 from swarm_mcp.agents.loop.session import history
 from swarm_mcp.cli.main import main
+from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
 
 from .fixtures import wait_for
-from .loopback_http import LoopbackServer, QuietHandler
 
 ANTHROPIC, OPENAI = "anthropic", "openai"
 MAIN = "import sys; from swarm_mcp.cli.main import main; sys.exit(main())"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from swarm_mcp.cli.arguments import JSON, MORE_SETUP, SCOPE, SETUP, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import JSON, MORE_SETUP, SCOPE, SETUP, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.client_work import loaded_before_threads
 from swarm_mcp.cli.output import answer, flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
@@ -16,46 +16,62 @@ from swarm_mcp.doctor.demo import NEXT, play
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import chosen, server_name
+from swarm_mcp.runtimes import NAMES, chosen, server_name
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.side_by_side import SideBySide
 from swarm_mcp.runtimes.steps import Begun, Steps
 from swarm_mcp.store import Store
 
 OURSELVES = "swarm-mcp"
+PLAY = "That the clients start their hooks is shown by: swarm-mcp doctor --play"
 
 
 @verb(
     Usage(SCOPE, Option("--no-clients", "look at no agent clients"), JSON),
+    Usage(
+        Option("--play", "start the clients themselves, and have scripted models write locked files", required=True),
+        Word("CLIENT", "one client; without it, all with the plugin", optional=True, choices=NAMES),
+        Option("--mode MODE", "a permission mode of the client, or `all` (default: the one that it starts in)"),
+        JSON,
+    ),
     group=SETUP,
 )
 def doctor(args: Arguments) -> int:
     """doctor: check the installation, and prove that locks are enforced
 
     Checks this installation and its store, then each agent client on PATH: is the plugin there, enabled, trusted and
-    current, and does the very hook that the client would run deny a write to a locked file? Each problem is printed
-    with the command that repairs it. Exit 1 if a check fails. doctor runs on Python alone, so that it also finds broken
-    libraries.
+    current, do settings or policies switch hooks off, and does the hook deny a write to a locked file when it is
+    started by hand? Each problem is printed with the command that repairs it. Exit 1 if a check fails. doctor runs on
+    Python alone, so that it also finds broken libraries.
 
-    example: swarm-mcp doctor
+    --play proves it in the client itself: it starts, with your settings, those of the project here and the machine's
+    policies, on a scripted model on this machine, without a key, an account or a cost. The model writes locked files
+    with each of its tools, in the shell and by another MCP server, and throws away a line of yours. Settings are copied
+    into a home of the play, and nothing of yours is changed. Your other hooks and plugins run in it, too.
+
+    example: swarm-mcp doctor --play claude-code
     """
+    is_played = args.given("--play")
     scope = current_scope(args.value("--scope"))
     clients = []
     if not args.given("--no-clients"):
-        clients = chosen("all")
+        clients = chosen(",".join(args.words))
     if not args.json:
         say(f"swarm-mcp doctor, scope {scope}")
         say()
     loaded_before_threads(clients)
     found: list[Finding] = []
     of_clients: dict[str, list[Finding]] = {client.name: [] for client in clients}
-    looks = SideBySide(clients, partial(_look_at, folder=marketplace_folder()))
-    with Progress(args.json, margin="  [ .. ] ") as progress, looks as looking:
-        progress.begin("looking at this installation", OURSELVES)
-        for finding in own_checks.findings(args.value("--scope"), clients):
-            found.append(finding)
-            _say_finding(args, finding)
-        progress.end(who=OURSELVES)
+    work = partial(_look_at, folder=marketplace_folder())
+    if is_played:
+        work = partial(_play_in, mode=args.value("--mode"))
+    with Progress(args.json, margin="  [ .. ] ") as progress, SideBySide(clients, work) as looking:
+        if not is_played:
+            progress.begin("looking at this installation", OURSELVES)
+            for finding in own_checks.findings(args.value("--scope"), clients):
+                found.append(finding)
+                _say_finding(args, finding)
+            progress.end(who=OURSELVES)
         for client, told in looking.told():
             if isinstance(told, Finding):
                 of_clients[client.name].append(told)
@@ -79,18 +95,24 @@ def doctor(args: Arguments) -> int:
         say(f"{len(failed)} of {len(found)} checks failed.")
     else:
         say()
-        say(_without_a_failure(clients, of_clients))
+        say(_without_a_failure(clients, of_clients, is_played))
     return int(bool(failed))
 
 
-def _without_a_failure(clients: list[Runtime], found: dict[str, list[Finding]]) -> str:
-    """Return the last line of a report without a failed check."""
+def _without_a_failure(clients: list[Runtime], found: dict[str, list[Finding]], is_played: bool = False) -> str:
+    """Return the last line of a report without a failed check: its proof, and the limits of that."""
     if not clients:
         return "No check failed, but no agent client was looked at."
     doubts = [finding.name for findings in found.values() for finding in findings if finding.status == "warn"]
+    shown = PLAY
+    if is_played:
+        shown = ""
     if doubts:
-        return f"No check failed, but writes may go unchecked. See above: {', '.join(doubts)}."
-    return "Nothing failed."
+        return f"No check failed, but writes may go unchecked. See above: {', '.join(doubts)}. {shown}".rstrip()
+    proved = [name for name, findings in found.items() if any(finding.status == "ok" for finding in findings)]
+    if is_played:
+        return f"No locked file was written, and no line of yours was lost, in: {', '.join(proved) or 'no client'}."
+    return f"No check failed: each hook denies a write when it is started by hand. {shown}"
 
 
 def _say_finding(args: Arguments, finding: Finding) -> None:
@@ -129,6 +151,16 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
             tell(finding)
     except ClientFailed as error:
         tell(Finding(f"{client.name} plugin", "fail", str(error), client.too_old(client.release())))
+
+
+def _play_in(client: Runtime, tell: Callable[[Finding | str], None], mode: str) -> None:
+    from swarm_mcp.play import playing  # `doctor` itself does without a model
+
+    try:
+        for finding in playing.findings(client, mode, Steps(tell)):
+            tell(finding)
+    except ClientFailed as error:
+        tell(Finding(f"{client.name} play", "fail", str(error), client.too_old(client.release())))
 
 
 @verb(

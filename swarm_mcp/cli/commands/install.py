@@ -115,7 +115,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         _say_absent(args)
         if of_kernel:
             say(f"kernel: {of_kernel['message']}")
-        say("Check with: swarm-mcp doctor")
+        say("Check with: swarm-mcp doctor --play")
     return int(not all(result["ok"] for result in results))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from swarm_mcp.play.models import play
+
 from ..client import Call
-from ..models import play
 from . import OtherClient
 
 PROVIDER = "openai-compatible"

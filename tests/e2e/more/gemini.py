@@ -3,55 +3,35 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+
+from swarm_mcp.play import others
+from swarm_mcp.play.models import play
 
 from ..client import Call
-from ..models import play
 from . import OtherClient
 
-MODEL = "gemini-2.5-pro"
+MODEL = others.Gemini.model
 
 
-class Gemini(OtherClient):
-    name = executable = harness = "gemini"
+class Gemini(others.Gemini, OtherClient):
+    executable = harness = "gemini"
     prefix = "GEMINI"
-    model = MODEL
-    requests = ":streamGenerateContent"
     settings = (".gemini/settings.json", ".gemini/extensions/extension-enablement.json", ".gemini/trustedFolders.json")
 
     def prepare(self) -> None:
-        self.ground.env.update(
-            GEMINI_API_KEY="dummy-key-for-loopback", GOOGLE_GEMINI_BASE_URL=f"http://127.0.0.1:{self.models.port}"
-        )
-        settings = {
-            "security": {"auth": {"selectedType": "gemini-api-key"}},
-            "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
-            "privacy": {"usageStatisticsEnabled": False},
-        }
+        self.point_at_model()
         folder = self.ground.home / ".gemini"
         folder.mkdir()
-        (folder / "settings.json").write_text(f"// a person's own\n{json.dumps(settings, indent=2)}\n")
+        (folder / "settings.json").write_text(
+            f"// a person's own\n{json.dumps(self.settings_for_loopback, indent=2)}\n"
+        )
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
         which = ["--resume", resume] if resume else []
-        said = ["-m", self.model, "-o", "stream-json", "-p", prompt]
-        return ["gemini", "--yolo", "--skip-trust", *which, *extra, *said]
+        return self.started(prompt, "--yolo", *which, *extra)
 
     def typed(self, words: str) -> list[str]:
         return self.command(f"/swarm {words}", None, None, ())
 
-    def create(self, path: str, text: str) -> Call:
-        return {"name": "write_file", "input": {"file_path": path, "content": text}}
-
-    def replace(self, path: str, old: str, new: str) -> Call:
-        change = {"file_path": path, "old_string": old, "new_string": new, "instruction": "As scripted"}
-        return {"name": "replace", "input": change}
-
-    def shell(self, command: str) -> Call:
-        return {"name": "run_shell_command", "input": {"command": command, "description": "As scripted"}}
-
     def sub_agent(self, script: str, name: str = "errand") -> list[Call]:
         return [{"name": "invoke_agent", "input": {"agent_name": "generalist", "prompt": play(script)}}]
-
-    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
-        return [{"name": f"mcp_{server}_{tool}", "input": arguments}]

@@ -6,8 +6,9 @@ import json
 import re
 from typing import Any
 
+from swarm_mcp.play.models import play
+
 from ..client import Call
-from ..models import play
 from . import OtherClient
 
 _ADDED = re.compile(r"^\*\*\* Add File: .+(?:\n\+.*)*", re.MULTILINE)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from swarm_mcp.play import more
+
 from .opencode import OpenCode
 
 
-class Kilo(OpenCode):
-    name = harness = executable = "kilo"
-    plugin = "@kilocode/plugin"
-    prefix = "KILO"
+class Kilo(more.Kilo, OpenCode):
+    harness = executable = "kilo"
     settings = (".config/kilo/kilo.json",)

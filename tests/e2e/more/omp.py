@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from swarm_mcp.play.models import play
+
 from ..client import Call
-from ..models import play
 from . import OtherClient
 
 

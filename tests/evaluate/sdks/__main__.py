@@ -18,7 +18,8 @@ from pathlib import Path
 from e2e.client import Client
 from e2e.clients import CLIENTS
 from e2e.ground import client_folder, own_ground
-from e2e.models import play
+
+from swarm_mcp.play.models import play
 
 HERE = Path(__file__).parent
 PROGRAMS = ("events", "cancel", "resume", "schema", "permission")

@@ -170,4 +170,4 @@ def test_the_installation_without_pipx_ends_with_the_command_on_path(tmp_path: P
     lines = f"{without_pipx[1]}\n{rest}"
     environment = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
     done = subprocess.run(["sh", "-ec", lines], env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", "install\ndoctor\n")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "install\ndoctor --play\n")

@@ -210,7 +210,7 @@ def test_an_edit_does_not_wait_for_long(pair, limits: Limits) -> None:
     assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
 
 
-# ------------------------------------------------------------------------- folders and sweeps, whose files nobody names
+# ------------------------------------------------------------------------- folders and sweeps: no call names their files
 
 CLEARS = {
     "rm": "rm -r docs", "mv": "mv docs elsewhere", "checkout": "git checkout -- .", "reset": "git reset --hard",

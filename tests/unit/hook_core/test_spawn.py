@@ -106,7 +106,7 @@ def test_a_wrapper_that_is_gone_while_its_child_keeps_the_pipe_does_not_hold_us(
             break
     pid = pid_in(said)
     try:
-        wait_for(lambda: not alive(pid))  # nobody is left to end what the wrapper started
+        wait_for(lambda: not alive(pid))  # no process is left to end the children of the wrapper
     finally:
         if alive(pid):
             os.kill(pid, 9)

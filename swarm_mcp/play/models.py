@@ -15,9 +15,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
-from support.loopback_http import LoopbackServer, QuietHandler
-
-from .dialects import (
+from swarm_mcp.play.dialects import (
     Augment,
     Calls,
     ChatCompletions,
@@ -27,6 +25,7 @@ from .dialects import (
     Position,
     Responses,
 )
+from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
 
 GATE_LIMIT = 240.0  # seconds: a test that forgets to open its gate ends instead of hanging
 NOTHING_TO_PLAY = "There is nothing to play."
@@ -117,6 +116,7 @@ class ModelServer(LoopbackServer):
         self.words: dict[str, Callable[[], str]] = {}  # the meaning of «name» in a call at the time of the call
         self.listed: list[str] = []  # the models for a client that asks for a list
         self.told: dict[str, Any] = {}  # path -> the answer to any other request of a client to its own server
+        self.reached_for: list[str] = []  # the other hosts that a client wanted to reach, through it as a proxy
         self._exchanges: list[Exchange] = []
         self._guard = threading.Lock()
         super().__init__(_Handler)
@@ -172,6 +172,11 @@ class ModelServer(LoopbackServer):
 
 class _Handler(QuietHandler):
     owner: ModelServer
+
+    def do_CONNECT(self) -> None:
+        """Refuse to stand between a client and another host."""
+        self.owner.reached_for.append(self.path)
+        self.send_error(403)
 
     def do_HEAD(self) -> None:
         self._send(b"", "text/plain")

@@ -2,7 +2,7 @@
 
 Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat/completions` (OpenAI API reference), of
 `POST /v1/messages` (Anthropic API reference) and of `POST /v1beta/models/M:streamGenerateContent` (Gemini API
-reference), reduced to the parts that the clients read; and the lines of Auggie's own server, as it was seen to take them.
+reference), reduced to the parts that the clients read; and the lines of Auggie's own server.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class ChatCompletions(Dialect):
         return not body.get("tools")
 
     def answer(self, calls: Calls, text: str, body: dict[str, Any]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        tool_calls = [
+        tool_calls: list[dict[str, Any]] = [
             {
                 "id": _new("call"),
                 "type": "function",
@@ -335,7 +335,7 @@ class Augment(Dialect):
         for number, call in enumerate(calls, 1):
             use = {"tool_use_id": _new("toolu"), "tool_name": call["name"], "input_json": json.dumps(call["input"])}
             nodes.append({"id": number, "type": 5, "content": "", "tool_use": use})
-        last = {"text": "", "nodes": [], "stop_reason": 3 if calls else 1}
+        last: dict[str, Any] = {"text": "", "nodes": [], "stop_reason": 3 if calls else 1}
         return {"text": text, "nodes": nodes}, [{"text": text, "nodes": nodes}, last]
 
     def wants_stream(self, path: str, body: dict[str, Any]) -> bool:

@@ -1,0 +1,156 @@
+"""A real client as a play starts it, and the calls by which its models write.
+
+A `Client` is played on a `Scene`. The tests have classes of the same names for more than a play does, on a ground of
+their own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.play.dialects import Dialect
+from swarm_mcp.play.models import Exchange, ModelServer
+
+Call = dict[str, Any]
+SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}
+SCRIPT = "play"  # its name
+FILES = "doctor_files"  # the name of that server in a play
+KEY = "dummy-key-for-loopback"
+SPOILT = "spoilt\n"
+NEW = "new.md"  # is not there
+TEXT = "line one\n"
+_CELL: dict[str, Any] = {
+    "cell_type": "code",
+    "id": "cell-1",
+    "metadata": {},
+    "outputs": [],
+    "execution_count": None,
+    "source": ["1"],
+}
+NOTEBOOK = json.dumps({"cells": [_CELL], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+class Ground(Protocol):
+    """The private place of a client: its home, a checkout, the environment, the models."""
+
+    home: Path
+    checkout: Path
+    env: dict[str, str]
+    models: ModelServer
+
+
+class Way(NamedTuple):
+    """A way of writing: its name for people, the file, and the calls. The last call writes.
+
+    `is_optional`: not each release of a client has the tool.
+    """
+
+    name: str
+    file: str
+    calls: list[Call]
+    is_optional: bool = False
+
+
+class Seen(NamedTuple):
+    """A session that has ended: the permission mode it had, the calls its person was asked about, a complaint."""
+
+    mode: str
+    asked: list[str]
+    trouble: str = ""
+
+
+class Client:
+    """One client: its tools' calls, and a session that plays a script."""
+
+    name: ClassVar[str]  # as `swarm-mcp install --client` has it
+    requests: ClassVar[str]  # the end of the path of its model requests
+    modes: ClassVar[tuple[str, ...]] = ()  # the permission modes that a person can choose
+    models_played: ClassVar[tuple[str, ...]] = ("",)  # one for each set of tools that the client gives to models
+    model = ""
+
+    def __init__(self, ground: Any) -> None:
+        self.ground: Any = ground
+        self.models: ModelServer = ground.models
+        self.dialect: Dialect = ModelServer.dialects[self.requests]
+
+    # -- the calls of its models' tools --
+
+    def create(self, path: str, text: str) -> Call:
+        """Return the call that writes a whole file."""
+        raise NotImplementedError
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        """Return the call that replaces one whole line of an existing file."""
+        raise NotImplementedError
+
+    def look(self, path: str) -> list[Call]:
+        """Return the calls that read a file so that the client itself knows that the model has read it."""
+        return [self.shell(f"cat {path}")]
+
+    def change(self, path: str, old: str, new: str) -> list[Call]:
+        """Return the calls that replace one whole line, after the calls that the client needs before."""
+        return [self.replace(path, old, new)]
+
+    def shell(self, command: str) -> Call:
+        """Return the call that runs a shell command."""
+        raise NotImplementedError
+
+    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
+        """Return the calls of a tool of that MCP server."""
+        raise NotImplementedError
+
+    def absolute(self, path: str) -> str:
+        """Return a path as models send it: absolute, except for ``../x``, left as it is for the test of that."""
+        if path.startswith(".."):
+            return path
+        return str(self.ground.checkout / path)
+
+    # -- a play --
+
+    def bring(self) -> None:
+        """Copy the settings of the user and of the project here into the scene, so that they reach loopback alone.
+
+        Raises ClientFailed if that cannot be made sure.
+        """
+        raise NotImplementedError
+
+    def ways(self) -> list[Way]:
+        """Return the ways in which its models write."""
+        raise NotImplementedError
+
+    def choose(self, model: str) -> None:
+        """Play with this model from now on."""
+        self.model = model
+
+    def session(self, prompt: str, mode: str) -> Seen:
+        """Play a prompt in a session of its own. Raises ClientFailed."""
+        raise NotImplementedError
+
+    def seen(self, mode: str, trouble: str) -> Seen:
+        """Return a session that has ended and asked nothing. Raises ClientFailed if its model was never asked."""
+        if not self.exchanges(SCRIPT):
+            raise ClientFailed(f"it did not start: {trouble}")
+        return Seen(mode, [], trouble)
+
+    def _written_by_server(self, file: str) -> Way:
+        calls = self.server_tool(FILES, "write_file", {"path": self.absolute(file), "content": SPOILT})
+        return Way("another server's tool", file, calls, is_optional=True)
+
+    # -- requests to the model --
+
+    def exchanges(self, script: str) -> list[Exchange]:
+        """The requests that belong to `script`, oldest first, the client's side errands left out."""
+        return [
+            exchange
+            for exchange in self.models.exchanges(self.requests)
+            if not self.dialect.is_errand(exchange.body) and self.dialect.position(exchange.body).script == script
+        ]
+
+    def results(self, script: str) -> list[str]:
+        """The tool results that the model saw in its last request of `script`."""
+        exchanges = self.exchanges(script)
+        return self.dialect.results(exchanges[-1].body) if exchanges else []

@@ -1,0 +1,181 @@
+"""The findings of a play: the writes that a client's hooks denied, those that landed, and the reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from swarm_mcp.doctor import enforcement, own_checks
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.installation import marketplace_folder, plugin_source
+from swarm_mcp.play.claude_code import ClaudeCode
+from swarm_mcp.play.clients import NEW, NOTEBOOK, SCRIPT, TEXT, Client
+from swarm_mcp.play.codex import Codex
+from swarm_mcp.play.models import play
+from swarm_mcp.play.more import Copilot, Grok, Kilo, OpenCode, Pi
+from swarm_mcp.play.others import Gemini, Qwen
+from swarm_mcp.play.scene import FREE, LINE, YOURS, Scene
+from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.steps import Steps
+
+PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Pi)
+CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}
+SWEEP = f"git checkout -- {YOURS}"
+GREETED = "registered as"  # in the words of a session's start
+DENIED, LANDED = "denied", "landed"
+KEPT, ASKED, LOST = "denied", "asked", "lost"
+
+
+class Outcome(NamedTuple):
+    """The end of one session: way -> denied, landed, or the words that the model read; the same of a person's line."""
+
+    mode: str
+    ways: dict[str, str]
+    persons_line: str
+    free: bool
+    greeted: bool
+    trouble: str
+
+    def named(self, *ends: str) -> list[str]:
+        """Return the ways that ended so; without `ends`, those that were neither denied nor landed."""
+        return [way for way, end in self.ways.items() if end in ends or (not ends and end not in (DENIED, LANDED))]
+
+
+def findings(runtime: Runtime, mode: str, steps: Steps) -> Iterator[Finding]:
+    """Yield a finding for each session of a client that is played.
+
+    `mode`: a permission mode, ``all`` of them, or empty for the one that the client starts in. Raises ClientFailed.
+    """
+    name = f"{runtime.name} play"
+    look = runtime.look(marketplace_folder(), steps)
+    if look.installed is None:
+        yield from look.findings
+        return
+    if runtime.name not in CLIENTS:
+        yield Finding(name, "info", f"{runtime.title} cannot be played: it is not driven by `doctor --play` yet")
+        return
+    release = runtime.release()
+    steps.begin("copying its settings into a home of the play")
+    scene = Scene(runtime)
+    try:
+        client = CLIENTS[runtime.name](scene)
+        try:
+            client.bring()
+        except ClientFailed as error:
+            yield Finding(name, "fail", f"not played: {error}")
+            return
+        modes: tuple[str, ...] = (mode,)
+        if mode == "all":
+            modes = client.modes
+        elif mode not in ("", *client.modes):
+            raise ClientFailed(f"{runtime.title} has no mode {mode!r}; choose from {', '.join(client.modes)}, all")
+        for each in modes:
+            for model in client.models_played:
+                steps.begin("playing a session, in which a scripted model writes locked files")
+                client.choose(model or client.model)
+                title = f"{runtime.title} {release}" + f", model {model}" * bool(model)
+                try:
+                    yield _judged(runtime, look, scene, _played(client, scene, each), title)
+                except ClientFailed as error:
+                    status = "info" if mode == "all" else "fail"  # a mode may not be for this user
+                    yield Finding(name, status, f"{title}, mode {each or 'by default'}: not played: {error}")
+    finally:
+        scene.close()
+
+
+def _played(client: Client, scene: Scene, mode: str) -> Outcome:
+    """Play one session; return what the files, the model and the client show. Raises ClientFailed."""
+    ways = client.ways()
+    files = {way.file: TEXT for way in ways}
+    files.update({name: text for name, text in {"notebook.ipynb": NOTEBOOK, NEW: ""}.items() if name in files})
+    scene.set_up(files)
+    last = [client.shell(f"echo {TEXT.strip()} > {FREE}"), client.shell(SWEEP)]
+    client.models.script(SCRIPT, *(call for way in ways for call in way.calls), *last)
+    seen = client.session(play(SCRIPT), mode)
+    results = iter(client.results(SCRIPT))
+    ends = {}
+    for way in ways:
+        said = [next(results, "") for _call in way.calls][-1]
+        ends[way.name] = said or "the session ended before it"
+        if "not found" in said and way.is_optional:
+            del ends[way.name]  # this release offers no tools of servers
+        elif scene.text(way.file) != files[way.file]:
+            ends[way.name] = LANDED
+        elif enforcement.DENIED in said:
+            ends[way.name] = DENIED
+    next(results, "")
+    line = next(results, "") or "the session ended before it"
+    if LINE not in scene.text(YOURS):
+        line = LOST
+    elif any("swarm" in request for request in seen.asked):
+        line = ASKED
+    elif "swarm" in line:
+        line = KEPT
+    greeted = GREETED in json.dumps([exchange.body for exchange in client.exchanges(SCRIPT)])
+    return Outcome(seen.mode, ends, line, scene.text(FREE) == TEXT, greeted, seen.trouble)
+
+
+def _judged(runtime: Runtime, look: Look, scene: Scene, outcome: Outcome, title: str) -> Finding:
+    """Return the finding about one session."""
+    name, mode, count = f"{runtime.name} play", f", mode {outcome.mode}" * bool(outcome.mode), len(outcome.ways)
+    details = {
+        "mode": outcome.mode,
+        "ways": outcome.ways,
+        "persons_line": outcome.persons_line,
+        "free_file_written": outcome.free,
+        "greeted": outcome.greeted,
+        "tried_to_reach": scene.models.reached_for,
+    }
+    denied, landed, unclear = outcome.named(DENIED), outcome.named(LANDED), outcome.named()
+    told = [f"{len(denied)} of {count} denied"]
+    if landed:
+        told.append(f"writes to a locked file landed: {', '.join(landed)}")
+    told += [f"{way} was neither denied nor done: {_short(outcome.ways[way])}" for way in unclear]
+    line = {KEPT: "a person's line is kept", ASKED: "the person is asked", LOST: "a person's line was thrown away"}
+    told.append(line.get(outcome.persons_line, f"a person's line stayed: {_short(outcome.persons_line)}"))
+    if not outcome.greeted:
+        told.append("the session's start was not told")
+    if not outcome.free:
+        told.append("a free file was not written")
+    if outcome.trouble:
+        told.append(f"it ended with: {_short(outcome.trouble)}")
+    is_off = any(finding.status == "fail" for finding in look.findings)  # in this folder
+    is_broken = is_off or bool(landed) or outcome.persons_line == LOST or not outcome.greeted
+    if not is_broken:
+        status = "warn" if unclear or outcome.persons_line not in line else "ok"
+        return Finding(name, status, f"{title}{mode}: hooks run, {', '.join(told)}", details=details)
+    cause, mend = _cause(runtime, look, scene)
+    return Finding(name, "fail", f"{title}{mode}: {', '.join(told)}. {cause}", mend, details)
+
+
+def _cause(runtime: Runtime, look: Look, scene: Scene) -> tuple[str, str]:
+    """Return the reason why hooks do not hold, and its mend."""
+    found = [finding for finding in look.findings if finding.status == "fail"]
+    assert look.installed
+    found += _missing_events(runtime, look.installed)
+    proof = enforcement.prove(runtime, look.installed)
+    changed = own_checks.plugins(own_checks.Asked("", ()))
+    found += [finding for finding in (proof, changed) if finding.status in ("fail", "warn")]
+    found += [finding for finding in look.findings if finding.status == "warn"]
+    if found:
+        return "; ".join(finding.message for finding in found), found[0].mend
+    if scene.fault():
+        return f"a hook recorded: {scene.fault()}", "swarm-mcp doctor"
+    return "Started by hand, its hooks deny it: the client does not run them, and does not say why", ""
+
+
+def _missing_events(runtime: Runtime, installed: Installed) -> list[Finding]:
+    wanted = object_of(object_in(plugin_source() / runtime.folder / "hooks.json").get("hooks"))
+    there = {hook.event.lower() for hook in installed.commands()}
+    missing = [event for event in wanted if event.lower() not in there]
+    if not missing:
+        return []
+    text = f"the installed plugin has no hook for {', '.join(missing)}"
+    return [Finding(f"{runtime.name} plugin", "fail", text, f"swarm-mcp install --client {runtime.name}")]
+
+
+def _short(text: str) -> str:
+    return repr(" ".join(text.split())[:160])

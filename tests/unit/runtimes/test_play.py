@@ -1,0 +1,52 @@
+"""The settings of a play: the person's, without any way to a real service. The plays themselves are in tests/e2e."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.play.scene import Scene
+from swarm_mcp.play.settings import refuse_services, sealed
+from swarm_mcp.runtimes import runtime
+from swarm_mcp.runtimes.settings_layers import Layer
+
+SERVICES = [
+    {"apiKeyHelper": "get-key"},
+    {"env": {"ANTHROPIC_BASE_URL": "https://model.example"}},
+    {"env": {"CLAUDE_CODE_USE_BEDROCK": "1"}},
+    {"env": {"HTTPS_PROXY": "http://proxy.example"}},
+    {"awsAuthRefresh": "aws sso login"},
+    {"security": {"auth": {"selectedType": "oauth-personal"}}},
+    {"provider": {"work": {"options": {"baseURL": "https://model.example"}}}},
+]
+
+
+@pytest.mark.parametrize("settings", SERVICES, ids=json.dumps)
+def test_a_service_is_left_out_of_a_copy_and_refused_in_a_policy(settings: dict[str, object]) -> None:
+    kept = {"disableAllHooks": True, "hooks": {"Stop": []}, "env": {"CLAUDE_CODE_SIMPLE": "1"}}
+    both = {**kept, **settings, "env": {**kept["env"], **settings.get("env", {})}}  # type: ignore[dict-item]
+    found = json.loads(sealed(f"// a comment\n{json.dumps(both)}"))
+    assert {name: found[name] for name in kept} == kept
+    assert "example" not in json.dumps(found) and "selectedType" not in json.dumps(found)
+    refuse_services([Layer("/etc/it", kept, is_policy=True)])
+    with pytest.raises(ClientFailed, match="in /etc/it, a policy, may lead it to a real service"):
+        refuse_services([Layer("/etc/it", both, is_policy=True)])
+
+
+def test_a_scene_has_its_own_places_and_no_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "AWS_PROFILE", "CODEX_HOME", "SWARM_DB_PATH", "CLAUDECODE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setenv("CLAUDE_CODE_SIMPLE", "1")
+    scene = Scene(runtime("claude-code"))
+    try:
+        assert str(tmp_path) not in " ".join(value for name, value in scene.env.items() if name != "PATH")
+        assert scene.env["PWD"] == str(scene.checkout) and scene.env["CLAUDE_CODE_SIMPLE"] == "1"
+        assert scene.env["HTTPS_PROXY"] == f"http://127.0.0.1:{scene.models.port}"
+        scene.set_up({"locked.md": "text\n", "new.md": ""})
+        assert scene.text("locked.md") == "text\n" and not (scene.checkout / "new.md").exists()
+    finally:
+        scene.close()
+    assert not scene.root.exists()
