@@ -13,8 +13,6 @@ least noise; processor time includes the upkeep's, once that has ended. Limit: 2
 *the check*: before that command, without the kernel and leaving a plan for it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil

@@ -8,8 +8,6 @@ In a crowd each session is a client with its own server and checker. All work in
 command that reads, a command that writes, and a pause. Goals: no error, and no hook that takes a second.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A peer's lock denies the write in the real client; everything else passes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

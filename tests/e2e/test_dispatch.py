@@ -3,8 +3,6 @@
 The clients here have no plugin: the children of a dispatch bring their hooks along.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

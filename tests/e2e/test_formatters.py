@@ -1,7 +1,5 @@
 """A formatter that the client runs after each edit, as its user's settings say: the file stays the session's."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Work that goes from session to session: asked for in one client, done in the other, reviewed, taken over."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import assert_text

@@ -1,7 +1,5 @@
 """Settings that keep a client from running hooks: the write lands, and doctor names the file."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The kernel protects locked files from unpredictable writes, in both clients."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

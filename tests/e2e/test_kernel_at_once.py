@@ -1,7 +1,5 @@
 """Simultaneous calls, each with a plan of its own. The session's own locks are in none of them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

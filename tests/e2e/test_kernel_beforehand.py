@@ -1,7 +1,5 @@
 """The kernel is the second layer: predictable writes are still denied beforehand, git's above all, and told once."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import assert_text

@@ -3,8 +3,6 @@
 A release of Codex that fails here must not be in `kernel_versions` (integrations/codex/runtime.py).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

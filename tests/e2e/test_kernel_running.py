@@ -1,7 +1,5 @@
 """The protection follows the locks while a process outlives its call, and ends with it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Clients have sandboxes of their own: where the kernel lets nothing be held within them, a line says so, and all is as ever."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

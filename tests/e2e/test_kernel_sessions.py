@@ -1,7 +1,5 @@
 """In every kind of session, commands are held, and work as before otherwise."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import assert_text, assert_untouched

@@ -1,7 +1,5 @@
 """With uncertain commands forbidden, the kernel gives certainty: a command runs if all locks are held for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import assert_denied, assert_text, assert_untouched

@@ -1,7 +1,5 @@
 """An ordinary user is held as root is, by way of a user namespace."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A session is in the store for exactly as long as it lives, in all its fates."""
 
-from __future__ import annotations
-
 import json
 import re
 

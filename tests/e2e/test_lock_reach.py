@@ -1,7 +1,5 @@
 """Locks on folders and patterns, shared ones, leases, waiting in line, sub-agents and hand-over, in real clients."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Two agents of both clients work in the same ten files and never take a lock: `make bench` does it at length."""
 
-from __future__ import annotations
-
 import pytest
 
 from .busy_agents import Outcome, work_together

@@ -1,7 +1,5 @@
 """A stale whole write goes ahead merged, and the client's rules about the file decide as before."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

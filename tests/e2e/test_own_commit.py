@@ -1,7 +1,5 @@
 """Two sessions, and a person, in one file: each commits its own lines, by the tool or at a terminal."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

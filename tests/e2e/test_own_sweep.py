@@ -1,7 +1,5 @@
 """A session's sweep over files with lines of several is denied; the undo that the denial names does it for its own."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

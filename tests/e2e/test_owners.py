@@ -1,7 +1,5 @@
 """Owners of uncommitted work within one session, and work trees that a session leaves, in real clients."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import assert_text

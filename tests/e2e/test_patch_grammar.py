@@ -4,8 +4,6 @@ All files that it writes in a scratch folder must be among the paths that we nam
 patch, we must not have named an untouched file.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

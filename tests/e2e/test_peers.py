@@ -1,7 +1,5 @@
 """Claude Code and Codex side by side: each keeps off the other's locked files."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """One session beside a person or a peer with uncommitted work: commands that would destroy it."""
 
-from __future__ import annotations
-
 import pytest
 
 from .client import Call, Client

@@ -1,7 +1,5 @@
 """Plugins that live in their client's process ask the checker by themselves: no process is started for a hook."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

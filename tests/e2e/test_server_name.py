@@ -1,7 +1,5 @@
 """A user's own MCP server called `swarm` stays, and swarm's tools get another name."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

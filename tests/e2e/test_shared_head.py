@@ -4,8 +4,6 @@ The mover is denied once, with the other's name; having been told, it switches. 
 lands on a branch that it does not know.
 """
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """A live session works in a linked work tree, and a session of the other client takes that away."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """A session hears of others' uncommitted changes at its start and at each turn, in the real client."""
 
-from __future__ import annotations
-
 import pytest
 
 from .client import Client

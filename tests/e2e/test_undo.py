@@ -1,7 +1,5 @@
 """`swarm-mcp undo` in real clients: as a tool of the model, and typed by a person afterwards."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import assert_text

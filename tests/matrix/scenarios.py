@@ -4,8 +4,6 @@ A scenario returns HELD when swarm's promise held, and raises AssertionError whe
 client or its models lack a tool for it. The scenario of the client's own guard returns ``refuses`` or ``writes``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

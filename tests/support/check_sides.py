@@ -7,8 +7,6 @@ Nothing is started in the background: the commands are part of the answer. LIMIT
 They are raised, so that they decide nothing here.
 """
 
-from __future__ import annotations
-
 import base64
 import gc
 import io

@@ -1,7 +1,5 @@
 """The command line as the verbs declare it, for tests that go through all of it."""
 
-from __future__ import annotations
-
 from swarm_mcp.cli.verbs import all_verbs, verb_named
 
 VERBS = all_verbs()

@@ -1,7 +1,5 @@
 """The rows of a listing that a part of the store walks through."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """A script in the place of the command ``herdr``: its panes, its failures, and its calls."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The actors of the hook tests: the plugins' own hook commands, sessions, and peers that hold locks."""
 
-from __future__ import annotations
-
 import json
 import os
 import runpy

@@ -14,8 +14,6 @@
 An event in, a verdict out; a verb in, JSON out. The check runs inside this process, and a passed call is made for real.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import subprocess

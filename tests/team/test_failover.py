@@ -1,7 +1,5 @@
 """A primary that is lost and a replica that is promoted, an old server that comes back, and backups put in its place."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Liveness of sessions, the moment from which a grant counts, and the losses of a restarted server."""
 
-from __future__ import annotations
-
 import threading
 import time
 

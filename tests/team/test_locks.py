@@ -1,7 +1,5 @@
 """The server's grants and refusals."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """Protection of each person's and each circle's rows, and the set-up of the server."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

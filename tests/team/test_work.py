@@ -1,7 +1,5 @@
 """Messages, tasks and values between two machines as people have them, with real team agents."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Fixtures shared by the coordinator's tests."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import py_compile

@@ -1,7 +1,5 @@
 """The documents: short enough to be read, links and names that exist, tests for each guarantee, generated parts up to date."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

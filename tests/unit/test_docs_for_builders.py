@@ -1,7 +1,5 @@
 """The pages for builders: the code they show runs, and the names they use are in the source."""
 
-from __future__ import annotations
-
 import functools
 import re
 import subprocess

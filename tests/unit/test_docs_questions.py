@@ -1,7 +1,5 @@
 """A reader with a question: the answer is two links from the README, and each command that the pages name exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Our folders: the hook core's standard-library twin names the same ones as platformdirs, on every platform."""
 
-from __future__ import annotations
-
 import ntpath
 import os
 import sys

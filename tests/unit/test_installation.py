@@ -1,7 +1,5 @@
 """This installation: the command that adds an optional part of the package to it."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import shlex

@@ -1,7 +1,5 @@
 """The calls of `make bench --part mix`: their number, and their weights by the counts in transcripts."""
 
-from __future__ import annotations
-
 import pytest
 from bench.mix_calls import COUNTED, calls
 

@@ -1,7 +1,5 @@
 """The tests' own face of the product: sessions, persons and verbs act on one checkout."""
 
-from __future__ import annotations
-
 import pytest
 from support.sessions import RUNTIMES
 from support.world import World

@@ -1,7 +1,5 @@
 """Auggie as the tests use it: with an account of a server on loopback that has hooks run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

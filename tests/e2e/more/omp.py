@@ -1,7 +1,5 @@
 """oh-my-pi as the tests use it: a fork of pi that runs in Bun."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

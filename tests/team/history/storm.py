@@ -1,7 +1,5 @@
 """A storm: machines with sessions that fight for few places, while faults of one kind come and go; and its outcome."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Names and numbers that stand in more than one language: the checker's, and those of its relays."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """However a checker, its server or a hook ends in the middle of a call: the answer is right, and so are the traces."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Nothing of a call outlives it in a checker: memory, open files, processes, environment, contents of files."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A plugin that asks the checker from its client's own process: the call comes out as one of a hook that it starts."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Both relays: the checker's answer is that of the hook alone, and where no checker may answer the hook runs alone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

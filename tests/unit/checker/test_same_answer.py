@@ -3,8 +3,6 @@
 The nightly form makes SWARM_CHECKER_EXAMPLES calls, with another seed each day.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

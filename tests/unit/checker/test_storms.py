@@ -1,7 +1,5 @@
 """Many hooks of several sessions at once, with a checker and without: no error, and each write is noted once."""
 
-from __future__ import annotations
-
 import pytest
 from support.checker_client import ALONE, RELAY, TWIN, Client
 

@@ -1,7 +1,5 @@
 """The declaration of a verb, and parsing a command line by it."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_mcp.cli.arguments import JSON, Option, Usage, Word, choice, parse

@@ -1,7 +1,5 @@
 """Automatic locks as commands show them: taken by a write, until its turn ends."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -1,7 +1,5 @@
 """`bootstrap`: all facts in one answer, and mail that counts as read only after it was delivered."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

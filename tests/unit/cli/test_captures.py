@@ -1,7 +1,5 @@
 """The comparison of the conformance tests sees every kind of difference, and the same thing by its other name."""
 
-from __future__ import annotations
-
 import itertools
 import time
 

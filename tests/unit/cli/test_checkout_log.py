@@ -1,7 +1,5 @@
 """`swarm-mcp log` without a PATH: the newest events of the agents here, and the number of the others."""
 
-from __future__ import annotations
-
 import re
 import time
 

@@ -1,7 +1,5 @@
 """The command line as other programs rely on it: shapes, exit codes, references, and no bad manners on bad input."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Promises of a command line: examples that run, errors that help, exit codes that tell success from failure."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

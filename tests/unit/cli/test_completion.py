@@ -1,7 +1,5 @@
 """Completion, as shells ask for it: the candidates, the speed, and good behaviour on errors."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The recorded command lines, run again: the same exit codes, the same JSON, the same lines of text."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

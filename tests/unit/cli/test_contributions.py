@@ -1,7 +1,5 @@
 """The contributions of packages: a package takes part by one line in the list of packages."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`swarm-mcp demo`: three scenes, in any folder and for any user."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

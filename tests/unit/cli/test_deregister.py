@@ -1,7 +1,5 @@
 """`deregister`: one's own session goes when told to; another live one only when that is meant."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The command blocks of the pages for users, typed one after the other by a person: each command is carried out."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -1,7 +1,5 @@
 """The entry of the command: bugs, version, help, and the cost of starting up."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

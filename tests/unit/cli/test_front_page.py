@@ -1,7 +1,5 @@
 """`swarm-mcp` alone: the front page at a terminal, the MCP server in a pipe."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """Listing commands: at most 100 KB without --limit, the number of the other rows, and pages."""
 
-from __future__ import annotations
-
 import json
 import re
 

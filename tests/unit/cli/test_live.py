@@ -1,7 +1,5 @@
 """A run on a screen: lines, colours, the line of totals, and no terminal commands from the run's own words."""
 
-from __future__ import annotations
-
 import io
 import re
 import time

@@ -3,8 +3,6 @@
 Nothing is buffered: each test reads the output before it lets the command go on.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

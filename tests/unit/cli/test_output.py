@@ -1,7 +1,5 @@
 """Output: lines in a pipe, tables at a terminal, and no text that acts on the terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The pages for contributors: their examples work as they stand."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.util import module_from_spec, spec_from_loader

@@ -1,7 +1,5 @@
 """Commands that weaken the protection of others are refused to agents in any shell, and allowed to people."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """A command that no agent runs is a person's, at a terminal and in a script; an agent's stays its session's."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Longer commands show their steps: at a terminal, in a pipe, and beside JSON."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

@@ -1,7 +1,5 @@
 """`swarm-mcp protect`: the level in force here, and setting it without harm to a person's other settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

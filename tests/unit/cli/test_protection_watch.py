@@ -1,7 +1,5 @@
 """Changes of protection without a command are noticed by the next start or prompt of a session, and reported."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

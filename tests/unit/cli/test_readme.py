@@ -1,7 +1,5 @@
 """The README, and the pages it links to, match the behaviour of swarm."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

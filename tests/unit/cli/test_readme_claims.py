@@ -1,7 +1,5 @@
 """Each sentence of the README has a test or a generated figure behind it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

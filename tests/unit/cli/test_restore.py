@@ -1,7 +1,5 @@
 """`swarm-mcp restore`: an earlier content comes back whole, only when asked for, and never for good."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

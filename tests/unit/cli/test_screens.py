@@ -1,7 +1,5 @@
 """Output at terminals of 80 and of 120 columns: whole words, names, short paths and ages."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

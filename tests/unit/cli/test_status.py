@@ -1,7 +1,5 @@
 """`swarm-mcp status`: sessions, locks, and the numbers of tasks, messages and values."""
 
-from __future__ import annotations
-
 import os
 import time
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """`swarm-mcp task show ID`: one task whole; `unlock --all`; `status` in an empty checkout."""
 
-from __future__ import annotations
-
 import re
 import time
 

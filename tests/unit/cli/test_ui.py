@@ -1,7 +1,5 @@
 """Orders to a user interface: queued, waited for, listed. The interface is another process on the same file."""
 
-from __future__ import annotations
-
 import json
 import time
 

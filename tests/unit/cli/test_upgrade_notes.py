@@ -1,7 +1,5 @@
 """The notes of `install` on an upgrade: short, the important first, empty without an upgrade."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

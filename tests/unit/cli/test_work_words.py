@@ -1,7 +1,5 @@
 """The end of a worker's task in words: its report, its changes, its cost."""
 
-from __future__ import annotations
-
 import json
 
 from swarm_mcp.agents.commands.work_words import report_lines, run_lines

@@ -1,7 +1,5 @@
 """Cancelling, pausing, resuming; going on with the session of an earlier run; and the person at a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

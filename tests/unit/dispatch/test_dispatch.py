@@ -1,7 +1,5 @@
 """Dispatch: its permission, equal dispatches, the choice of a worker, and waiting for its end."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

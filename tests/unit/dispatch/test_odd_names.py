@@ -1,7 +1,5 @@
 """Names of folders, titles and labels are foreign text: nothing of them is ever expanded or executed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Workers that are supervised in the background: from dispatch to the end of the task, however that comes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The decision about the tracker: each rule alone, and each before the next."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_mcp.agents.dispatch.promotion import Parent, Work, decide, provider_of

@@ -1,7 +1,5 @@
 """The number of workers at once: slots, the queue before them, and the leftovers of killed workers."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

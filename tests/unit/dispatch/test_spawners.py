@@ -1,7 +1,5 @@
 """Starting workers: one at a time, through any spawner, and the repair of a killed dispatch."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

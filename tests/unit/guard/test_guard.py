@@ -1,7 +1,5 @@
 """The guard: git refuses to commit and push files of another holder, and other hooks still work."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """A harness that another installed package brings: commands, dispatch and supervisors run it by its name alone."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """docs/dev/adding-a-harness.md: the adapter that the page shows is executed, and it is short."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The check of a harness's fitness: the same codes for the same findings, nothing raised, nothing changed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Children, the reaper that ends them, and their private folders: nothing outlives a run, however the run goes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The harness `claude`: recorded streams, flags and private files, error codes, checks. No client is started."""
 
-from __future__ import annotations
-
 import json
 import stat
 import time

@@ -1,7 +1,5 @@
 """The commands run, runs, logs and harness: answers, exit codes, and their traces in the store and the record."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

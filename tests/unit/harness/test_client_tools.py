@@ -1,7 +1,5 @@
 """Python functions served to a child: their descriptions, their callers, and the results of calls."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import http.client

@@ -1,7 +1,5 @@
 """The harness codex on Codex's output: recorded streams, errors, its own record, costs."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The start of Codex by the harness codex: argv, exclusions from argv, trust in hooks, prompts, looks."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """A reader of TOML reads back our TOML."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The facts of a refusal are read back from the hooks' words, in every form."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The public interface ``swarm_mcp.agents.harness``: the names, events in loops, results and failures, sync and async."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import os

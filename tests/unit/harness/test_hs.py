@@ -1,7 +1,5 @@
 """The harness hs without hs: recorded output, sessions as folders, a worker's plugin, the client as installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

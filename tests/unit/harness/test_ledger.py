@@ -1,7 +1,5 @@
 """The order of events, loops, errors, figures, and sessions, for any output of a harness."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

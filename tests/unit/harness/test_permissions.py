@@ -1,7 +1,5 @@
 """A client's questions: only True allows, over MCP as Claude Code asks, and behind Codex's app-server."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

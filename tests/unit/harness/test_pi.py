@@ -1,7 +1,5 @@
 """The harness pi without pi: recorded streams, argv, private files, sessions, hooks, and the client as installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """Workers' instructions: templates, system prompts, environments, configurations."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

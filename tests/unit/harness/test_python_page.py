@@ -1,7 +1,5 @@
 """docs/dev/python.md: each program keeps the promise of the page, with the loop and a scripted model on loopback."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

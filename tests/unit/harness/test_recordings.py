@@ -1,7 +1,5 @@
 """Streams recorded from real clients become the events, costs and errors that are written down beside them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Harnesses by name: the right one, the error for an unknown one, and isolation of broken ones."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

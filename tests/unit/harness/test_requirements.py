@@ -1,7 +1,5 @@
 """Requests beyond a harness's abilities: a missing protection is refused before anything starts, all else is reported."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

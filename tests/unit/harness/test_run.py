@@ -1,7 +1,5 @@
 """The runner, with small children of Python and sh for harnesses."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

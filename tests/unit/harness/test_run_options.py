@@ -1,7 +1,5 @@
 """The options of `run`, `dispatch` and the tool of that name, as they reach a harness's adapter."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

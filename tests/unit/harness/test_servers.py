@@ -1,7 +1,5 @@
 """The MCP servers, skills and hooks of a child: their precedence, and others' files left alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

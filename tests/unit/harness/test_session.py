@@ -1,7 +1,5 @@
 """Conversations: each prompt continues the session of the one before, costs add up, forks go their own way."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from pathlib import Path

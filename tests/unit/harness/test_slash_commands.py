@@ -1,7 +1,5 @@
 """The commands of a prompt in each harness: found in its own folders and the project's, without starting anything."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

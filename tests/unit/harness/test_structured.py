@@ -1,7 +1,5 @@
 """Answers by schema as objects: dataclasses of every shape, pydantic models, and answers that do not fit."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +50,7 @@ LAMP = Thing("lamp", 2, Colour.RED, "s", [Part("bulb", 3.0)], None, {"eur": 35.0
 class Model(pydantic.BaseModel):
     name: str
     price: float = 0.0
-    part: Model | None = None
+    part: "Model | None" = None
 
 
 def test_a_dataclass() -> None:

@@ -1,7 +1,5 @@
 """Tool calls in words: shells taken off, edits as patches, paths below the folder, under any harness's tool names."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

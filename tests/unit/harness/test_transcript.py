@@ -1,7 +1,5 @@
 """Events as a transcript, as envelopes, and read back from records."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Events as classes: every kind has one, in a table of the page; their JSON is that of plain events."""
 
-from __future__ import annotations
-
 import json
 import re
 import typing

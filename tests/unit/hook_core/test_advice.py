@@ -1,7 +1,5 @@
 """The command that a refusal advises: it names the session's own files alone, and passes the check."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A session's locks are its agents' too; a lock of one of its agents keeps all others in it out."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`swarm-mcp why` gives the check's answer for each kind of write, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

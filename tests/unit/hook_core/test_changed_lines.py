@@ -1,7 +1,5 @@
 """The lines that others have changed, kept by a new text or not, and as a denial shows them."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

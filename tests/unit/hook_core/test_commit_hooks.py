@@ -1,7 +1,5 @@
 """Commits with hooks that put unstaged changes aside, beside other sessions with such changes."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

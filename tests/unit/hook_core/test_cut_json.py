@@ -1,7 +1,5 @@
 """The whole parts of JSON that was cut short are read correctly, for every place of the cut."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

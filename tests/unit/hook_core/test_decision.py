@@ -1,7 +1,5 @@
 """The decision all runtimes share."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The hooks' variables, and their precedence."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

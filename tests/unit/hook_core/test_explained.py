@@ -1,7 +1,5 @@
 """Steps of a file, by inputs of write tools and by journals: torn ones, very many calls, lists in lists."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """SWARM_FAIL=closed: an unchecked call is denied, in words that name the fault and the way past it."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """The fence: a session of a linked work tree is stopped once before it writes into another work tree."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The answers of git that one check remembers: a file's content by its state, and settings."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The shell in front of the hooks: it finds an interpreter that can run them, or reports its absence."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

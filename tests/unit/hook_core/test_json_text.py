@@ -1,7 +1,5 @@
 """Reading and writing JSON without the json package."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

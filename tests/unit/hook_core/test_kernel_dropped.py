@@ -1,7 +1,5 @@
 """Plans are removed with their calls; leftovers of killed sessions are removed after a day, and only those."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

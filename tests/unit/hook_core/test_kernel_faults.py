@@ -1,7 +1,5 @@
 """Faults in our own files: the call goes ahead, and the fault is recorded."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """git in a script with read-only locked files: it asks the check before it begins something that would end half done."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Processes killed at any moment: nothing is left behind, and nothing is mounted outside of the namespace."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A command while the kernel holds locked files: those are read-only, and everything else is as outside."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

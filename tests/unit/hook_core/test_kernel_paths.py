@@ -1,7 +1,5 @@
 """The paths to hold: real paths of existing files that others have locked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The files for the shell of a call: written, found by the right command only, and removed afterwards."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import threading

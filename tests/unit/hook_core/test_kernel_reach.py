@@ -1,7 +1,5 @@
 """The paths that the kernel holds for a session: others' locks around it, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

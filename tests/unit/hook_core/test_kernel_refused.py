@@ -1,7 +1,5 @@
 """The line about refused writes: only if the kernel's mounts may be the reason."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_hook_core.kernel import refused

@@ -1,7 +1,5 @@
 """Codex's rules that let a command out of the sandbox: nothing is put before a command that one may be about."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 held.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Strict mode and the kernel: a command that cannot be parsed may run if all locks of others are held for it."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Held files while a command runs: locks end or change hands, holders save, processes stay behind."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Three-way merges of a file: both sides' changes, as git merges them, or none."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The index of the files that a journal names, as a checker keeps it: it answers as the journal itself does."""
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 ``test_fail_open`` has stores that cannot be read at all, ``test_planted_files`` what others may plant in the state folder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The session's own files before an unread command: the changed ones, and the bound of that look."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A plugin without a command: a session start's words, its request to uv after these words, and the next sessions."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

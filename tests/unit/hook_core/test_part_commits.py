@@ -1,7 +1,5 @@
 """A commit that holds some of a file's changes leaves the others protected."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

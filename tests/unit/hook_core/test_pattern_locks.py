@@ -1,7 +1,5 @@
 """A locked pattern keeps out the same as a lock on a file: writes, commands, git, and unseen writers."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A model's pause belongs to no call: a person's changes in it are the person's."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -5,8 +5,6 @@ agent's own tools; ``person:`` is a command of the person, in a terminal or an e
 command of the agent that would lose the person's work.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

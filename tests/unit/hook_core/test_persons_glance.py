@@ -1,7 +1,5 @@
 """The first look at a command: common commands stay unread, and every destroying command is read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

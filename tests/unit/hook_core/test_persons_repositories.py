@@ -1,7 +1,5 @@
 """A person's uncommitted work in repositories of every kind: refused where it would go, and only there."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """A person's uncommitted work beside one session: commands that would lose it, and those that may pass."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

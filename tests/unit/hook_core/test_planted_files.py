@@ -2,8 +2,6 @@
 traces count.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Processes, their places, and the proof of their end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The first words of a session's prompt are kept for people to read, and go with the session."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """The event of a refusal: its facts, its repetitions, its strangers. ``test_incidents`` has the words on every screen."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

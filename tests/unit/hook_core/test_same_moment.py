@@ -1,7 +1,5 @@
 """Calls of two sessions that are checked at the same moment, before either has written: one of them waits its turn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A hook's records of a session outside the store, for every name of the session."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A session that several clients have open lasts until the last of them has gone, and each ends for itself alone."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

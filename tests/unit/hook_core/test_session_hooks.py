@@ -1,7 +1,5 @@
 """The hooks of a session's life in an installed plugin: the coordinator runs them itself, in one interpreter."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """The settings in force: variables, the file's value for a checkout, its value for the user, and its errors."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

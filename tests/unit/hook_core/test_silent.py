@@ -1,7 +1,5 @@
 """``swarm-mcp protect off --for``: everything of swarm is silent in that checkout, for that time, by a person's word."""
 
-from __future__ import annotations
-
 import pytest
 from support.altered import Clocks
 from support.world import World, some_time_passes

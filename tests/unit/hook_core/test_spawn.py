@@ -1,7 +1,5 @@
 """Running a command without ``subprocess``, and giving up in time."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

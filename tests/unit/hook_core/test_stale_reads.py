@@ -1,7 +1,5 @@
 """Looks at another session's change: a read before the change does not count."""
 
-from __future__ import annotations
-
 from support.world import World
 
 

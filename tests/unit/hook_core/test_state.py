@@ -1,7 +1,5 @@
 """The places of this user's state, and their permissions."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

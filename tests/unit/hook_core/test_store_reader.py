@@ -1,7 +1,5 @@
 """Reading the store's file as hooks do, from processes that have more than one thread."""
 
-from __future__ import annotations
-
 import threading
 
 from support.fixtures import Ground

@@ -1,7 +1,5 @@
 """A session that tries the same file again and again, although it is denied, is told so in fewer words."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Git commands that meet others' uncommitted changes: denials, notices, and their words."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import time

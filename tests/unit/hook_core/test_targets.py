@@ -1,7 +1,5 @@
 """The files written by a call of a client's own tools, and the effect on their content."""
 
-from __future__ import annotations
-
 import runpy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A work tree with another live session is not removed or moved in silence."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

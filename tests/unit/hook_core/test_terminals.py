@@ -1,7 +1,5 @@
 """A person's terminal is its own shell, or the agent's session around it; never another session."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -3,8 +3,6 @@
 Denied: the tool certainly writes the file. Told: it may. Silent: it reads, or writes elsewhere. No reader is denied.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """News for a session, at its start and at each turn: uncommitted changes of others."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Files that sessions write without locks: traces of others that a call meets, and the decision about it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

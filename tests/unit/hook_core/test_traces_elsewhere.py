@@ -1,7 +1,5 @@
 """Commands run in one repository that reach into another one, with another session at work."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A day of ordinary work through the hooks: sessions alone, or on other files, hear nothing; no call is denied."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from pathlib import Path

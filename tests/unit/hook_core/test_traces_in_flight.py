@@ -6,8 +6,6 @@ no line may be lost, and no session may be denied for ever. The model knows the 
 the traces.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

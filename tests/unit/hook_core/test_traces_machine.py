@@ -1,7 +1,5 @@
 """Sessions that write the same files without locks, against a model: the machine of ``support.traces_machine``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Reads with the client's own tool, which has no hook, are found in the client's transcript."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

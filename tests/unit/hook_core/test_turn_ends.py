@@ -1,7 +1,5 @@
 """Ends of turns, and of the files that sessions have for them, by clients' events as their hooks get them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ missing count was lost by a write from a stale view. The writer's name stands be
 same text lose nothing of each other's file, and the second one passes (``traces.texts``).
 """
 
-from __future__ import annotations
-
 import random
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Shell calls beside a peer's lock while something of ours is broken: they pass soon, or are denied by another way."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Clients that drop words at some events, and have little room for a refusal's reason."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

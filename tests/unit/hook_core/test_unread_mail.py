@@ -1,7 +1,5 @@
 """A model hears of its session's unread mail at its next prompt or call: in one line, once, and it stays unread."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Patterns have git's meaning, two are told apart in either order, and each takes little time."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

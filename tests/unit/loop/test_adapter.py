@@ -1,7 +1,5 @@
 """The harness ``loop``: argv, private file, events, errors, and its search for sessions."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

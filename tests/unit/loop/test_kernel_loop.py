@@ -1,7 +1,5 @@
 """The loop's own shell, with others' locks held by the kernel."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plugin protocol of the bash harness: discovery, hooks, tools, commands, providers, prompts, skills."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

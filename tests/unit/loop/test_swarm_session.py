@@ -1,7 +1,5 @@
 """The loop among other sessions: registered, checked before it writes, given the swarm's tools; and its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The built-in tools, and the faults that every tool must bear."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

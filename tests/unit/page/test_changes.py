@@ -1,7 +1,5 @@
 """Files that sessions have edited without a lock: a write is noted before it is made, and seen once it is."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 

@@ -1,7 +1,5 @@
 """The pages of a file and of a session show uncommitted lines by author, as text."""
 
-from __future__ import annotations
-
 import os
 import re
 from html import unescape

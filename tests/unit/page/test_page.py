@@ -1,7 +1,5 @@
 """The page in a browser: its admission, its limits for a browser, and its view of sessions."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """The timeline as a drawing: its positions, and its largest size."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_mcp.answers.timeline import Happening, Timeline

@@ -1,7 +1,5 @@
 """The pages about tasks and messages, workers, files and sessions: their content as text, in bounds, with links."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os

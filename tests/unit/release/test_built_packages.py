@@ -1,7 +1,5 @@
 """The output of `make dist`: the same bytes from the same files, in any place and at any time, and nothing missing."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

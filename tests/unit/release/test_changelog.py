@@ -1,7 +1,5 @@
 """The changelog: in the form of Keep a Changelog, and read as far back as an upgrade needs it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The wheel on a machine that has nothing else of ours: no repository, no settings, no network."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The command's own script: the Python that it starts, at any place."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

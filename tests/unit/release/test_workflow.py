@@ -1,7 +1,5 @@
 """The workflow that publishes a release: only it can publish, and only checked files are published."""
 
-from __future__ import annotations
-
 import re
 
 import yaml

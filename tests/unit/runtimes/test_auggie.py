@@ -1,7 +1,5 @@
 """Auggie's own parts: payloads captured from it, words that wait for a result, and hooks and server in its settings."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

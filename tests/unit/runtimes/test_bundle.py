@@ -1,7 +1,5 @@
 """The marketplace folder: whole, current, self-sufficient, and gone without a trace."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

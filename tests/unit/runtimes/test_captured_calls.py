@@ -1,7 +1,5 @@
 """Calls captured from the clients: a write is denied beside a peer's lock, and made elsewhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

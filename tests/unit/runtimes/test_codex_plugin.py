@@ -1,7 +1,5 @@
 """Codex's part of a marketplace folder: little, whole as a plugin, and with hooks that deny."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`doctor` on copies of swarm-mcp: the one that runs here, and the one of a client's plugin."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

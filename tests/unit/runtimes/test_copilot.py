@@ -1,7 +1,5 @@
 """GitHub Copilot CLI: payloads captured from it in both dialects, its settings, and the hook commands it would run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The doctor: its checks, their order, and that it tells a lock that holds from one that does not."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

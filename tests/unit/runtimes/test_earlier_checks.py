@@ -1,7 +1,5 @@
 """An installation of an earlier release, with writes checked by the session's MCP server (`--transport mcp_tool`)."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

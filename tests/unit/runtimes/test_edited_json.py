@@ -1,7 +1,5 @@
 """Entries of swarm in a user's JSON file come out again, and the rest stays as it is."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Entries of swarm in a user's YAML settings come out again, and the rest stays as it is."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

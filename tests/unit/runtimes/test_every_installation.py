@@ -1,7 +1,5 @@
 """An installation in each client by files of ours: done once, found, and taken out without a trace."""
 
-from __future__ import annotations
-
 import shutil
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tests for all runtimes' folders and modules."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

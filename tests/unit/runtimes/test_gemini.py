@@ -1,7 +1,5 @@
 """Gemini CLI: its extension in a bundle, its installation, its words, and the paths that it mends."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Grok Build: the links and entries of an installation, its payloads, and hooks wired for Claude Code that it runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Hermes: its plugin's calls of the hooks, the writes of its tools, and its files after an installation."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

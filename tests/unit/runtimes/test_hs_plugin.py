@@ -1,7 +1,5 @@
 """The plugin folder of the bash harness, as the harness would call it: guard tools and hooks, without the harness."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

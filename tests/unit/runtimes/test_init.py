@@ -1,7 +1,5 @@
 """`init` adds to a project's own files, and loses nothing in them."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Installing the plugin in several clients at once: the questions to each, the reports meanwhile, and faults."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

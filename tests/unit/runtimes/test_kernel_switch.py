@@ -1,7 +1,5 @@
 """Switching on the kernel's hold: `install --kernel`, and doctor's lines about it."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

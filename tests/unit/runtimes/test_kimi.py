@@ -1,7 +1,5 @@
 """Kimi Code: payloads captured from it, words that wait for a prompt, and its list of plugins."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@
 pass after seconds. The bound below is far above a busy machine's linear time, and far below that.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """Letta Code's own parts: its payloads, its denial by exit status, and its hooks in a person's settings."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

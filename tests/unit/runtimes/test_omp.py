@@ -1,7 +1,5 @@
 """oh-my-pi's own parts: its payloads, the five forms of its edits, and its only traces, links."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

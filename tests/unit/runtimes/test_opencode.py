@@ -1,7 +1,5 @@
 """The plugin of OpenCode and its fork Kilo: its payloads, the grammar of its patches, and its only trace, a link."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Qwen Code: its payloads, turns that it reports again and again, words that it hears late, and its link."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

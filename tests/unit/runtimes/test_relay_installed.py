@@ -1,7 +1,5 @@
 """The relay in C, in the hooks that are installed, in hooks of a repository, in `doctor`, and in a platform's wheel."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

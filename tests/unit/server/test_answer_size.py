@@ -1,7 +1,5 @@
 """No tool and no resource answers with more than 100 KB unasked, however much there is: all that are registered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """The session of a call by a plugin that can name it only in an argument."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_mcp.agents.harness.environment import without_session

@@ -1,7 +1,5 @@
 """A call that its client cancels in the moment of its grant: the grant is put back, in either order."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

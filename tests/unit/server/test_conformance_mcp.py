@@ -1,7 +1,5 @@
 """The recorded tool calls of three sessions, made again: the same answers, and the same events in the store."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The recorded schemas of tools, resources and prompts: every name, type, enumeration, default and bound."""
 
-from __future__ import annotations
-
 import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences

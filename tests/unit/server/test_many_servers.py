@@ -1,7 +1,5 @@
 """Everything at once on one store: the MCP servers of twenty sessions, commands, and hooks of two clients."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

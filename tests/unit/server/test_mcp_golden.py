@@ -1,7 +1,5 @@
 """The MCP server's answers, word for word, in every protocol version and to malformed requests."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The recorded answers that releases with the official SDK left behind go with an uninstallation."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

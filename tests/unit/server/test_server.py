@@ -1,7 +1,5 @@
 """The MCP server over real pipes: its tools, the session of a call, and its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

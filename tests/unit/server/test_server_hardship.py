@@ -1,7 +1,5 @@
 """The MCP server with faulty clients, systems and stores, over real pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

@@ -1,7 +1,5 @@
 """Servers that one process has started: each connection is a session of its own, until hooks say otherwise."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """The tools about sessions: joining, looking around, leaving, and removing others only when that is meant."""
 
-from __future__ import annotations
-
 import json
 import os
 

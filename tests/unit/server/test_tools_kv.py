@@ -1,7 +1,5 @@
 """The tools about shared values: how much they take. Their answers are in test_conformance_mcp."""
 
-from __future__ import annotations
-
 from support.fixtures import Ground
 from support.toolbox import Hands
 

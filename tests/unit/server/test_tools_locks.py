@@ -3,8 +3,6 @@
 The contract's answers are in test_conformance_mcp, whole conversations in test_server.
 """
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 from support.toolbox import Hands

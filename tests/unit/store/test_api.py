@@ -1,7 +1,5 @@
 """Verbs of the store that no other test shows: each part, and its face."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

@@ -1,7 +1,5 @@
 """A hook of a session's life answers first; the cleaning that is due then is done by a process of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Killed at any point, a process leaves a whole store: all it was told is there, and nothing half done."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

@@ -1,7 +1,5 @@
 """Identities hide names and reasons from each other, but never the fact of a lock."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Leases: their end, their renewal, and the notices about both."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Files that a killed process was writing are removed from the state folder later; no other file is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@ Three seconds of eight processes in an ordinary run. ``SWARM_LOAD_SECONDS=30 SWA
 long one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """SPEC.md's guarantees and assumptions of locks on one machine that no other module here shows."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Holders: a session, one of its agents, a person's shell, or only a lease."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

@@ -1,7 +1,5 @@
 """Listings of locks at any size: read in pieces, each holder looked at once, each lock shown at most once."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Random lock operations on one machine: store and hooks agree with a model without common code."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A release by the number of the grant: the path is not resolved again, and no other lock is lost."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The number of statements of an uncontended lock: all other sessions wait for each of them."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 

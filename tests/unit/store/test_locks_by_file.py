@@ -1,7 +1,5 @@
 """`locks --file`: one file's lock, under every name and from every folder, at a cost independent of the table's size."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 

@@ -1,7 +1,5 @@
 """Another program's odd rows in the contract's tables never keep a command or tool from answering."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 from support.foreign_client import BASE_TABLES, Other

@@ -1,7 +1,5 @@
 """Listings in pages: every row once, despite changes meanwhile."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

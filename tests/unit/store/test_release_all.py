@@ -1,7 +1,5 @@
 """All locks of a session, or of one of its agents, given up at once."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 

@@ -1,7 +1,5 @@
 """A batch of tasks that refer to each other: all of it or nothing."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 from support.task_fixtures import begun, mail, refused, request

@@ -1,7 +1,5 @@
 """Tasks as tools and commands show them, and the sessions they wake."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 from support.scripted_herdr import Herdr

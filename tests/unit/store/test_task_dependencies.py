@@ -1,7 +1,5 @@
 """Dependencies of tasks: unblocking, cascades, and dependencies that are no longer there."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """A session that moves to another scope: its leftovers, and its finds there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

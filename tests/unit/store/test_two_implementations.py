@@ -1,7 +1,5 @@
 """One file, written half by this implementation and half by another that knows the contract's tables alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Storms of three machines over a server in memory: a few seeds; ``SWARM_STORMS=200`` for more."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

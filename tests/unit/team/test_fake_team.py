@@ -1,7 +1,5 @@
 """The server that tests of machines ask instead of PostgreSQL answers about documents as `protocol` says."""
 
-from __future__ import annotations
-
 import pytest
 from support.fake_team import FakeTeam
 

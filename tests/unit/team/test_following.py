@@ -1,7 +1,5 @@
 """Two machines of a team follow the server in memory: the cases of all servers, and those that only it can play."""
 
-from __future__ import annotations
-
 import pytest
 from support.following_cases import *  # noqa: F403
 from support.team_machines import REPOSITORY

@@ -1,7 +1,5 @@
 """Records of the clones that have joined a team, and how a server may be named in them."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """The name of a repository in a team, for every origin of its clone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The verb `team` without a server: its records, its refusals, and their removal."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tasks, messages and requests in a joined scope, by the team agent's answers; and sessions elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

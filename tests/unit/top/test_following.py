@@ -1,7 +1,5 @@
 """The times of reading: after a commit, when something is typed, and now and then."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

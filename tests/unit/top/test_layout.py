@@ -1,7 +1,5 @@
 """The distribution of a screen's room among tables and panes, at any size."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_mcp.answers.text_width import width

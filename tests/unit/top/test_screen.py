@@ -1,7 +1,5 @@
 """The screen of `swarm-mcp top` and its actions, with a store behind it, through Textual's own pilot."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Panes: published, woken, looked at, found, and put right when they have moved. `herdr` is a script here."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
