@@ -17,6 +17,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from support.listings import lines_of
+
 from .installations import Installation
 from .mix import PEER, Client, Ground, State
 from .mix_calls import LINES
@@ -242,7 +244,7 @@ class Crowd:
         took = sorted(seconds for of in found for seconds in of["took"])
         wrong = [what for of in found for what in of["wrong"]]
         faults = ground.state / "faults.jsonl"
-        lines = faults.read_text().splitlines() if faults.exists() else []
+        lines = lines_of(faults)
         alone = ground.reasons()
         errors = len(wrong) + len(lines)
         print(f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {len(alone)} alone, {errors} errors")

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from support.command_line import option
+
 from .client import Call, Client
 from .ground import Lacking
 
@@ -44,7 +46,7 @@ class Pi(Client):
         self.ground.env["PI_OFFLINE"] = "1"
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--session", resume] if resume else ["--fork", fork] if fork else []
+        which = option("--session", resume) or option("--fork", fork)
         return ["pi", "-p", "--mode", "json", "--model", MODEL, *which, *extra, prompt]
 
     def interactive_command(self) -> list[str]:

@@ -180,9 +180,6 @@ def test_a_killed_session_leaves_no_process(client: Client) -> None:
     assert left, f"alive 5 s after the client was killed: {client.ground.own_processes()}"
 
 
-# -- sessions of more than one turn --
-
-
 def test_a_lock_taken_between_two_turns_counts(client: Client) -> None:
     """S7: the end of a turn is not the end of the session."""
     coordinator = client.ground.coordinator

@@ -114,8 +114,6 @@ def test_with_merging_off_the_denial_has_the_diff(client: Client) -> None:
     assert (client.ground.checkout / FILE).read_text() == BOTH, client.results("off")
 
 
-# ------------------------------------------------------------------------------------------------ the client's rules
-
 KINDS = ("allow", "ask", "deny")
 
 

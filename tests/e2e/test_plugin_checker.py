@@ -135,9 +135,6 @@ def test_a_lock_denies_where_no_checker_answers(plugin: Client, ends: signal.Sig
         assert "pre_tool_use" in log.read_text().removeprefix(before), "a process has checked the write"
 
 
-# -- a client in miniature, with a checker that is played
-
-
 HOOK = """echo "$*" >>"$PLAYED/started"
 cat >"$PLAYED/input"; cat /proc/self/environ >"$PLAYED/environment"
 echo '{"hookSpecificOutput": {"additionalContext": "by a process"}}'

@@ -103,9 +103,6 @@ def scenario(name: str) -> Callable[[Scenario], Scenario]:
     return entered
 
 
-# ------------------------------------------------------------------------------------------------ a lock
-
-
 @scenario("edit")
 def _edit(played: Played) -> str:
     """An edit of a locked file is denied, one of a free file is made."""
@@ -220,9 +217,6 @@ def _errand(client: Client) -> list[Call]:
         raise NotThere("not driven") from None
 
 
-# ------------------------------------------------------------------------------------------------ uncommitted work
-
-
 @contextmanager
 def _changed_by_a_peer(played: Played, before: list[Call], after: list[Call]) -> Iterator[None]:
     """Play `before`, have a peer change shared.md, and play `after`; the block judges the outcome."""
@@ -285,9 +279,6 @@ def _persons_lines(played: Played) -> str:
     played.client.run("work", *map(played.client.shell, ("git checkout .", "git reset --hard")))
     assert "PERSON" in played.text("shared.md"), f"lost: {played.client.results('work')}"
     return HELD
-
-
-# ------------------------------------------------------------------------------------------------ a session's life
 
 
 @scenario("resume")

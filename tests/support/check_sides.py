@@ -48,9 +48,6 @@ def _recorded(started: list[list[str]]) -> None:
             module.start_detached = started.append
 
 
-# ------------------------------------------------------------------------------------------------- as the checker
-
-
 def _checker():
     from swarm_mcp.checker.process import Checker, tidy
 
@@ -107,9 +104,6 @@ def _open_files() -> set[str]:
         except OSError:  # that of the list itself
             continue
     return {name for name in found if name.startswith("/")}
-
-
-# --------------------------------------------------------------------------------------------------- as processes
 
 
 def _alone(root: str):

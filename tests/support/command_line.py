@@ -5,6 +5,11 @@ from swarm_mcp.cli.verbs import all_verbs, verb_named
 VERBS = all_verbs()
 
 
+def option(name: str, value: object) -> list[str]:
+    """Return an option with its value, as words of a command line; no words for an empty value."""
+    return [name, str(value)] if value else []
+
+
 def flags_of(verb: str) -> dict[str, bool]:
     """Return every flag of a verb by its names, hidden ones too; True for one with a value."""
     options = [option for usage in verb_named(verb).usages for option in usage.options]

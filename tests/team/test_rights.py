@@ -192,9 +192,6 @@ def _hello(server, repository):
         one.close()
 
 
-# -------------------------------------------------------------------------------- set up
-
-
 @pytest.fixture
 def empty(engine):
     """The server with a database without a set-up."""
@@ -271,9 +268,6 @@ def test_who_may_not_set_up_is_told(people):
         migrations.init(people("dana", "red"), "green")
     with pytest.raises(TeamRefused, match="no name for a circle"):
         migrations.init(people("dana", "red"), "owner")
-
-
-# ------------------------------------------------------------------------------ connections
 
 
 @pytest.mark.usefixtures("engine")

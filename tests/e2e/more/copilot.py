@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import ModelServer, play
 from . import OtherClient
@@ -32,7 +34,7 @@ class Copilot(OtherClient):
         (folder / "settings.json").write_text('// a person\'s own\n{\n    "theme": "dark", // kept\n}\n')
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", resume] if resume else []
+        which = option("--resume", resume)
         return ["copilot", "--allow-all-tools", "--output-format", "json", *which, *extra, "-p", prompt]
 
     def create(self, path: str, text: str) -> Call:

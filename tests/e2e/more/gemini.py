@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import play
 from . import OtherClient
@@ -31,7 +33,7 @@ class Gemini(OtherClient):
         (folder / "settings.json").write_text(f"// a person's own\n{json.dumps(settings, indent=2)}\n")
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", resume] if resume else []
+        which = option("--resume", resume)
         said = ["-m", self.model, "-o", "stream-json", "-p", prompt]
         return ["gemini", "--yolo", "--skip-trust", *which, *extra, *said]
 

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import play
 from . import OtherClient
@@ -41,7 +43,7 @@ context_window = 100000
         )
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", str(resume or fork)] if resume or fork else []
+        which = option("--resume", resume or fork)
         which += ["--fork-session"] if fork else []
         return ["grok", "-p", prompt, "--always-approve", "--output-format", "streaming-messages-json", *which, *extra]
 

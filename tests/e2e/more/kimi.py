@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import play
 from . import OtherClient
@@ -26,7 +28,7 @@ class Kimi(OtherClient):
         (folder / "mcp.json").write_text('{"mcpServers": {}}\n')
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--session", resume] if resume else []
+        which = option("--session", resume)
         return ["kimi", *which, *extra, "-p", prompt, "--output-format", "stream-json"]
 
     def create(self, path: str, text: str) -> Call:

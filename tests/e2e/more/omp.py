@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import play
 from . import OtherClient
@@ -28,7 +30,7 @@ class Omp(OtherClient):
         (folder / "mcp.json").write_text('{\n  "mcpServers": {}\n}\n')
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", resume] if resume else []
+        which = option("--resume", resume)
         return ["omp", "-p", "--mode", "json", "--model", "loopback/scripted", "--auto-approve", *which, *extra, prompt]
 
     def create(self, path: str, text: str) -> Call:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import play
 from . import OtherClient
@@ -51,7 +53,7 @@ class OpenCode(OtherClient):
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
         model, self.model = self.model, self.plain_model
-        which = ["--session", str(resume or fork)] if resume or fork else []
+        which = option("--session", resume or fork)
         which += ["--fork"] if fork else []
         return [self.executable, "run", "--format", "json", "-m", f"loopback/{model}", *which, *extra, prompt]
 

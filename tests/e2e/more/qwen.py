@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+from support.command_line import option
+
 from ..client import Call
 from ..models import play
 from . import OtherClient
@@ -32,7 +34,7 @@ class Qwen(OtherClient):
         (folder / "settings.json").write_text(f"// a person's own\n{json.dumps(settings, indent=2)}\n")
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", resume] if resume else []
+        which = option("--resume", resume)
         return ["qwen", "-m", "scripted", "-y", "-o", "stream-json", *which, *extra, "-p", prompt]
 
     def typed(self, words: str) -> list[str]:

@@ -173,9 +173,6 @@ def _rest(players: Players, seconds: float) -> None:
         time.sleep(0.05)
 
 
-# ------------------------------------------------------------------ faults
-
-
 LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end
 
 
