@@ -413,9 +413,6 @@ def test_entries_that_pass_are_kept_with_all_their_files(
     assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
 
 
-# ------------------------------------------------------------------------------------- links, submodules, modes
-
-
 def _link(work: Path) -> None:
     (work / "link").symlink_to("mine.md")
 

@@ -208,8 +208,6 @@ def test_an_edit_does_not_wait_for_long(pair, limits: Limits) -> None:
     assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
 
 
-# ------------------------------------------------------------------------- folders and sweeps, whose files nobody names
-
 CLEARS = {
     "rm": "rm -r docs", "mv": "mv docs elsewhere", "checkout": "git checkout -- .", "reset": "git reset --hard",
     "stash": "git stash", "named": "git checkout -- docs", "file": "git restore docs/deep.md", "switch": "git switch -f side",

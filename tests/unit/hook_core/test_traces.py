@@ -733,9 +733,6 @@ def test_what_a_full_disk_has_torn_costs_one_entry() -> None:
         assert journal.newest(data, "/a/b", ("wrote",)) is None or cut == len(whole) - 1
 
 
-# -- the level `turn` ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "turn")

@@ -1,23 +1,32 @@
-"""Commits with hooks that put unstaged changes aside, beside other sessions with such changes."""
+"""Commits beside other sessions: with hooks that put unstaged changes aside, and of a part of a file."""
 
 import os
+import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.altered import Limits
 from support.checkouts import AMPLE
-from support.traced import Player, git
+from support.commits import commits
+from support.commits import git as commits_git
+from support.traced import Player, checkout, git
+from support.world import ready_store, some_time_passes
 
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import commit_hooks
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces import journal, meetings
+from swarm_hook_core.traces import file_changes, journal, meetings
+from swarm_mcp.answers.edits import edits
+from swarm_mcp.answers.people import People
 from swarm_mcp.guard import hooks as guard
 from swarm_mcp.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
+
 
 # As in the framework: unstaged changes become a patch, applied again after the checks, or over their changes.
 FRAMEWORK = """\
@@ -192,3 +201,147 @@ def test_in_another_work_tree_nobody_waits_for_it(pair, work: Path, tmp_path: Pa
     git(work, "worktree", "add", "-q", str(linked), "-b", "topic")
     assert me.told("Bash", {"command": "git add other.md && git commit -m x"}) == ""
     assert Player("codex", linked).edits("notes.md", "gamma", "NEW") == ""
+
+
+DESTROYERS = ("git checkout notes.md", "git restore notes.md", "git checkout .", "git stash", "git reset --hard")
+
+
+@pytest.fixture
+def part_work(tmp_path: Path, checks_have_time: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with committed files of three lines (alpha, beta, gamma)."""
+    ready_store()
+    made = checkout(tmp_path.resolve() / "work", "notes.md", "other.md")
+    commits_git(
+        made, "reflog", "expire", "--expire=all", "HEAD"
+    )  # its times are seconds: the commits here are old ones
+    later = int(time.time()) + 600  # for the commits to come: git counts whole seconds
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_DATE", f"@{later} +0000")
+        monkeypatch.setenv(f"GIT_{role}_NAME", "t")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "t@t")
+    return made
+
+
+def by_swarm(work: Path, whose: Player | None) -> None:
+    commits(whose, work)
+
+
+def by_hand(work: Path, whose: Player | None) -> None:
+    """Commit the first hunk of the file, as `git commit -p` does."""
+    _choose(work, "commit", "-qm", "a hunk", "-p", "notes.md")
+
+
+def by_index(work: Path, whose: Player | None) -> None:
+    _choose(work, "add", "-p", "notes.md")
+    commits_git(work, "commit", "-qm", "a hunk")
+
+
+def by_amending(work: Path, whose: Player | None) -> None:
+    _choose(work, "add", "-p", "notes.md")
+    commits_git(work, "commit", "-q", "--amend", "--reset-author", "--no-edit")
+
+
+def by_plumbing(work: Path, whose: Player | None) -> None:
+    """Commit the first line alone, as another program does that makes its own tree."""
+    blob = subprocess.run(
+        ["git", "hash-object", "-w", "--stdin"], cwd=work, input=b"ONE\nbeta\ngamma\n", capture_output=True, check=True
+    )  # fmt: skip
+    commits_git(work, "update-index", "--cacheinfo", f"100644,{blob.stdout.decode().strip()},notes.md")
+    commits_git(work, "commit", "-qm", "another tool's")
+
+
+def _choose(work: Path, *words: str) -> None:
+    """Take the first hunk, and leave the others."""
+    subprocess.run(["git", *words], cwd=work, input=b"s\ny\nn\n", capture_output=True, check=True)
+    assert commits_git(work, "show", "HEAD:notes.md" if words[0] == "commit" else ":notes.md") == "ONE\nbeta\ngamma\n"
+
+
+WAYS = [by_swarm, by_hand, by_index, by_amending, by_plumbing]
+
+
+CASES = [*((by_swarm, command) for command in DESTROYERS), *((way, DESTROYERS[0]) for way in WAYS[1:])]
+
+
+@pytest.mark.parametrize(("commit", "command"), CASES)
+def test_a_peer_s_lines_stay_protected_from_the_committer(
+    commit: Callable[[Path, Player | None], None], command: str, part_work: Path
+) -> None:
+    me, peer = Player("codex", part_work), Player("claude-code", part_work)
+    me.edits("notes.md", "alpha", "ONE")
+    peer.edits("notes.md", "gamma", "TWO")
+    me.runs("cat notes.md")
+    commit(part_work, me)
+    assert me.runs(command).startswith("denied: ")
+    assert (part_work / "notes.md").read_text() == "ONE\nbeta\nTWO\n"
+
+
+@pytest.mark.parametrize("commit", WAYS)
+def test_lines_of_the_one_who_wrote_first_stay_protected(
+    commit: Callable[[Path, Player | None], None], part_work: Path
+) -> None:
+    first, last, me = Player("codex", part_work), Player("claude-code", part_work), Player("codex", part_work)
+    first.edits("notes.md", "gamma", "TWO")
+    last.runs("cat notes.md")
+    last.edits("notes.md", "alpha", "ONE")
+    commit(part_work, last)
+    for one in (me, last):
+        said = one.runs("git checkout notes.md")
+        assert said.startswith("denied: ") and first.row["label"].split()[-1] in said, said
+
+
+@pytest.mark.parametrize("commit", WAYS)
+def test_a_person_s_lines_stay_protected(commit: Callable[[Path, Player | None], None], part_work: Path) -> None:
+    peer, me = Player("claude-code", part_work), Player("codex", part_work)
+    (part_work / "notes.md").write_text("alpha\nbeta\nPERSON\n")
+    some_time_passes()
+    peer.edits("notes.md", "alpha", "ONE")
+    commit(part_work, peer)
+    said = me.runs("git checkout notes.md")
+    assert said.startswith("denied: ") and "a person" in said, said
+
+
+def test_a_file_without_lines_stays_protected_until_its_present_content_is_committed(part_work: Path) -> None:
+    me, peer = Player("codex", part_work), Player("claude-code", part_work)
+    peer.runs("printf '\\0one' > notes.md")
+    commits_git(part_work, "add", "notes.md")
+    peer.runs("printf '\\0two' > notes.md")
+    commits_git(part_work, "commit", "-qm", "the staged content, from before the last write")
+    assert me.runs("git checkout notes.md").startswith("denied: ")
+    commits_git(part_work, "commit", "-qam", "all")
+    assert me.runs("git checkout notes.md") == ""
+
+
+def test_what_was_committed_whole_is_protected_no_more(part_work: Path) -> None:
+    me, peer = Player("codex", part_work), Player("claude-code", part_work)
+    peer.edits("notes.md", "gamma", "TWO")
+    commits_git(part_work, "commit", "-qam", "the peer's")
+    me.runs("cat notes.md")
+    me.edits("notes.md", "alpha", "ONE")
+    assert me.runs("git checkout notes.md") == ""
+
+
+def test_the_owner_itself_may_discard_the_rest(part_work: Path) -> None:
+    me, peer = Player("codex", part_work), Player("claude-code", part_work)
+    me.edits("notes.md", "alpha", "ONE")
+    peer.edits("notes.md", "gamma", "TWO")
+    by_swarm(part_work, me)
+    assert peer.runs("git checkout notes.md") == ""
+
+
+def test_the_rest_is_listed_by_its_owner(part_work: Path) -> None:
+    me, peer = Player("codex", part_work), Player("claude-code", part_work)
+    me.edits("notes.md", "alpha", "ONE")
+    peer.edits("notes.md", "gamma", "TWO")
+    by_swarm(part_work, me)
+    with Store() as store:
+        found = edits(store, str(part_work), People(store, ""))
+    assert [(os.path.basename(one.path), one.instance_id) for one in found] == [("notes.md", peer.id)]
+
+
+def test_without_time_the_rest_counts_as_protected(part_work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    me, peer = Player("codex", part_work), Player("claude-code", part_work)
+    me.edits("notes.md", "alpha", "ONE")
+    peer.edits("notes.md", "gamma", "TWO")
+    by_swarm(part_work, me)
+    monkeypatch.setattr(file_changes, "SECONDS", 0)
+    assert me.runs("git checkout notes.md").startswith("denied: ")
