@@ -61,9 +61,6 @@ def arrive(ground: Ground, instance_id: str, label: str = "identity:p role:imple
     return ground.session(f"worker-{instance_id}", label, preassigned_id=instance_id)
 
 
-# ---------------------------------------------------------------- one at a time
-
-
 def test_an_order_to_the_user_interface(ground: Ground, lead: dict) -> None:
     answer = dispatch(ground, lead, message="Mind the tests", label="x:y", name="Worker", placement={"tab": "new"})
     (request,) = orders(ground)
@@ -129,9 +126,6 @@ with Store() as store:
     assert sum(own for *_, own in found) == 1
     assert len(mutexes(ground)) == len(ground.sql("SELECT 1 FROM tasks")) == 1
     assert len(orders(ground)) == 1
-
-
-# --------------------------------------------------------------- how it ends
 
 
 def test_a_worker_that_comes_up_gets_the_task(ground: Ground, lead: dict) -> None:
@@ -225,9 +219,6 @@ def test_the_lock_goes_with_its_holder(ground: Ground, lead: dict) -> None:
     assert "ui_command_id" in dispatch(ground, other)
 
 
-# ------------------------------------------------------ killed at the worst time
-
-
 def test_a_dispatch_killed_before_it_had_started_anybody(ground: Ground, lead: dict) -> None:
     with Sleeper() as dispatcher, ground.store() as store:
         task = store.tasks.request(lead, {"type": "implement", "title": "x", "idempotency_key": "k"})["task"]
@@ -267,9 +258,6 @@ def test_another_programs_spawn_lock_is_honoured(ground: Ground, lead: dict) -> 
         )  # fmt: skip
         assert dispatch(ground, lead, idempotency_key="k", role="implementer", force_spawn=True)["lock"]["id"] == "c"
     assert orders(ground) == []
-
-
-# -------------------------------------------------------------------- the rest
 
 
 def test_every_spawner_can_be_loaded() -> None:

@@ -40,9 +40,6 @@ def wrote(folder: Path, servers: object) -> Path:
     return path
 
 
-# -- servers -----------------------------------------------------------------------------------------
-
-
 @requirement("A-46")
 def test_the_coordinators_server_speaks_for_the_child(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SWARM_DB_PATH", str(tmp_path / "swarm.db"))
@@ -126,9 +123,6 @@ def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
         assert list(merged) == ["user", CLIENT_TOOLS] and merged[CLIENT_TOOLS] == tools.server
 
 
-# -- skills ------------------------------------------------------------------------------------------
-
-
 @requirement("A-53")
 def test_our_skill_is_always_among_them_and_can_be_replaced(tmp_path: Path) -> None:
     (ours,) = skill_folders(query(tmp_path))
@@ -149,9 +143,6 @@ def test_what_is_no_skill_is_refused(tmp_path: Path) -> None:
         (tmp_path / place / "SKILL.md").write_text("x")
     with pytest.raises(Refused, match="two skills are called 's'"):
         skill_folders(query(tmp_path, skills=(str(tmp_path / "a/s"), str(tmp_path / "b/s"))))
-
-
-# -- the plugin --------------------------------------------------------------------------------------
 
 
 def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch) -> None:

@@ -94,9 +94,6 @@ def sessions() -> list[dict]:
                           " WHERE s.runtime = 'hs'")  # fmt: skip
 
 
-# ----------------------------------------------------------------------------------------- guard tools
-
-
 @pytest.mark.parametrize(
     ("tool", "given"),
     [
@@ -254,9 +251,6 @@ def test_what_a_command_changed_unseen_is_told_behind_its_result(bench: Bench) -
     assert not watched.exists(), "the call has ended for the watch too"
 
 
-# ------------------------------------------------------------------------------------------------ hooks
-
-
 @requirement("B-43")
 def test_a_session_joins_is_told_and_leaves(bench: Bench) -> None:
     assert bench.hook("start", "20-swarm", SWARM_HS_LABEL="my harness") == CONTEXT
@@ -385,9 +379,6 @@ def test_the_guards_rank_before_all_where_the_harness_asks(bench: Bench) -> None
     made = json.loads(bench.hook("sources", "90-swarm", given))
     assert made == {"sources": ["/root/core", "/root/web", "/home/.harness", mine], "more": 1}
     assert bench.hook("sources", "90-swarm", "no json").strip() == "no json"
-
-
-# --------------------------------------------------------------------------------------------- contents
 
 
 def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,9 +60,6 @@ def config() -> dict:
     return json.loads(Path(config_path()).read_text()) if os.path.exists(config_path()) else {}
 
 
-# ------------------------------------------------------------------------------------------------ install
-
-
 @pytest.mark.usefixtures("installing")
 def test_install_switches_it_on_and_off_and_leaves_the_rest_alone(ground: Ground, monkeypatch) -> None:
     can(monkeypatch)
@@ -126,9 +123,6 @@ def test_a_dry_run_changes_nothing(ground: Ground) -> None:
     for words, wanted in ([["--kernel"], True], [["--no-kernel"], False], [[], None]):
         assert ground.swarm("install", "--dry-run", "--json", *words).json["kernel"] is wanted
     assert config() == {}
-
-
-# ------------------------------------------------------------------------------------------------- doctor
 
 
 @pytest.mark.usefixtures("bin_folder")

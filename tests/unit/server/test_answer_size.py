@@ -200,8 +200,6 @@ def test_the_line_that_a_client_gets_is_as_long_as_that(ground: Ground):
         assert len(one["text"].encode()) <= ANSWER_BYTES
 
 
-# ------------------------------------------------------------------------------------------- cutting
-
 values = st.recursive(
     st.none()
     | st.booleans()

@@ -25,9 +25,6 @@ def hands(ground: Ground) -> tuple[Hands, Hands, Hands]:
     return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
 
 
-# -- joining ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("role", ["planner", "implementer", "reviewer", "researcher", "generalist", ""])
 def test_register_answers_with_the_row_and_what_to_do(ground: Ground, role: str):
     label = f"identity:p role:{role}" if role else "identity:p"
@@ -87,12 +84,6 @@ def test_what_cannot_be_adopted_leaves_the_registration_as_it_is(ground: Ground,
     before = ground.sql("SELECT id FROM instances ORDER BY id")
     assert mine.value("register", directory=ground.scope, adopt_instance_id=wanted)["id"] == mine.row["id"]
     assert ground.sql("SELECT id FROM instances ORDER BY id") == before
-
-
-# -- looking around ---------------------------------------------------------------------------------
-
-
-# -- leaving and removing ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("force", [False, True])
@@ -155,9 +146,6 @@ def test_no_tool_serves_who_is_not_registered(ground: Ground, name: str):
     answer = Hands(ground).answer(name, **{needed: SAMPLES[kind] for needed, kind in kinds.items()})
     assert (answer.text, answer.is_error) == (NOT_REGISTERED, False)
     assert ground.sql("SELECT id FROM events") == []
-
-
-# -- the reserved instance of a server --------------------------------------------------------------
 
 
 @pytest.fixture

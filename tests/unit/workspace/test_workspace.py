@@ -67,9 +67,6 @@ def call(ground: Ground, row: dict, name: str, **arguments):
     return answer.value
 
 
-# ------------------------------------------------------------------------------------------- waking
-
-
 @requirement("P-21")
 def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr):
     herdr.pane("w1:p2")
@@ -150,9 +147,6 @@ def test_a_pane_that_is_somebody_elses_by_now_is_refused(ground: Ground, herdr: 
     assert peeked["peeked"] is fits and ("peek_error" in peeked) is not fits
 
 
-# ------------------------------------------------------------------------- when the workspace is no help
-
-
 def test_a_missing_command_fails_nothing(ground: Ground, monkeypatch):
     monkeypatch.setenv("PATH", str(ground.folder))
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
@@ -199,9 +193,6 @@ def test_a_handle_is_one_word_and_no_flag(herdr: Herdr, handle: str):
     assert herdr.pane_calls() == []
 
 
-# ------------------------------------------------------------------------------------------ the socket
-
-
 def test_the_socket_is_the_published_one_else_the_environments_else_the_profiles(ground, herdr, monkeypatch, home):
     herdr.pane("w1:p2")
     label = "identity:work origin:claude-code"
@@ -217,9 +208,6 @@ def test_the_socket_is_the_published_one_else_the_environments_else_the_profiles
     assert herdr.sockets() == {"/profile/sock", "/environment/sock"}
     nudge(ground, ann, join(ground, "3", label, "w1:p2", socket_path="/published/sock"))
     assert herdr.sockets() == {"/profile/sock", "/environment/sock", "/published/sock"}
-
-
-# ------------------------------------------------------------------------------------ publishing, repairs
 
 
 def test_a_pane_that_was_moved_is_found_and_published_anew(ground: Ground, herdr: Herdr):
@@ -331,9 +319,6 @@ def test_the_older_key_counts_too(ground: Ground, herdr: Herdr):
     assert nudge(ground, ann, bob)["nudged"]
 
 
-# --------------------------------------------------------------------------------------------- peeking
-
-
 def test_peeking_reads_the_pane_and_sends_nothing(ground: Ground, herdr: Herdr):
     herdr.pane("w1:p2", status="working")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
@@ -357,9 +342,6 @@ def test_peeking_is_refused_in_words(ground: Ground, herdr: Herdr):
     for recipient in (ann["id"], "nope", eve["id"]):
         assert list(call(ground, ann, "peek_peer", recipient=recipient)) == ["error"]
     assert herdr.pane_calls() == []
-
-
-# -------------------------------------------------------------------------------------------- resolving
 
 
 def resolved(ground: Ground, row: dict, handle: str, **how) -> tuple:
@@ -429,9 +411,6 @@ def test_an_unknown_backend_or_kind_is_an_error(ground: Ground, herdr: Herdr, wr
         call(ground, ann, "resolve_workspace_handle", **{"handle": "p", **wrong})
     if "backend" in wrong:
         assert str(error.value).startswith('Unsupported workspace backend "nope"')
-
-
-# --------------------------------------------------------------------------------------------- commands
 
 
 def named(session: dict) -> str:

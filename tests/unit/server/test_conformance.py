@@ -1,19 +1,26 @@
-"""The recorded tool calls of three sessions, made again: the same answers, and the same events in the store."""
+"""Recorded tool calls, schemas and answers, word for word, and the records of earlier releases."""
 
 import contextlib
 import json
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from support import captures, deviations
 from support.captures import Names, Verdict, differences
 from support.fixtures import SWARM, Ground
+from support.mcp_golden import answers, conversations, place, without_tools
 from support.requirement import requirement
 from support.serving import Server
 
+from swarm_mcp.agents.dispatch import request
+from swarm_mcp.agents.tools import dispatch
+from swarm_mcp.server.old_records import forget_records
+
 pytestmark = pytest.mark.slow
+
 
 RECORD = captures.load("mcp")
 # Each session has a client of its own between it and this test.
@@ -100,8 +107,8 @@ class Replay:
 
 @requirement("P-26")
 def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
-    for name, place in (("SWARM_HERDR_BIN", "no-herdr"), ("SWARM_DB_PATH", "swarm.db"), ("HOME", "")):
-        monkeypatch.setenv(name, os.path.join(ground.folder, place).rstrip("/"))
+    for name, value in (("SWARM_HERDR_BIN", "no-herdr"), ("SWARM_DB_PATH", "swarm.db"), ("HOME", "")):
+        monkeypatch.setenv(name, os.path.join(ground.folder, value).rstrip("/"))
     ground.database = os.environ["SWARM_DB_PATH"]
     for name in ("proj", "other"):
         (ground.folder / name / ".git").mkdir(parents=True)
@@ -120,3 +127,87 @@ def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
         )
         verdict.judge("tracked tasks", differences(RECORD["tracked_tasks"], rows, replay.names))
     verdict.deliver()
+
+
+TOOLS_RECORD = captures.load("tools")
+
+
+def without_prose(schema, named: bool = False):
+    """Return a schema without its descriptions. `named`: this is an object's properties, with names of any kind."""
+    if isinstance(schema, dict):
+        kept = {key: value for key, value in schema.items() if named or key not in ("description", "$schema", "title")}
+        return {key: without_prose(value, key == "properties" and not named) for key, value in kept.items()}
+    return [without_prose(value) for value in schema] if isinstance(schema, list) else schema
+
+
+@pytest.mark.slow
+@requirement("P-26")
+def test_every_tool_takes_what_the_record_says(ground: Ground):
+    verdict, names = Verdict(deviations.TOOLS), Names("")
+    with Server(ground, [*SWARM, "serve", "--all-tools"]) as server:
+        listed = {tool["name"]: tool for tool in server.ask("tools/list")["tools"]}
+        welcome = server.welcome
+        resources = server.ask("resources/list")["resources"]
+        templates = server.ask("resources/templates/list")["resourceTemplates"]
+        prompts = server.ask("prompts/list")["prompts"]
+    assert set(listed) == {tool["name"] for tool in TOOLS_RECORD["tools"]} | set(deviations.MORE_TOOLS)
+    for tool in TOOLS_RECORD["tools"]:
+        ours = listed[tool["name"]]
+        assert ours["description"]
+        found = differences(tool["schema"], without_prose(ours["inputSchema"]), names)
+        verdict.judge(tool["name"], [difference for difference in found if not difference.startswith("order ")])
+        read_only = ours["annotations"]["readOnlyHint"]
+        verdict.judge(tool["name"], differences(tool["readOnlyHint"], read_only, names, "readOnlyHint"))
+    assert (welcome["serverInfo"]["name"], welcome["protocolVersion"]) == (
+        TOOLS_RECORD["server"],
+        TOOLS_RECORD["protocolVersion"],
+    )
+    found = differences(TOOLS_RECORD["capabilities"], welcome["capabilities"], names)
+    verdict.judge("capabilities", [difference for difference in found if not difference.startswith("order ")])
+    for kind, wanted, found in (
+        ("resources", TOOLS_RECORD["resources"], resources),
+        ("templates", TOOLS_RECORD["templates"], templates),
+        ("prompts", [{"name": name} for name in TOOLS_RECORD["prompts"]], prompts),
+    ):
+        shown = [{key: item[key] for key in wanted[0]} for item in found]
+        verdict.judge(kind, differences(wanted, shown, names))
+    verdict.deliver()
+
+
+def test_the_tool_has_the_defaults_of_a_dispatch() -> None:
+    assert (dispatch.DEFAULT_TYPE, dispatch.DEFAULT_ROLE) == (request.DEFAULT_TYPE, request.DEFAULT_ROLE)
+
+
+CONVERSATIONS = conversations()
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_answers_are_as_recorded(name: str) -> None:
+    tools = json.loads(place("tools").read_text(encoding="utf-8"))
+    recorded = json.loads(place(name).read_text(encoding="utf-8"))
+    found = without_tools(answers(CONVERSATIONS[name]), tools)
+    for now, before in zip(found, recorded):
+        assert now == before
+    assert len(found) == len(recorded)
+
+
+def test_uninstalling_leaves_no_record(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(os.environ["SWARM_STATE_DIR"], "server")
+    folder.mkdir(parents=True)
+    (folder / "opening-0123.json").write_text("{}")
+    monkeypatch.setenv("PATH", os.defpath)
+    ground.swarm("uninstall", "--client", "codex")
+    assert folder.exists(), "others may still be served"
+    ground.swarm("uninstall", "--dry-run")
+    assert folder.exists()
+    assert ground.swarm("uninstall").code == 0
+    assert not folder.exists()
+
+
+def test_other_files_stay(ground: Ground) -> None:
+    folder = Path(os.environ["SWARM_STATE_DIR"], "server")
+    folder.mkdir(parents=True)
+    for name in ("opening-0123.json", "mine.txt"):
+        (folder / name).write_text("{}")
+    assert forget_records() and [path.name for path in folder.iterdir()] == ["mine.txt"]
+    assert not forget_records()
