@@ -3,8 +3,6 @@
 The end-to-end tests make their own homes for the clients they start, so only the wall is theirs.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 import os

@@ -5,8 +5,6 @@ Wire formats: the streaming events of `POST /v1/responses` and of `POST /v1/chat
 reference), reduced to the parts that the clients read; and the lines of Auggie's own server.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

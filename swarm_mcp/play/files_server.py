@@ -1,7 +1,5 @@
 """A small MCP server over stdio that writes files, as the common ones do: tools `write_file`, `read_file`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The base of the tests' small web servers: on a free port of loopback, silent, in a thread of its own."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,7 +9,7 @@ from typing import Any
 class LoopbackServer:
     """A server with a handler that knows this object as its `owner`, until it is closed. `port`: its own."""
 
-    def __init__(self, handler: type[QuietHandler]) -> None:
+    def __init__(self, handler: "type[QuietHandler]") -> None:
         self._http = _Http(("127.0.0.1", 0), handler)
         self._http.owner = self  # type: ignore[attr-defined]
         self.port: int = self._http.server_address[1]

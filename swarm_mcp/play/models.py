@@ -7,8 +7,6 @@ Resumed, forked, compacted and nested conversations, and repeated requests, need
 the results of its calls is a `Player` under such a name.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time

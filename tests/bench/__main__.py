@@ -26,8 +26,6 @@ The parts are the other modules of this package, each with its goals: ``checks``
 ``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

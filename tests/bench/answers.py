@@ -5,8 +5,6 @@ as a process of its own. Goals: no answer of the server above 100 KB in the clie
 together), and none of a command without a request for more.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

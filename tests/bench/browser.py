@@ -8,8 +8,6 @@ they all ask about and at rest, against one without pages: `SLOWER` times the wa
 processor time in any case.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import signal

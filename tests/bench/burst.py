@@ -9,8 +9,6 @@ Goals: the file and its log back to their sizes before, within `SPARE_PAGES`; so
 every 2 to 3 s then, is through within the hour; no transaction of a pass takes more than 20 ms of processor time.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -201,7 +199,7 @@ class _Held:
     def __init__(self) -> None:
         self.longest = 0.0
 
-    def __enter__(self) -> _Held:
+    def __enter__(self) -> "_Held":
         kind, held = database.Turn, self
         self._kept = kind.__enter__, kind.__exit__
 

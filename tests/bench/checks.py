@@ -1,7 +1,5 @@
 """Checks of hooks, and a session's life: commands of an installed plugin against a bare interpreter."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

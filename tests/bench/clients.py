@@ -10,8 +10,6 @@ client without a folder in SWARM_E2E_CLIENTS (see ``make e2e``) is not measured.
 hook that does nothing, `GOALS`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -142,7 +140,7 @@ class Session:
         """Milliseconds of processor time for each write; 0 where that cannot be told."""
         return self._cpu / self.writes
 
-    def added(self, other: Session) -> float:
+    def added(self, other: "Session") -> float:
         """Return the median of the differences to the writes of another session in the same rounds."""
         return median(mine - theirs for mine, theirs in zip(self.ms, other.ms, strict=True))
 

@@ -7,8 +7,6 @@ the same beside an empty store: processor time (median of `RUNS`), and the rise 
 Limits, beside 100,000: 50 ms, 30 MB.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ run; ``locks --json`` and ``register`` at most twice a bare ``python3 -c pass``;
 with 100 000 locks, tasks and messages at most 1.5 times the time at none.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Instructions of a command in user space, by ``valgrind --tool=callgrind``: the same on a busy machine, to 1 %."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """An MCP server with one tool that does nothing: the cost of a call without its work."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 

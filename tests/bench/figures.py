@@ -1,7 +1,5 @@
 """From samples to figures: ratios, flatness, limits, tables."""
 
-from __future__ import annotations
-
 from statistics import median
 
 PRE_TOOL_USE_RATIO = 2.2

@@ -6,8 +6,6 @@ stays in a module that had been left before. And *handed*: calls of functions wi
 of it, as an argument; *read*: lookups of the payload's fields.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

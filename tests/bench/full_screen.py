@@ -6,8 +6,6 @@ largest store also the seconds from a commit until its lock is visible, and the 
 content is checked. Limits, at the largest store: `SECONDS`, `MEMORY`, `FOLLOWED`, `IDLE`.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

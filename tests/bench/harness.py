@@ -10,8 +10,6 @@ clients (see ``make e2e``), these answer a prompt with a scripted model: bare, t
 harness of a dispatch with hooks, servers and skills: those are the child's own work, and are reported but not judged.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Installations to compare: each the environment that pip filled, and the hooks that its ``swarm-mcp install`` wrote."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

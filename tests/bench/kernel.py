@@ -13,8 +13,6 @@ least noise; processor time includes the upkeep's, once that has ended. Limit: 2
 *the check*: before that command, without the kernel and leaving a plan for it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import shutil
@@ -198,7 +196,7 @@ class Kernel:
             sent = payload("PreToolUse", side.session, self.checkout, **called)
             for is_on in (False, True):
                 series = figures.Series(f"the check {'leaving a plan' if is_on else 'without'}, {side.name}")
-                cases.append((series, sent, {**side.env, "SWARM_KERNEL": "1" if is_on else "0"}, is_on))
+                cases.append((series, sent, {**side.env, "SWARM_KERNEL": str(int(is_on))}, is_on))
         for number in range(-1, RUNS):
             for series, sent, env, is_on in cases:
                 plain, ran = run(bare, sent, self.env, self.checkout), run(argv, sent, env, self.checkout)

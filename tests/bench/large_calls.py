@@ -14,8 +14,6 @@ times are that much longer.
 Limits: p99 of processor time 60 ms, memory 40 MB.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

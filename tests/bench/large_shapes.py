@@ -1,7 +1,5 @@
 """Shell commands of any size for ``large_calls``: by name, for a size in characters, the same each time."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 

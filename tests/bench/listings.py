@@ -8,8 +8,6 @@ others.
 Limits, at 100,000 locks: `LIMITS`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -5,8 +5,6 @@ runs a bare loop of two transactions (one insert, one delete) on a file with the
 possible use of SQLite: a pair is compared with its figure, in the same run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

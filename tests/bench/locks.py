@@ -9,8 +9,6 @@ Goals: a waiter has the lock within 50 ms of the release in 99 of 100 cases; for
 ``lock_pairs``.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -17,8 +17,6 @@ SWARM_E2E_CLIENTS (see ``make e2e``), nothing is measured.
 ``--part auto --crowds 4,4 --levels keep`` measures four agents twice, at that level alone.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

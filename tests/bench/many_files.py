@@ -8,8 +8,6 @@ installations (``--of``) in one cell. Each row stands beside ``git diff`` in the
 Limits at the largest size: ten times ``git diff`` and a second for a command, `REFUSAL` seconds for a refusal.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from statistics import median

@@ -14,8 +14,6 @@ installation without checkers (``--of``, a release before) has one way, its hook
 `STATES` are the other things that go on in the checkout. Peers are processes of their own, so that one can be away.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -16,8 +16,6 @@ git that writes, `sed -i`, output to a file, files moved or removed, build and t
 reading, loops. A commit with a here-document for its message is a commit.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 # The counts of each kind in the repositories, in the order in which the text above names them.

@@ -8,8 +8,6 @@ In a crowd each session is a client with its own server and checker. All work in
 command that reads, a command that writes, and a pause. Goals: no error, and no hook that takes a second.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -18,6 +16,8 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+from support.listings import lines_of
 
 from .installations import Installation
 from .mix import PEER, Client, Ground, State
@@ -244,7 +244,7 @@ class Crowd:
         took = sorted(seconds for of in found for seconds in of["took"])
         wrong = [what for of in found for what in of["wrong"]]
         faults = ground.state / "faults.jsonl"
-        lines = faults.read_text().splitlines() if faults.exists() else []
+        lines = lines_of(faults)
         alone = ground.reasons()
         errors = len(wrong) + len(lines)
         print(f"{sessions} sessions, {CROWD_SECONDS} s: {len(took)} hooks, {len(alone)} alone, {errors} errors")

@@ -1,7 +1,5 @@
 """The page of measurements: one section for each part that was measured, the others as they were."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -123,7 +121,7 @@ class Tee:
         self._kept = StringIO()
         self._out = sys.stdout
 
-    def __enter__(self) -> Tee:
+    def __enter__(self) -> "Tee":
         sys.stdout = self
         return self
 

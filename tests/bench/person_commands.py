@@ -5,8 +5,6 @@ by a person, in a new home. Figures as in `states`: instructions of the script a
 those of a bare ``python3 -I -S -c pass``; runs of all installations (``--of``) in turn.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """An installed plugin: its commands, its clients' payloads, and the right answers."""
 
-from __future__ import annotations
-
 import compileall
 import json
 import os

@@ -5,8 +5,6 @@ makes Linux count the parent's memory as the child's: ``ru_maxrss`` of a child n
 size. Memory is therefore measured by a small launcher that forks.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -14,8 +14,6 @@ Two figures for each call, in those of a bare ``python3 -I -S -c pass``, of all 
 ``--of NAME`` names the own one.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

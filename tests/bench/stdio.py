@@ -1,7 +1,5 @@
 """The least of an MCP client: lines over pipes, with the time each answer took."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time
@@ -66,7 +64,7 @@ class Client:
         self.process.stdin.write(json.dumps(message).encode() + b"\n")  # type: ignore[union-attr]
         self.process.stdin.flush()  # type: ignore[union-attr]
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> "Client":
         return self
 
     def __exit__(self, *_exception) -> None:

@@ -4,8 +4,6 @@ Filling through ``lock`` would take an hour for a million locks; the rows writte
 ``swarm_mcp.store.locks``.
 """
 
-from __future__ import annotations
-
 import os
 import time
 

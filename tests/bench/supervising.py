@@ -6,8 +6,6 @@ harness `argv` is started bare, and its output read as it comes; with `process` 
 harness runs the prompt. `cpu` is this process's own.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

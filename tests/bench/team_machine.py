@@ -8,8 +8,6 @@ with so many locks on other machines; one that has joined, with as many of its o
 with as many. Limit: the first takes `HOOK_RATIO` times as long as the second at most.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 import time

@@ -19,8 +19,6 @@ machines would take that many times as much: more of them do not fit on one smal
 Limits, of medians: a grant 3 times the bare one by statements, a settled one 4 times; lag 150 ms (99 %).
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import multiprocessing

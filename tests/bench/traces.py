@@ -8,8 +8,6 @@ be analysed, without a limit here.
 Limits, in bare interpreters: 1.9 alone, 2.2 beside others; memory 1.6.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

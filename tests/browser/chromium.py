@@ -1,7 +1,5 @@
 """This machine's Chromium, without a window and in a private home, and its view of the page."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A tool missing on the machine fails the test, it never skips. These tests have a
 browser``): playwright keeps an event loop running in it, and other tests that start one do not bear that.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -86,16 +84,16 @@ class Tab:
         self.complaints.append(f"a dialog: {dialog.message}")
         dialog.dismiss()
 
-    def open(self, path: str = "") -> Tab:
+    def open(self, path: str = "") -> "Tab":
         """Go to the page by the address that the terminal shows; then on to `path`."""
         self.page.goto(self.served.address)
         return self.go(path) if path else self
 
-    def go(self, path: str) -> Tab:
+    def go(self, path: str) -> "Tab":
         self.page.goto(self.served.origin + path)
         return self
 
-    def is_live(self) -> Tab:
+    def is_live(self) -> "Tab":
         """Wait until it follows changes."""
         self.page.get_by_role("status").get_by_text("live", exact=True).wait_for()
         return self

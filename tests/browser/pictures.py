@@ -4,8 +4,6 @@ They show the real page, over a busy store: its locks and refusals took place a 
 time, so that the timeline has something to show.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

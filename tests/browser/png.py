@@ -1,7 +1,5 @@
 """Making a screenshot small: text on a plain ground needs no more colours than a palette has."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections import Counter

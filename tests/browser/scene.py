@@ -1,7 +1,5 @@
 """A checkout with some of everything, for tests that look at all pages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

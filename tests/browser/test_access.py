@@ -1,7 +1,5 @@
 """Admission to the page in a browser: by its address only, and for no web page of another origin."""
 
-from __future__ import annotations
-
 import http.server
 import threading
 

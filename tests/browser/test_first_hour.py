@@ -1,7 +1,5 @@
 """A new user's first hour, with the page opened near its end: it answers the questions that the hour raised."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from documents import first_hour

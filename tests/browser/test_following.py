@@ -1,7 +1,5 @@
 """The page follows changes, in every tab, and says so when its server has gone."""
 
-from __future__ import annotations
-
 import os
 from contextlib import contextmanager
 

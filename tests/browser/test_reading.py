@@ -2,8 +2,6 @@
 stay text.
 """
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -4,8 +4,6 @@
 of those changes.
 """
 
-from __future__ import annotations
-
 import sys
 
 from corpora import blocks, report, truth

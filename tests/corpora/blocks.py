@@ -12,8 +12,6 @@ stands nowhere in the command; ``computed``: where it is written only a run can 
 ``@PORT@`` the port of a web server on loopback that serves its folder ``web``.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

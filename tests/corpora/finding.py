@@ -1,7 +1,5 @@
 """The files of a sandbox that the effects of a command meet: a peer's lock on one of them would deny the command."""
 
-from __future__ import annotations
-
 import functools
 import os
 from typing import NamedTuple

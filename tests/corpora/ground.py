@@ -1,7 +1,5 @@
 """The sandbox's content: `FILES`, and `MAKE_GIT`, a script that makes a repository of its folder ``repo``."""
 
-from __future__ import annotations
-
 _PATCH = """\
 --- a/src/app.py
 +++ b/src/app.py

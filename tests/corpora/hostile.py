@@ -1,7 +1,5 @@
 """Commands made to hurt their reader, and a process that reads them: ``python -m corpora.hostile``."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The analysis of the corpus compared with the recorded changes of its commands."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -8,8 +8,6 @@ root/home        HOME
 root/tmp         TMPDIR
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import hashlib
@@ -112,7 +110,7 @@ class Snapshot:
     def __init__(self, root: str):
         self.states = {path: _state(os.path.join(root, path), status) for path, status in _walk(root)}
 
-    def changed(self, later: Snapshot) -> tuple[list[str], bool]:
+    def changed(self, later: "Snapshot") -> tuple[list[str], bool]:
         """Files made, removed or changed until `later` (content, mode, date or link), and True if git's own changed."""
         paths = self.states.keys() | later.states.keys()
         differing = sorted(path for path in paths if self.states.get(path) != later.states.get(path))

@@ -5,8 +5,6 @@
 ``git``: True if files inside ``.git`` changed. ``status``: the exit status; 127 if its program is not there.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Writes the tables in docs/clients.md from the runtimes' declarations: clients_table.py docs/clients.md"""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -6,8 +6,6 @@ The drawings show lines of a real run. Another recorder takes `picture` from her
 in the reader's theme. With `prefers-reduced-motion` it shows the last screen.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

@@ -4,8 +4,6 @@ The person types into one shell. The agents take part as their clients' hooks ma
 that the plugins' own hook processes check. A call that may go ahead is made for real.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -69,7 +67,7 @@ class Shell:
     def __init__(self, folder: Path):
         self._played = Played(["sh"], COLUMNS, ROWS, cwd=folder, env={"PS1": "", "PS2": "", "ENV": ""})
 
-    def __enter__(self) -> Shell:
+    def __enter__(self) -> "Shell":
         self.screen("ready", ":")  # the shell's first words
         return self
 
@@ -99,7 +97,7 @@ class Agent:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> "Agent":
         self._hook("session_start", "SessionStart.startup", {})
         return self
 

@@ -13,8 +13,6 @@ Each block of the page under ``<!-- screen: NAME -->`` is the output of that sce
 them, `tests/browser/test_first_hour.py` with the page in Chromium. The first two compare the page with it.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -6,8 +6,6 @@ Each cell is an answer of `pip download --only-binary=:all:`, and fetches the wh
 minutes and a network.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tempfile

@@ -3,8 +3,6 @@
 usage: python tests/documents/python_programs.py FOLDER
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

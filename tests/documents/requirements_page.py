@@ -4,8 +4,6 @@ requirements.txt has one requirement a line: id, words, and behind a bar the par
 a heading. The tests are read, not run.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

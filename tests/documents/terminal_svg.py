@@ -1,7 +1,5 @@
 """A terminal's rows as an SVG: in the colours of the reader's theme, or of one theme."""
 
-from __future__ import annotations
-
 from html import escape
 
 CHARACTER, LINE, EDGE, TOP, FONT, GAP = 8.4, 19, 16, 44, 14, 12  # pixels

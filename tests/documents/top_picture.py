@@ -5,8 +5,6 @@ usage: python tests/documents/top_picture.py docs/images/top.svg     (`make pict
 The drawing is the command's output to a real pseudo-terminal, for a checkout made for it.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

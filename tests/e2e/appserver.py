@@ -4,8 +4,6 @@ JSON-RPC on stdin and stdout, one message a line, without the "jsonrpc" member (
 prints the shapes).
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 from typing import Any
@@ -29,7 +27,7 @@ class AppServer:
         self.call("initialize", {"clientInfo": client, "capabilities": {"experimentalApi": True}})
         self._send({"method": "initialized", "params": {}})
 
-    def __enter__(self) -> AppServer:
+    def __enter__(self) -> "AppServer":
         return self
 
     def __exit__(self, *failure: object) -> None:

@@ -24,8 +24,6 @@ its next write of it.
 author has undone it, or has it in a stash.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

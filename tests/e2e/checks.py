@@ -1,7 +1,5 @@
 """Assertions of the scenarios about a write: refused with everything a model needs, or done."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The common part of the real clients: sessions of every kind, and the requests to their models."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

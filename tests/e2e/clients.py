@@ -4,8 +4,6 @@ Both classes have the same interface, so that a test says `client.replace("notes
 client's model.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -6,8 +6,6 @@ to them. A tool missing on the machine fails the test, it never skips. `@pytest.
 scenarios as samples: they run with SWARM_THOROUGH=1 only, and pytest prints the number of deselected ones.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

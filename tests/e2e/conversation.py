@@ -4,8 +4,6 @@ Claude Code reads prompts as JSON lines from its input; Codex's app-server is as
 it is closed or killed, so that a turn's end and a session's end are different things, as they are at a terminal.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import threading
@@ -36,7 +34,7 @@ class Conversation:
         if self._is_codex:
             self._open_thread()
 
-    def __enter__(self) -> Conversation:
+    def __enter__(self) -> "Conversation":
         return self
 
     def __exit__(self, *failure: object) -> None:

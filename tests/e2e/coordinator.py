@@ -1,7 +1,5 @@
 """The `swarm-mcp` command line as the tests use it: as a peer, and to look at the store."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 import subprocess

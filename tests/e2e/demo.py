@@ -4,8 +4,6 @@ The plugin is installed as a person installs it. A person has added four lines, 
 then a peer locks a file, and the model writes it. Private home, loopback only. Exit 1 if a client let one of them pass.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@ Git's own `git http-backend` (a CGI program, see its manual page) does the work:
 folder of static files cannot serve these.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -5,8 +5,6 @@ nothing. Installing a plugin takes seconds, so a ground lives as long as the tes
 test gets a fresh checkout and store at the *same paths*: the clients' settings stay valid.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

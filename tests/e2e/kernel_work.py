@@ -1,7 +1,5 @@
 """Programs with unpredictable writes, and the kernel's leftovers."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A person's ways to get the plugin into a client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """An MCP server of a person's own in the two main clients: one that reads and writes files."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

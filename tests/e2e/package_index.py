@@ -1,7 +1,5 @@
 """A package index over loopback http with this repository's own release and its dependencies."""
 
-from __future__ import annotations
-
 import html
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """pi as the tests use it: how it is set up, started, and told to write. Not among CLIENTS: see test_harness_pi."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

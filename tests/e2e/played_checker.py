@@ -3,8 +3,6 @@
 PLAYED: a folder. `manner` there is how the next connections are met; the last request is left in `head` and `payload`.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

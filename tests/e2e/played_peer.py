@@ -1,7 +1,5 @@
 """A peer that is played through the hooks: a client's payloads, without the client. It asks for permission to write."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import uuid

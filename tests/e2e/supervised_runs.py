@@ -1,7 +1,5 @@
 """Runs of a harness on a real client, supervised by this process. They must leave nothing behind."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """An interactive session in a tmux of our own: typed at, and read from the screen."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

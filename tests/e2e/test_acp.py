@@ -1,7 +1,5 @@
 """`swarm-mcp acp`: an editor of the tests' own drives real agents through it, none of them with a plugin of ours."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

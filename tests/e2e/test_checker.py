@@ -1,7 +1,5 @@
 """The checker, a process of the session's MCP server, in the real clients: hooks start no Python of their own."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Generator, Iterator

@@ -1,7 +1,5 @@
 """Cline's own feature: the folder that a session is told to work in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A person's slash commands and a model's calls, inside the clients."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -3,8 +3,6 @@
 Both are fetched as their users fetch them; tests/unit/changes/test_commit_hooks.py has hooks that do the same. A person commits at a terminal, beside a session's uncommitted lines.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 Otherwise a denial could be a client that refuses for reasons of its own.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Codex as it starts without flags: terminals share one background server, where the hooks run."""
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_mcp.play.models import Gate, Step, play

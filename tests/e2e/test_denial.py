@@ -1,7 +1,5 @@
 """A peer's lock denies the write in the real client; everything else passes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -190,9 +188,6 @@ def test_a_heredoc_patch_in_the_shell(client: Client) -> None:
     assert_denied(client, "work", "notes.md")
 
 
-# -- Codex's own ways to write --
-
-
 @pytest.mark.only("codex")
 @pytest.mark.parametrize("locked", ["notes.md", "moved.md"])
 def test_both_ends_of_a_move(client: Codex, locked: str) -> None:
@@ -250,9 +245,6 @@ def test_code_mode(client: Codex) -> None:
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", client.replace(*CHANGE))
     assert_denied(client, "work", "notes.md")
-
-
-# -- Claude Code's own ways to write --
 
 
 @pytest.mark.only("claude-code")

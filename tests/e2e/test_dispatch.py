@@ -3,8 +3,6 @@
 The clients here have no plugin: the children of a dispatch bring their hooks along.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.command_line import option
 from support.requirement import requirement
 
 from swarm_mcp.play.models import Step, play
@@ -36,7 +35,7 @@ class Lead:
 
     def dispatch(self, script: str, *more: str, wait: str = WAIT) -> dict[str, Any]:
         words = ["dispatch", play(script), "--as", self.id, "--harness", self.client.harness, *more]
-        return dict(self.coordinator.json(*words, *(["--completion-wait", wait] if wait else [])))
+        return dict(self.coordinator.json(*words, *option("--completion-wait", wait)))
 
     def task(self, task_id: str) -> dict[str, Any]:
         return next(row for row in self.coordinator.json("tasks") if row["id"] == task_id)

@@ -1,7 +1,5 @@
 """SWARM_FAIL=closed: an unchecked call is denied, and the model reads the reason and the user's remedy."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,7 +1,5 @@
 """With any fault on our side, the client works as if swarm were not there."""
 
-from __future__ import annotations
-
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The screens of the docs with the real clients: installed, proved, and removed again."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Gemini CLI's own features: paths mended before a write, and words that reach its model later."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The harness `acp`: supervised runs of real agents that speak the protocol, none of them with a plugin of ours."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The harness `claude` on the real client: supervised runs, models scripted on loopback."""
 
-from __future__ import annotations
-
 import base64
 import http.server
 import json

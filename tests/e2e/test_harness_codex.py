@@ -1,7 +1,5 @@
 """Runs of the real Codex through the runner: the start, the report, the limits, the leftovers."""
 
-from __future__ import annotations
-
 import base64
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`swarm-mcp worker run` and client tools on the real clients: a Python function is called, the run can be looked up."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

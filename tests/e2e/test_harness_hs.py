@@ -3,8 +3,6 @@
 Models are scripted on loopback, both kinds of API, streamed and whole: calls reach tools by different ways then.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The harness `loop`, without any client: supervised and dispatched, with a scripted model on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

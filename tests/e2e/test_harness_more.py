@@ -1,7 +1,5 @@
 """The harnesses `gemini` and `opencode`: supervised runs of the real clients, without our plugin in their settings."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Iterator

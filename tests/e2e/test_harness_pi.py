@@ -1,7 +1,5 @@
 """pi with the plugin as a person installs it, and the harness `pi`: supervised runs, models scripted on loopback."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

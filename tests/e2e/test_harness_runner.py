@@ -1,7 +1,5 @@
 """Real clients under the runner: a supervisor that is killed leaves nothing, and a secret gets out nowhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`swarm-mcp install` and the steps after it, on real clients."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

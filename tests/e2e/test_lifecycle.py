@@ -1,7 +1,5 @@
 """A session is in the store for exactly as long as it lives, in all its fates."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -180,9 +178,6 @@ def test_a_killed_session_leaves_no_process(client: Client) -> None:
         doomed.kill()
         left = wait_for(lambda: not client.ground.own_processes(), 5.0)
     assert left, f"alive 5 s after the client was killed: {client.ground.own_processes()}"
-
-
-# -- sessions of more than one turn --
 
 
 def test_a_lock_taken_between_two_turns_counts(client: Client) -> None:

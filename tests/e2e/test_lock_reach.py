@@ -1,7 +1,5 @@
 """Locks on folders and patterns, shared ones, leases, waiting in line, sub-agents and hand-over, in real clients."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -39,9 +37,6 @@ def assert_only(told: dict[str, str], denied: set[str], by: str) -> None:
     assert found == denied, f"denied were {found}: {told}"
     for name in denied:
         assert by in told[name] and NOTE in told[name] and PEER_NAME in told[name], told[name]
-
-
-# -- reach and mode ---------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("a lock on a folder holds all that is or will be in it")
@@ -99,9 +94,6 @@ def test_what_a_peer_keeps_still_may_be_shared_but_not_written(client: Client) -
     assert "keeps it still" in told["write"], told
 
 
-# -- waiting ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.promise("first come, first served")
 def test_who_is_denied_waits_in_line_is_woken_by_the_release_and_writes(client: Client) -> None:
     ground = client.ground
@@ -126,9 +118,6 @@ def test_who_is_denied_waits_in_line_is_woken_by_the_release_and_writes(client: 
 def waiting(client: Client) -> int:
     """Return the length of the queue for a lock."""
     return len(client.ground.coordinator.query("SELECT 1 FROM swarm_waiters"))
-
-
-# -- sub-agents -------------------------------------------------------------------------------------
 
 
 def test_sub_agents_of_one_session_exclude_each_other(client: Client) -> None:
@@ -169,9 +158,6 @@ def own_id(client: Client, script: str) -> str:
     found = AGENT_ID.search(client.context(script))
     assert found, client.context(script)[-2000:]
     return found[1]
-
-
-# -- leases -----------------------------------------------------------------------------------------
 
 
 def test_a_lease_that_lapses_lets_others_write(client: Client) -> None:
@@ -215,9 +201,6 @@ def stopped(client: Client) -> Iterator[None]:
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-
-
-# -- hand-over --------------------------------------------------------------------------------------
 
 
 @pytest.mark.promise("a lock can be handed over")

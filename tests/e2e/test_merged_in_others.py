@@ -4,8 +4,6 @@ Twelve rules, four that allow, four that ask and four that deny, with a merged t
 here, so a file that is asked about stays as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A stale whole write goes ahead merged, and the client's rules about the file decide as before."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable
@@ -115,8 +113,6 @@ def test_with_merging_off_the_denial_has_the_diff(client: Client) -> None:
     assert "merge without conflict: make yours by an edit" in told[FILE] and "| -line 8\n| +by me\n" in told[FILE]
     assert (client.ground.checkout / FILE).read_text() == BOTH, client.results("off")
 
-
-# ------------------------------------------------------------------------------------------------ the client's rules
 
 KINDS = ("allow", "ask", "deny")
 

@@ -3,8 +3,6 @@
 Gaps that a client's runtime declares are left out of its scenarios by that declaration.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

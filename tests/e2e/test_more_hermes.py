@@ -1,7 +1,5 @@
 """Hermes' own features: code that calls its tools and writes files itself, and a shell that keeps its folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

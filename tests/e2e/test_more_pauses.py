@@ -1,7 +1,5 @@
 """A person works while the model of one of the other clients thinks: the pause after a write belongs to no call."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A plugin straight from a repository, on machines with another PATH than that of its maker."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

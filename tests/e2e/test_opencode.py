@@ -1,7 +1,5 @@
 """OpenCode's own features: many sessions in one process, a folder for each command, a title for each session."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The plugin from the repository alone, on a machine without swarm-mcp: with uv, without it, and without a network."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

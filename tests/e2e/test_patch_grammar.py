@@ -4,8 +4,6 @@ All files that it writes in a scratch folder must be among the paths that we nam
 patch, we must not have named an untouched file.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -113,8 +111,6 @@ def check(codex: Codex, text: str, folder: Path) -> Applied:
         assert named <= applied.touched | applied.listed, f"named but text to Codex: {named - applied.listed}\n{text!r}"
     return applied
 
-
-# -- generated patches ------------------------------------------------------------------------------
 
 BLANKS = st.text(" \t\r\u00a0\u2003\u2028\x85\x0b\x0c", max_size=2)
 INDENTS = st.sampled_from(["", "", "", "", " ", "  ", "\t", "\u00a0", "\x1f", "\u200b"])
@@ -233,8 +229,6 @@ def test_codex_still_refuses_what_we_take_it_to_refuse(codex: Codex, body: str) 
         applied = check(codex, "*** Begin Patch\n" + body + "*** End Patch\n", folder)
     assert not applied.accepted
 
-
-# -- shells that have the binary on their PATH ------------------------------------------------------
 
 PATCH = '*** Begin Patch\n*** Add File: n\n+it\'s "$x" `y` \\n\n*** Delete File: h\n*** End Patch\n'
 PLAIN = "*** Begin Patch\n*** Add File: n\n+hi\n*** End Patch\n"

@@ -1,7 +1,5 @@
 """A person works while a model thinks, and the session's next call would throw that work away."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Generator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An agent does not lift the protection of others from its own shell; a person at a terminal does."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """Plugins that live in their client's process ask the checker by themselves: no process is started for a hook."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -135,9 +133,6 @@ def test_a_lock_denies_where_no_checker_answers(plugin: Client, ends: signal.Sig
                     os.kill(pid, signal.SIGCONT)
         assert_text(plugin, "notes.md", "line one\n")
         assert "pre_tool_use" in log.read_text().removeprefix(before), "a process has checked the write"
-
-
-# -- a client in miniature, with a checker that is played
 
 
 HOOK = """echo "$*" >>"$PLAYED/started"

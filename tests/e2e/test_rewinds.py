@@ -1,7 +1,5 @@
 """A client's own rewind takes a peer's lines along: its next prompt tells, and `swarm-mcp undo` brings them back."""
 
-from __future__ import annotations
-
 import re
 from uuid import uuid4
 

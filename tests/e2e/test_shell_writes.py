@@ -1,7 +1,5 @@
 """Writes that do not look like writes, through the shell, git, other servers' tools: the effect counts."""
 
-from __future__ import annotations
-
 import pytest
 
 from .checks import OPAQUE, assert_denied, assert_text, assert_untouched

@@ -5,8 +5,6 @@ writing, is held while the peer changes all of them in one turn that goes on, an
 After a refusal, it reads again and tries once more: at `turn` after the end of the peer's turn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

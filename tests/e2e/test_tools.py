@@ -1,7 +1,5 @@
 """Every tool of the server, called once by each client's model, and nothing refused on the way."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """At level `turn` a session's first write of a file locks it for its turn: the ends of turns in the real clients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -5,8 +5,6 @@ Claude Code's own refusal depends on the release, on the family of the model, an
 of the peer's change must not.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The language server in real editors, without a window: hints that come and go, a lens, a save that is a person's."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

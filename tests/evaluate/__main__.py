@@ -1,7 +1,5 @@
 """`make evaluate`: replay the works through each way, and write the page; with ``--short`` compare with expectations."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

@@ -4,8 +4,6 @@ Each command meets the folder anew: the person has changed three files and begun
 the session has a file of its own. Ten harmless commands of the agent's day follow, each in a folder of its own too.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NamedTuple
 

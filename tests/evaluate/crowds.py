@@ -3,8 +3,6 @@
 `e2e.busy_agents` defines the mixture, and a lost edit. An agent obeys all that it is told; sweeps are a part of its day.
 """
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The figures of each way and work, kept as data, and the page that is written from them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A server of mcp-agent-mail on loopback, and calls of its tools as a session's client makes them."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

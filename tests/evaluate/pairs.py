@@ -6,8 +6,6 @@ changes by edits, here-documents and whole texts in turn. It obeys: after a refu
 back to that change in its next turn, with another reading. It commits as agents do, with `git add -A && git commit`.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

@@ -4,8 +4,6 @@ The hooks are those that the home's settings hold after a rival was wired, or th
 real if no hook refuses it. As in the client, a Write over a text that the session has not seen is refused by itself.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

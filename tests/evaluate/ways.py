@@ -4,8 +4,6 @@ A rival is installed into an environment of its own under `rivals`, at the versi
 from its own `install` commands, or are the lines of its documents, kept in the data file by client.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

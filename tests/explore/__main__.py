@@ -4,8 +4,6 @@
 ``--fault NAME`` plants a fault of `faults` first. The exit status is 1 if a property did not hold.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

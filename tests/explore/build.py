@@ -1,7 +1,5 @@
 """Compiles the library that explored processes preload."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Defects that are planted into the product, in this process alone: each has to be found (tests/unit/explore)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

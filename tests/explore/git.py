@@ -1,7 +1,5 @@
 """A stand-in for git's answers about the ground: one commit of its files, an index without changes. No process is started."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The folder that others can see: store, state and checkout. It is put back before each schedule."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import shutil

@@ -1,7 +1,5 @@
 """Writes the figures of an exploration into docs/dev/explored.md, between its marks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The judge: the properties of each schedule, by the words of its processes and the files that it has left."""
 
-from __future__ import annotations
-
 import math
 import os
 import sqlite3

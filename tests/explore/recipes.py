@@ -1,7 +1,5 @@
 """The explored schedules: meetings of processes, their level, and the accidents. A seed chooses one of each."""
 
-from __future__ import annotations
-
 import random
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 A process reports each step it begins and each acknowledgement it gets. `properties` judges these words.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

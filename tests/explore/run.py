@@ -1,7 +1,5 @@
 """One server's work, with the library preloaded: python -m explore.run JOB. Prints a report as one line of JSON."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """The server: processes with everything imported, reused from schedule to schedule, and started anew after a kill."""
 
-from __future__ import annotations
-
 import ctypes
 import dis
 import functools

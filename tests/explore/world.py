@@ -1,7 +1,5 @@
 """The memory that the server and its processes share (``schedule.h``), and the library's functions on it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """`make matrix`: play the scenarios in a release of a client, and write the row down."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import signal

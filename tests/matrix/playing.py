@@ -1,7 +1,5 @@
 """A release of a client in a private home, and the outcome of each scenario with each family of its models."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterable, Iterator

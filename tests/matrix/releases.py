@@ -1,7 +1,5 @@
 """A release of a client, from the package registry into a folder of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The outcomes measured so far, their page, and the part that `swarm-mcp doctor` reads."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date

@@ -4,8 +4,6 @@ A scenario returns HELD when swarm's promise held, and raises AssertionError whe
 client or its models lack a tool for it. The scenario of the client's own guard returns ``refuses`` or ``writes``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -103,9 +101,6 @@ def scenario(name: str) -> Callable[[Scenario], Scenario]:
         return function
 
     return entered
-
-
-# ------------------------------------------------------------------------------------------------ a lock
 
 
 @scenario("edit")
@@ -222,9 +217,6 @@ def _errand(client: Client) -> list[Call]:
         raise NotThere("not driven") from None
 
 
-# ------------------------------------------------------------------------------------------------ uncommitted work
-
-
 @contextmanager
 def _changed_by_a_peer(played: Played, before: list[Call], after: list[Call]) -> Iterator[None]:
     """Play `before`, have a peer change shared.md, and play `after`; the block judges the outcome."""
@@ -287,9 +279,6 @@ def _persons_lines(played: Played) -> str:
     played.client.run("work", *map(played.client.shell, ("git checkout .", "git reset --hard")))
     assert "PERSON" in played.text("shared.md"), f"lost: {played.client.results('work')}"
     return HELD
-
-
-# ------------------------------------------------------------------------------------------------ a session's life
 
 
 @scenario("resume")

@@ -1,7 +1,5 @@
 """An editor that drives an agent by the Agent Client Protocol: it allows all, writes files and runs commands."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

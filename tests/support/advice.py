@@ -1,7 +1,5 @@
 """The commands that a refusal advises, put through the check: each has to pass."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

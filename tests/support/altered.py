@@ -1,7 +1,5 @@
 """Changes of the product for one test: its limits, its clocks, calls that are listened to, and calls that fail."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from importlib import import_module

@@ -1,7 +1,5 @@
 """A world with moments apart: for machines that know the author of each line."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

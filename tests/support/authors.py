@@ -3,8 +3,6 @@
 Each line is added, or removed by its own author alone, so that the model needs no merge.
 """
 
-from __future__ import annotations
-
 import os
 
 from hypothesis import HealthCheck, Phase, settings

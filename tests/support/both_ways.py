@@ -4,8 +4,6 @@ Compared are exit status, output, processes started in the background, and every
 states are made by real commands and hooks; each way begins with the same files in the same places.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """A checkout with a held file, a waiter for it, a refused session, and work in progress."""
 
-from __future__ import annotations
-
 from support.fixtures import Ground
 from swarm_mcp.domain.session import Session
 from swarm_mcp.store.attempts import Attempt

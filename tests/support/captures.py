@@ -18,8 +18,6 @@ differ in every run, or between implementations:
 =============== ==============================================================
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time
@@ -49,7 +47,7 @@ class Names:
         self.root = root
         self.known = dict(known or {})
 
-    def copy(self) -> Names:
+    def copy(self) -> "Names":
         """The same, to try something with."""
         return Names(self.root, self.known)
 

@@ -1,7 +1,5 @@
 """Calls for the comparison of ``both_ways``: of every tool and event, plain, odd and broken, the same for each seed."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterator

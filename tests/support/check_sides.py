@@ -7,8 +7,6 @@ Nothing is started in the background: the commands are part of the answer. LIMIT
 They are raised, so that they decide nothing here.
 """
 
-from __future__ import annotations
-
 import base64
 import gc
 import io
@@ -48,9 +46,6 @@ def _recorded(started: list[list[str]]) -> None:
     for module in [*sys.modules.values()]:
         if hasattr(module, "start_detached"):
             module.start_detached = started.append
-
-
-# ------------------------------------------------------------------------------------------------- as the checker
 
 
 def _checker():
@@ -109,9 +104,6 @@ def _open_files() -> set[str]:
         except OSError:  # that of the list itself
             continue
     return {name for name in found if name.startswith("/")}
-
-
-# --------------------------------------------------------------------------------------------------- as processes
 
 
 def _alone(root: str):

@@ -11,8 +11,6 @@
 Each session is registered by a hook of its own. `WAYS` are the two relays; `ALONE` is a hook without one.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -271,7 +269,7 @@ class Client:
     def _journals(self) -> dict[Path, bytes]:
         return {path: path.read_bytes() for path in (self.state / "traces").glob("*/claude-code.*")}
 
-    def cut_short(self, call: Call, way: str, git: SlowGit) -> subprocess.Popen[bytes]:
+    def cut_short(self, call: Call, way: str, git: "SlowGit") -> subprocess.Popen[bytes]:
         """Return the hook of a call whose check, in the checker, waits for `git`."""
         end = time.monotonic() + time_limit(SECONDS)
         while True:

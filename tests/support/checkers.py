@@ -3,8 +3,6 @@
 One server and its checker answer for the hooks of all tests of this process. Each private home gets a link to the socket.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Real repositories to ask about, with branches, a remote, a stash and work in progress."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

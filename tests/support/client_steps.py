@@ -1,7 +1,5 @@
 """Reports of work on an agent client."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

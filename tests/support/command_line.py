@@ -1,10 +1,13 @@
 """The command line as the verbs declare it, for tests that go through all of it."""
 
-from __future__ import annotations
-
 from swarm_mcp.cli.verbs import all_verbs, verb_named
 
 VERBS = all_verbs()
+
+
+def option(name: str, value: object) -> list[str]:
+    """Return an option with its value, as words of a command line; no words for an empty value."""
+    return [name, str(value)] if value else []
 
 
 def flags_of(verb: str) -> dict[str, bool]:

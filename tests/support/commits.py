@@ -1,7 +1,5 @@
 """Commits of one author in a checkout where others work, too."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

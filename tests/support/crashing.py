@@ -4,8 +4,6 @@
 Made for a helper process of a test: forking needs a single thread.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

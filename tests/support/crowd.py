@@ -1,7 +1,5 @@
 """A scope with a lot of everything: rows by the dozen, each long, and one of each kind that is huge."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ differences that `captures.differences` finds there. An unexplained difference f
 an entry here without a difference.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -3,8 +3,6 @@
 Run against the server in memory (tests/unit/team) and against PostgreSQL (tests/team).
 """
 
-from __future__ import annotations
-
 import pytest
 
 from swarm_hook_core import clock

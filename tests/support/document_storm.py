@@ -5,8 +5,6 @@ in the end all machines have the same. Run against the server in memory (tests/u
 (tests/team).
 """
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

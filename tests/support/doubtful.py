@@ -3,8 +3,6 @@
 PYTHONPATH=tests python -m support.doubtful [--runs 1000] [--seed 0]
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections import Counter

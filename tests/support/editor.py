@@ -1,7 +1,5 @@
 """An editor: a client of the language server, over pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import select

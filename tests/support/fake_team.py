@@ -1,7 +1,5 @@
 """A team's server in memory, by ``swarm_mcp.team.protocol``, for tests of its callers."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import threading
@@ -64,7 +62,7 @@ class FakeTeam:
                     one.documents.pop(name, None)
             self.epoch += "'"
 
-    def server(self, machine: str, member: str = "me") -> FakeServer:
+    def server(self, machine: str, member: str = "me") -> "FakeServer":
         return FakeServer(self, machine, member)
 
 

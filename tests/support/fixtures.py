@@ -1,7 +1,5 @@
 """The ground of a coordinator test: a checkout, a store, and the ``swarm-mcp`` command over both."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools
@@ -179,7 +177,7 @@ class Sleeper:
         self.process.kill()
         self.process.wait()
 
-    def __enter__(self) -> Sleeper:
+    def __enter__(self) -> "Sleeper":
         return self
 
     def __exit__(self, *_exception) -> None:

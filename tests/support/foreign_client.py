@@ -5,8 +5,6 @@ transaction, paths are compared as text, a session without a heartbeat is gone a
 ignores unknown tables.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

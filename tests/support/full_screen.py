@@ -1,7 +1,5 @@
 """A terminal of so many rows and columns, as a program that fills the screen finds it."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

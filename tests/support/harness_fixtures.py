@@ -1,7 +1,5 @@
 """Runs of small children, for the tests of the runner."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -4,8 +4,6 @@ Its changes are written in it, or follow from existing files; ``*_READS`` change
 are not written in them, so that they can only be guessed. `COMMANDS` are whole commands.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import sqlite3

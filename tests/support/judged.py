@@ -1,7 +1,5 @@
 """The effects of a call, judged beside the locks of a peer, without a client's payload."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Shell calls of sessions with kernel-held locks of others, played through the check."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

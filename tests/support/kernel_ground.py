@@ -1,7 +1,5 @@
 """Commands under the kernel's protection of others' locks: of this user, and, for root, of an ordinary one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

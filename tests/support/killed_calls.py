@@ -1,7 +1,5 @@
 """A process that is killed as it enters its n-th system call, by ptrace: Linux alone has it in this form."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Work that is killed at one of its steps, as by ``kill -9``."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -3,8 +3,6 @@
 With two, each session works on another machine than the one before it.
 """
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -3,8 +3,6 @@
 `run` plays it in a world of ``support.worlds``: on one machine, or on two of a team.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import time

@@ -4,8 +4,6 @@ A lock's reach is the set of its paths in a small world; two locks meet if their
 code under test. Names are relative to one folder.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache

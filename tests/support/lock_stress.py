@@ -6,8 +6,6 @@ machines of a team, these files are shared; a lock counts once all machines know
 and ``SWARM_STRESS_PROCESSES`` make it larger.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A scripted model on loopback that speaks both protocols of the loop, and running the loop against it."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """A checkout with many files changed by four sessions, each by the client's own tool through the check."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support.world import TEXT, Agent, World, file_times_catch_up

@@ -1,7 +1,5 @@
 """Many real processes doing the same at once, held at a gate until the last of them is ready."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from typing import NamedTuple
@@ -48,7 +46,7 @@ class Crowd:
             for value in arguments
         ]  # fmt: skip
 
-    def __enter__(self) -> Crowd:
+    def __enter__(self) -> "Crowd":
         return self
 
     def __exit__(self, *_exception) -> None:

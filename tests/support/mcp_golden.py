@@ -4,8 +4,6 @@ Run as a program to record the answers of the installed command: ``python -m sup
 made by a release with the official SDK is the reference for every later server.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A folder of installed packages, with others among them that bring harnesses."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Defects of owners that are planted into the product, in this process alone. Each has to be found."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Callable, Iterator

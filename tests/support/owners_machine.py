@@ -5,8 +5,6 @@ moment. The sessions' checks, ``commit``, ``undo`` and ``restore`` are the real 
 by the clock and by the times of files, and the product's own spans are 0 or endless.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

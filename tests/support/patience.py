@@ -5,8 +5,6 @@ processes of their own come from a copy of the installation, or of a plugin, who
 `raise_limits`. Nothing in the product can be told to wait longer.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The programs on docs/dev/python.md, and a server for the one that asks for a server."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """SQLite's plans for the statements of a deed: the cost of a question, independent of the machine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Streams recorded from real clients (``tests/data/golden/HARNESS/CASE.jsonl``), and adapters' results from them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

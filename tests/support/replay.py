@@ -1,7 +1,5 @@
 """A run without a child: recorded output goes through everything that a child's output goes through."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable
 from typing import NamedTuple

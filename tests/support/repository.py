@@ -1,7 +1,5 @@
 """This repository's own files, for tests of building, installing and releasing."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

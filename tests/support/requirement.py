@@ -1,7 +1,5 @@
 """The mark of a test that shows a requirement to hold: ``@requirement("A-30")``."""
 
-from __future__ import annotations
-
 import pytest
 
 

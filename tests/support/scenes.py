@@ -1,7 +1,5 @@
 """Worlds around one call: a home with a store, and a checkout with a session that calls beside a peer."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """A person's view: a program in a real pseudo-terminal, and the lines that its output leaves on the screen."""
 
-from __future__ import annotations
-
 import codecs
 import fcntl
 import os
@@ -122,7 +120,7 @@ class Played:
         self.process = subprocess.Popen(argv, start_new_session=True, **{**outputs, **options})
         os.close(inner)
 
-    def __enter__(self) -> Played:
+    def __enter__(self) -> "Played":
         return self
 
     def __exit__(self, *_exception: object) -> None:

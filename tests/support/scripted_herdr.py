@@ -1,12 +1,11 @@
 """A script in the place of the command ``herdr``: its panes, its failures, and its calls."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path
 
 from support.fixtures import BARE_PYTHON
+from support.listings import lines_of
 
 # Answers as the real command does (0.7 to 0.9): JSON, an error as JSON or a line on standard error, text from `read`.
 SCRIPT = """
@@ -94,7 +93,7 @@ class Herdr:
 
     def _log(self) -> list:
         path = self.folder / "calls.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return [json.loads(line) for line in lines_of(path)]
 
     def _save(self) -> None:
         (self.folder / "state.json").write_text(json.dumps(self.state))

@@ -1,7 +1,5 @@
 """One server process over real pipes, and the line-delimited JSON-RPC to it."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -66,7 +64,7 @@ class Server:
         self.welcome = self.ask("initialize", ABOUT)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> "Server":
         return self
 
     def __exit__(self, *_exception) -> None:

@@ -1,7 +1,5 @@
 """The actors of the hook tests: the plugins' own hook commands, sessions, and peers that hold locks."""
 
-from __future__ import annotations
-
 import json
 import os
 import runpy
@@ -16,6 +14,7 @@ from typing import Any, NamedTuple
 
 from support.checkers import Checker
 from support.fixtures import put_empty_store
+from support.listings import lines_of
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.process import start_time
 from swarm_mcp.checker import EVENTS as ANSWERED
@@ -207,7 +206,7 @@ def alterations() -> list[dict[str, Any]]:
 def fault_lines() -> list[dict[str, Any]]:
     """Return the faults that hooks have recorded in this test's home."""
     path = Path(os.environ["SWARM_STATE_DIR"]) / "faults.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    return [json.loads(line) for line in lines_of(path)]
 
 
 def mistakes() -> list[dict[str, Any]]:

@@ -4,8 +4,6 @@ A ``Scene`` of ``support.scenes`` with a write by each session. Kept in memory: 
 and the files of the work tree.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -3,8 +3,6 @@
 The names of versions and of notes about HEAD hold the path of a work tree, the inode of its repository, and times.
 """
 
-from __future__ import annotations
-
 import re
 import stat
 from pathlib import Path

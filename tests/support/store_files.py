@@ -1,7 +1,5 @@
 """The store's file as the contract has it, and the shapes that it has had before."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The actors of tests of supervised workers: dispatches of commands, and their results."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

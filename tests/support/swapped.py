@@ -1,7 +1,5 @@
 """A folder that makes room for a symbolic link right before a certain system call of this process."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The actors of the task tests: sessions that hand work to each other, and tools called as a session."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from typing import Any
 

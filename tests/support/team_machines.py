@@ -1,7 +1,5 @@
 """A machine of a team for tests: a private store, a clone, and its follower of the server."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A person's terminal: a shell of its own for a test to type into."""
 
-from __future__ import annotations
-
 import os
 import pty
 import shlex
@@ -27,7 +25,7 @@ class Terminal:
         os.close(inner)
         self._count = 0
 
-    def __enter__(self) -> Terminal:
+    def __enter__(self) -> "Terminal":
         return self
 
     def __exit__(self, *_exception) -> None:

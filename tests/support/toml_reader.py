@@ -1,7 +1,5 @@
 """A reader of TOML, for tests of our own TOML."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 

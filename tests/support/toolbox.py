@@ -1,7 +1,5 @@
 """Tools called without a server: a session, and the server's treatment of its calls."""
 
-from __future__ import annotations
-
 import json
 
 from support.fixtures import Ground

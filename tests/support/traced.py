@@ -1,7 +1,5 @@
 """Sessions that write in one checkout with no lock taken, played through the check in this process."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ that its session has not seen, that is neither committed nor undone, and whose s
 same holds for removing a folder. A git command that discards a change must be denied while that is the last change.
 """
 
-from __future__ import annotations
-
 import contextlib
 
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Transcripts as clients write them, of sessions that read files with their client's own tool."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable
@@ -89,7 +87,7 @@ class Log:
         self.path = folder / {"claude-code": f"{session}.jsonl", "codex": f"rollout-0-{session}.jsonl"}[runtime]
         self.calls = 0
 
-    def of_agent(self, agent: str) -> Log:
+    def of_agent(self, agent: str) -> "Log":
         """Return the log of an agent."""
         if self.runtime == "codex":
             return Log(self.path.parent, self.runtime, agent)

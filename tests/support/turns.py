@@ -1,7 +1,5 @@
 """Files that sessions have for their turns, as hooks note them (``swarm_hook_core.traces.turn_files``)."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """A session that works for real through its hooks: each call is checked, then it happens, then the hook after it runs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

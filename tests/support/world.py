@@ -14,8 +14,6 @@
 An event in, a verdict out; a verb in, JSON out. The check runs inside this process, and a passed call is made for real.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import subprocess
@@ -24,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from support.command_line import flags_of
+from support.command_line import flags_of, option
 from support.fixtures import Done, Ground
 from support.sessions import ROOT, Ran, captured, hook_core, join, new_session, ready_store, run
 from swarm_hook_core import session_events
@@ -161,7 +159,7 @@ class World:
 
     def swarm(self, *argv: str, as_: Agent | None = None, cwd: Path | None = None) -> Done:
         """Run a verb, as the session `as_` if given, with ``--json`` where the verb has it: `code`, `json`, `out`."""
-        acting = ["--as", as_.id] if as_ else []
+        acting = option("--as", as_ and as_.id)
         as_json = ["--json"] if "--json" in flags_of(argv[0]) and "--json" not in argv else []
         return self.ground.swarm(*argv, *acting, *as_json, cwd=cwd)
 

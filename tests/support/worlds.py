@@ -4,8 +4,6 @@ Each has the folders of ``lock_model``. In a team, all machines hear of each ope
 tested elsewhere (``following_cases``, tests/team/history).
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own, with a team on it."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 Each home has its own state, store and team agent; the server is shared.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A machine of the tests: a team agent's treatment of the server's answers, in few lines."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from swarm_mcp.team.protocol import item, want

@@ -1,7 +1,5 @@
 """The requirements of the team's tests. Under `make team` they fail without them; elsewhere they are skipped."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 

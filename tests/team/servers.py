@@ -1,7 +1,5 @@
 """A team's PostgreSQL server as machines of the tests are given it."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

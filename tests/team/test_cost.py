@@ -1,7 +1,5 @@
 """Only the team agent loads the server's client: loading it takes longer than a whole check may."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Storms of three machines over PostgreSQL: a few seeds; ``SWARM_STORMS=200`` for more."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

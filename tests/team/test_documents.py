@@ -1,7 +1,5 @@
 """Documents on a real server: changed by one at a time, told in order, and kept as long as is promised."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """A primary that is lost and a replica that is promoted, an old server that comes back, and backups put in its place."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -63,9 +61,6 @@ def receiver_of(replica: Engine) -> int:
     """Return the process of a replica that receives the log."""
     asked = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walreceiver'"
     return int(wait_for(lambda: replica.ask(asked))[0][0])
-
-
-# -------------------------------------------------------------------------- replicas
 
 
 def test_a_machine_that_knows_both_servers_finds_the_one_that_leads(
@@ -152,9 +147,6 @@ def test_asynchronous_a_grant_that_the_replica_lacks_is_void_and_nobody_else_get
     assert again["fences"][0] > lost["fences"][0]
 
 
-# ------------------------------------------------------------------- servers of the past
-
-
 def test_an_old_primary_that_comes_back_is_refused_by_who_knows_the_new_one(
     new_engine: Engine, machine_of: MachineOf, repository: str, tmp_path: Path, at_end: list[Engine]
 ) -> None:
@@ -210,9 +202,6 @@ def test_a_backup_may_be_put_back_twice(
         greatest = held["fences"][0]
         one.beat()
         assert one.acquire("s1", "held").get("why") in (protocol.GRACE, protocol.HELD)
-
-
-# ------------------------------------------------------------------------------ clock
 
 
 @pytest.mark.skipif(bool(ServerClock.missing()), reason=ServerClock.missing())

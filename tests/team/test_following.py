@@ -1,7 +1,5 @@
 """The cases of two machines that follow a team's server, against PostgreSQL."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Liveness of sessions, the moment from which a grant counts, and the losses of a restarted server."""
 
-from __future__ import annotations
-
 import threading
 import time
 
@@ -73,9 +71,6 @@ def await_a_wait(team, call):
     asked = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE %s"
     with connect(team) as admin:
         wait_for(lambda: admin.execute(asked, (f"%swarm_team.{call}(%",)).fetchone())
-
-
-# ------------------------------------------------------------------------------ sessions
 
 
 @pytest.mark.promise("a dead session's locks end")
@@ -170,9 +165,6 @@ def test_a_dead_holder_gives_way_to_a_thief_and_the_living_not(machine, reposito
 
     wait_for(is_taken)
     assert answers[-1]["fence"] > fence and {one["why"] for one in answers[:-1]} == {protocol.HELD}
-
-
-# ------------------------------------------------------------------------------- settling
 
 
 def test_a_grant_counts_when_every_mirror_has_it(machine, repository):
@@ -282,9 +274,6 @@ def test_a_beat_under_way_keeps_a_session_from_being_reaped_or_robbed(machine, t
     assert _reaped(other, repository) == ["s1"]
 
 
-# ---------------------------------------------------------------------------------- the log
-
-
 def test_changes_are_kept_while_a_live_mirror_lacks_them(machine, team, repository):
     one, slow = machine("one", "s1"), machine("slow", mirror=60.0)
     slow.beat()
@@ -314,9 +303,6 @@ def test_changes_are_kept_while_a_live_mirror_lacks_them(machine, team, reposito
     assert slow.version < floor < one.version - 900
     answer = slow.hello()
     assert [row["place"] for row in answer["news"]["all"]["locks"]] == ["a"]
-
-
-# ------------------------------------------------------------------------- starts and losses
 
 
 @pytest.mark.promise("a restart of the server loses nothing")
@@ -394,9 +380,6 @@ def test_a_promoted_replica_makes_all_void_at_once(new_engine, machine_of, repos
         assert one.acquire("s1", want("a", again=True))["ok"]
     finally:
         standby.stop()
-
-
-# ------------------------------------------------------------------------------ unreachable
 
 
 def test_a_server_that_is_away_or_silent_is_told(new_engine, machine_of, repository):

@@ -1,7 +1,5 @@
 """SPEC.md's guarantees of locks, between two machines of a team."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

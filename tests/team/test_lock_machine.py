@@ -1,7 +1,5 @@
 """Random lock operations on two machines: both stores and their hooks agree with the model."""
 
-from __future__ import annotations
-
 import itertools
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Many processes on two machines of a team, killed at random, over names that overlap: no two ever hold the same."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from support import lock_stress

@@ -1,7 +1,5 @@
 """The server's grants and refusals."""
 
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -20,9 +18,6 @@ def two(team, repository):
     yield one, other
     one.server.close()
     other.server.close()
-
-
-# ----------------------------------------------------------------------------- grants
 
 
 def test_asking_again_is_the_same_grant(two):
@@ -111,9 +106,6 @@ def test_what_sub_agents_hold_is_theirs(two):
     assert first["locks"] != second["locks"]
 
 
-# ----------------------------------------------------------------------- compare and set
-
-
 def test_who_has_not_seen_a_lock_in_the_region_is_stale_and_told(two):
     one, other = two
     one.get("s1", want(pattern="*.py", base="src"))
@@ -178,9 +170,6 @@ def test_one_who_is_far_behind_gets_everything(two, team, engine):
     assert other.acquire("s3", "other")["ok"]
 
 
-# -------------------------------------------------------------------------------- ends
-
-
 def test_a_release_names_the_fence_or_does_nothing(two):
     one, other = two
     (lock,), (fence,) = (one.get("s1", "a")[name] for name in ("locks", "fences"))
@@ -232,9 +221,6 @@ def test_from_the_living_a_lock_is_taken_with_a_reason(two):
     assert (body["was"], body["reason"], body["said"]) == ("s1", "stolen", "it hangs")
 
 
-# -------------------------------------------------------------------------------- lines
-
-
 def test_places_stand_in_the_order_of_the_log(two):
     one, other = two
     assert one.stand("s1", "t1", "src")["ok"]
@@ -251,9 +237,6 @@ def test_places_stand_in_the_order_of_the_log(two):
 def test_places_of_the_own_machine_are_in_order_already(two):
     one, _ = two
     assert one.stand("s1", "t1", "src")["ok"] and one.stand("s2", "t2", "src")["ok"]
-
-
-# ---------------------------------------------------------------------------- failures
 
 
 @pytest.mark.parametrize(
@@ -298,9 +281,6 @@ def test_an_older_agent_of_the_machine_is_refused(two, team):
     newer.hello()
     assert newer.get("s1", "a")["ok"]  # its sessions are the machine's
     newer.server.close()
-
-
-# ------------------------------------------------------------------------------- regions
 
 
 def test_regions_meet_here_as_they_do_there(team):

@@ -1,7 +1,5 @@
 """Protection of each person's and each circle's rows, and the set-up of the server."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil
@@ -194,9 +192,6 @@ def _hello(server, repository):
         one.close()
 
 
-# -------------------------------------------------------------------------------- set up
-
-
 @pytest.fixture
 def empty(engine):
     """The server with a database without a set-up."""
@@ -273,9 +268,6 @@ def test_who_may_not_set_up_is_told(people):
         migrations.init(people("dana", "red"), "green")
     with pytest.raises(TeamRefused, match="no name for a circle"):
         migrations.init(people("dana", "red"), "owner")
-
-
-# ------------------------------------------------------------------------------ connections
 
 
 @pytest.mark.usefixtures("engine")

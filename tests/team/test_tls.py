@@ -1,7 +1,5 @@
 """A server with a wrong certificate, or without one: people are told, and no machine speaks to it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two machines as people have them: locks, waiters, and texts without the server."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Messages, tasks and values between two machines as people have them, with real team agents."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -82,9 +80,6 @@ def pair(shared: tuple[Home, Home]) -> Iterator[tuple[Home, str, Home, str]]:
     wait_for(lambda: not knows(north, bob) and not knows(south, ann))
 
 
-# ------------------------------------------------------------------------------------------------------ messages
-
-
 @pytest.mark.promise("no message is lost")
 def test_a_message_comes_once_and_is_answered(pair) -> None:
     north, ann, south, bob = pair
@@ -138,9 +133,6 @@ def test_another_identity_hears_nothing(pair) -> None:
     asked = north.json("request-task", "review", "ours", "--as", ann)["id"]
     wait_for(lambda: status_of(south, asked))
     assert south.run("claim", asked, "--as", eve, code=1).stderr.strip().endswith("Task not found")
-
-
-# --------------------------------------------------------------------------------------------------------- tasks
 
 
 @pytest.mark.promise("a task has one winner")
@@ -301,9 +293,6 @@ def test_a_worker_that_was_started_without_the_server_begins_when_it_is_back(
         wait_for(lambda: status_of(north, asked) != "in_progress")  # it is in progress while the server is asked
         new_engine.start()
         wait_for(lambda: (north.clone / "begun").exists() and status_of(south, asked) == "done", 2 * LIMIT)
-
-
-# ----------------------------------------------------------------------------------------------- values and locks
 
 
 def test_values_are_the_same_on_both_machines(pair) -> None:

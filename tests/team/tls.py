@@ -1,7 +1,5 @@
 """TLS before a PostgreSQL server of the tests that may have been built without it."""
 
-from __future__ import annotations
-
 import contextlib
 import selectors
 import socket
@@ -30,7 +28,7 @@ class TlsFront:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._tls.load_cert_chain(certificate, key)
 
-    def __enter__(self) -> TlsFront:
+    def __enter__(self) -> "TlsFront":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """Fixtures shared by the coordinator's tests."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import py_compile
@@ -131,7 +129,7 @@ def compiled_once() -> Iterator[None]:
 def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ground:
     """A checkout of one's own, and a store that is not there yet."""
     made = Ground(tmp_path.resolve())
-    made.copies = not request.path.name.startswith(("test_store_", "test_crashes", "test_load"))
+    made.copies = not request.path.name.startswith("test_store_")
     monkeypatch.setenv("SWARM_DB_PATH", made.database)
     return made
 

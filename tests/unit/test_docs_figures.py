@@ -1,7 +1,5 @@
 """The figures in the promises are those of the code."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

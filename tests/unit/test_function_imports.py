@@ -3,8 +3,6 @@
 The hook core is free to: a check must load few modules (``test_layers.py`` holds its budgets).
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

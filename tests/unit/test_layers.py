@@ -1,7 +1,5 @@
 """The allowed imports of each module, and modules that a check may not load at all."""
 
-from __future__ import annotations
-
 import ast
 import json
 import shutil

@@ -3,8 +3,6 @@
 A missing client is skipped, by name. `make e2e` fetches them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

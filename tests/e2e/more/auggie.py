@@ -1,10 +1,10 @@
 """Auggie as the tests use it: with an account of a server on loopback that has hooks run."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
+
+from support.command_line import option
 
 from ..client import Call
 from . import OtherClient
@@ -42,7 +42,7 @@ class Auggie(OtherClient):
         return [self.ground.home / self.settings[0]]
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", resume] if resume else []
+        which = option("--resume", resume)
         return ["auggie", "--print", prompt, "--output-format", "json", *which, *extra]
 
     def create(self, path: str, text: str) -> Call:

@@ -1,7 +1,5 @@
 """Cline as the tests use it: how it is set up, started, and told to write."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from swarm_mcp.play.models import play

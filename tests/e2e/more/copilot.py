@@ -1,7 +1,5 @@
 """GitHub Copilot CLI as the tests use it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gemini CLI as the tests use it."""
 
-from __future__ import annotations
-
 import json
 
 from swarm_mcp.play import others

@@ -1,6 +1,6 @@
 """Grok Build as the tests use it: how it is set up, started, and told to write."""
 
-from __future__ import annotations
+from support.command_line import option
 
 from swarm_mcp.play import more
 from swarm_mcp.play.models import play
@@ -24,7 +24,7 @@ class Grok(more.Grok, OtherClient):
         )
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", str(resume or fork)] if resume or fork else []
+        which = option("--resume", resume or fork)
         which += ["--fork-session"] if fork else []
         return self.started(prompt, "--always-approve", *which, *extra)
 

@@ -1,7 +1,5 @@
 """Hermes as the tests use it: how it is set up, started, and told to write."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

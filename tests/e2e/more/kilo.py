@@ -1,7 +1,5 @@
 """Kilo as the tests use it: a fork of OpenCode, and used in the same way."""
 
-from __future__ import annotations
-
 from swarm_mcp.play import more
 
 from .opencode import OpenCode

@@ -1,8 +1,8 @@
 """Kimi Code as the tests use it: how it is set up, started, and told to write."""
 
-from __future__ import annotations
-
 from typing import Any
+
+from support.command_line import option
 
 from swarm_mcp.play.models import play
 
@@ -29,7 +29,7 @@ class Kimi(OtherClient):
         (folder / "mcp.json").write_text('{"mcpServers": {}}\n')
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--session", resume] if resume else []
+        which = option("--session", resume)
         return ["kimi", *which, *extra, "-p", prompt, "--output-format", "stream-json"]
 
     def create(self, path: str, text: str) -> Call:

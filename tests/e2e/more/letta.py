@@ -1,7 +1,5 @@
 """Letta Code as the tests use it: with its local backend, which needs no account."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,9 +1,9 @@
 """oh-my-pi as the tests use it: a fork of pi that runs in Bun."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
+
+from support.command_line import option
 
 from swarm_mcp.play.models import play
 
@@ -31,7 +31,7 @@ class Omp(OtherClient):
         (folder / "mcp.json").write_text('{\n  "mcpServers": {}\n}\n')
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
-        which = ["--resume", resume] if resume else []
+        which = option("--resume", resume)
         return ["omp", "-p", "--mode", "json", "--model", "loopback/scripted", "--auto-approve", *which, *extra, prompt]
 
     def create(self, path: str, text: str) -> Call:

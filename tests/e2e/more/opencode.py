@@ -1,7 +1,5 @@
 """OpenCode as the tests use it: how it is set up, started, and told to write."""
 
-from __future__ import annotations
-
 import json
 
 from swarm_mcp.play import more

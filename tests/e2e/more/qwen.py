@@ -1,7 +1,5 @@
 """Qwen Code as the tests use it."""
 
-from __future__ import annotations
-
 import json
 
 from swarm_mcp.play import others

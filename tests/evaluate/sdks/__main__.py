@@ -6,8 +6,6 @@ PYTHON has claude-agent-sdk 0.2.184, openai-codex 0.163.0 and agent-client-proto
 `SWARM_E2E_CLIENTS` names the clients.
 """
 
-from __future__ import annotations
-
 import os
 import statistics
 import subprocess

@@ -3,8 +3,6 @@
 The models are played; hooks, MCP servers, team agents and the PostgreSQL server are the real ones.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """The team agent with leases as short as a storm's, and with a fault planted in it where one is named."""
 
-from __future__ import annotations
-
 import sys
 
 from swarm_mcp.team import protocol

@@ -5,8 +5,6 @@ kernel). It is judged by itself: the code that made it is not asked here, not ev
 files of a small world that is given with it.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter

@@ -4,8 +4,6 @@ Each machine has a team agent's connections, beats and replica. A few threads ta
 process has its own clock, with another beginning and speed; observations have the kernel's time.
 """
 
-from __future__ import annotations
-
 import json
 import queue
 import random

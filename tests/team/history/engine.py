@@ -1,7 +1,5 @@
 """A PostgreSQL server of the tests' own, on loopback: started, killed, copied, and started from an older copy."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os
@@ -41,7 +39,7 @@ class Engine:
         self.environment = environment or {}
         self._server: subprocess.Popen | None = None
 
-    def create(self, *more: str) -> Engine:
+    def create(self, *more: str) -> "Engine":
         """Make the data folder; `more` are lines of its settings."""
         self.data.mkdir(parents=True, exist_ok=True)
         self._run(
@@ -62,7 +60,7 @@ class Engine:
             rules.write("host all all 10.0.0.0/8 trust\n")
         return self
 
-    def start(self, seconds: float = 180.0) -> Engine:
+    def start(self, seconds: float = 180.0) -> "Engine":
         (self.data / "postmaster.pid").unlink(missing_ok=True)  # of a copy, or of one that was killed
         with (self.data.parent / "server.log").open("ab") as log:
             self._server = subprocess.Popen(
@@ -110,7 +108,7 @@ class Engine:
     ) -> str:
         return f"host={host} port={port or self.port} user={user} dbname={database}"
 
-    def copy(self, data: Path) -> Engine:
+    def copy(self, data: Path) -> "Engine":
         """Return an engine with a copy of this one's data and the same port, so that it can stand in for it."""
         data.parent.mkdir(parents=True, exist_ok=True)
         self._run(
@@ -129,7 +127,7 @@ class Engine:
         )
         return Engine(data, self.port, self.environment)
 
-    def standby(self, data: Path) -> Engine:
+    def standby(self, data: Path) -> "Engine":
         """Return a running replica that follows this server; it has a port of its own."""
         data.parent.mkdir(parents=True, exist_ok=True)
         named = f"host=127.0.0.1 port={self.port} user=postgres"

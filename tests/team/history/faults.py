@@ -3,8 +3,6 @@
 Each of them can be undone, by its `close` or at the end of its context.
 """
 
-from __future__ import annotations
-
 import contextlib
 import mmap
 import os
@@ -66,7 +64,7 @@ class SwallowingProxy:
         self._listener.close()
         self.break_all()
 
-    def __enter__(self) -> SwallowingProxy:
+    def __enter__(self) -> "SwallowingProxy":
         return self
 
     def __exit__(self, *_: object) -> None:

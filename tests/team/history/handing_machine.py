@@ -5,8 +5,6 @@ They act as verbs do, with and without a reachable server. In the end each machi
 the others have sent, and until these have too.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -4,8 +4,6 @@ Its sessions lock as verbs do; its onlooker looks as hooks do. The agent is a pr
 it has been killed; its process number stands in the file `agent` of the home, for faults to find it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Faults planted in the server's functions and in a machine: a checker that does not find these finds nothing."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -4,8 +4,6 @@ The real team agent does the same over the local store, and is judged by the sam
 of a double holder.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

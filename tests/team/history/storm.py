@@ -1,7 +1,5 @@
 """A storm: machines with sessions that fight for few places, while faults of one kind come and go; and its outcome."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -173,9 +171,6 @@ def _rest(players: Players, seconds: float) -> None:
     while time.monotonic() < end:
         players.check()
         time.sleep(0.05)
-
-
-# ------------------------------------------------------------------ faults
 
 
 LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end

@@ -3,8 +3,6 @@
 SWARM_TEAM_SECONDS is how long all storms together last, 72 where it is not said; SWARM_TEAM_SEED repeats a storm's chances.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

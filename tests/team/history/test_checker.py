@@ -1,7 +1,5 @@
 """The checker finds planted faults in a history, and accepts a right one."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The faults have their effects, and can be undone."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

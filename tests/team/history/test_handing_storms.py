@@ -4,8 +4,6 @@ thing is lost or comes twice, and in the end all machines have the same.
 SWARM_TEAM_SECONDS is the length of all storms together, 25 by default; SWARM_TEAM_SEED repeats a storm's chances.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ It may be on its way for minutes, in a network that repeats it. Meanwhile the as
 else, and believes the answer.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path

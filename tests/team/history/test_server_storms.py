@@ -3,8 +3,6 @@
 SWARM_TEAM_SECONDS is the length of all storms together, 48 by default; SWARM_TEAM_SEED repeats a storm's chances.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections.abc import Callable, Iterator

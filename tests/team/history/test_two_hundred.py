@@ -1,7 +1,5 @@
 """200 machines at one server: no two sessions hold the same, no grant is lost, each one ends."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import time

@@ -3,8 +3,6 @@
 It runs in a process of its own, so that it can be stopped as a whole, and writes its observations to a file at its end.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """``swarm-mcp acp``: an editor of the tests' own, the relay as a process, and a scripted agent."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The agent's requests as calls of the hook core."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One client for the tests of a file: to make a plugin and sessions takes longer than a test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,6 +1,4 @@
-"""However a checker, its server or a hook ends in the middle of a call: the answer is right, and so are the traces."""
-
-from __future__ import annotations
+"""The checker's answer is that of a hook alone: for calls of every kind, many at once, and however it ends."""
 
 import os
 import shutil
@@ -11,7 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from support.checker_client import ALONE, BUSY, TWIN, WAYS, Client, SlowGit, is_there
+from support.both_ways import BothWays
+from support.check_payloads import cases
+from support.checker_client import ALONE, BUSY, RELAY, TWIN, WAYS, Client, SlowGit, is_there
 from support.fixtures import SWARM
 
 pytestmark = pytest.mark.slow
@@ -182,3 +182,64 @@ def _copy_packages(packages: Path) -> None:
             shutil.copytree(entry, packages / entry.name)
         else:
             (packages / entry.name).symlink_to(entry)
+
+
+SEED, CALLS = 20, 240
+MANY = int(os.environ.get("SWARM_CHECKER_EXAMPLES", "50000"))
+LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
+
+
+def test_the_same_answer(tmp_path: Path) -> None:
+    assert _differences(tmp_path, SEED, CALLS) == []
+
+
+@pytest.mark.thorough
+def test_the_same_answer_to_many_calls(tmp_path: Path) -> None:
+    assert _differences(tmp_path, int(time.time() // 86400), MANY) == []
+
+
+def _differences(folder: Path, seed: int, count: int) -> list[str]:
+    ways = BothWays(folder)
+    try:
+        found = [difference for case in cases(seed, count) if (difference := ways.difference(case))]
+        assert ways.checker.memory() < LONGEST
+        assert ways.by_time <= count / 50 + 5  # on a busy machine
+        return found
+    finally:
+        ways.close()
+
+
+AT_ONCE = (4, 20)
+SESSIONS, ROUNDS = 3, 3
+
+
+@pytest.fixture(scope="module")
+def sessions(shared_client: Client) -> list[str]:
+    """Sessions beside the client's first one."""
+    return [shared_client.join() for _ in range(SESSIONS)]
+
+
+@pytest.mark.parametrize("way", [RELAY, TWIN, ALONE])
+@pytest.mark.parametrize("count", AT_ONCE)
+def test_a_storm_loses_no_write(client: Client, sessions: list[str], way: str, count: int) -> None:
+    client.warm(RELAY)
+    client.renew()
+    wanted: dict[str, list[str]] = {session: [] for session in sessions}
+    for one in range(ROUNDS):
+        hooks = []
+        for number in range(count):
+            session, name = sessions[number % SESSIONS], f"new{one}-{number}.py"
+            if number % 5 == 4:
+                hooks.append((client.start(client.edit("held.py", session), way), True))
+                continue
+            call = client.bash(f"echo x > {name}", session) if number % 2 else client.edit(name, session)
+            hooks.append((client.start(call, way), False))
+            wanted[session].append(name)
+        for hook, is_denied in hooks:
+            output, errors = hook.communicate(timeout=300)
+            assert (hook.returncode, errors) == (0, b"")
+            assert (b'"deny"' in output) is is_denied, output
+    assert {session: client.writes(session) for session in sessions} == {
+        session: sorted(names) for session, names in wanted.items()
+    }
+    assert client.faults() == []

@@ -1,6 +1,4 @@
-"""Nothing of a call outlives it in a checker: memory, open files, processes, environment, contents of files."""
-
-from __future__ import annotations
+"""Nothing of a call outlives it in a checker; its names and numbers are the same in each language."""
 
 import contextlib
 import json
@@ -13,9 +11,10 @@ from pathlib import Path
 import pytest
 from support.checker_client import Client
 
-from swarm_hook_core import caller, settings
+from swarm_hook_core import __version__, caller, settings
 from swarm_hook_core.shell import programs
 from swarm_hook_core.traces import journal
+from swarm_mcp import checker
 from swarm_mcp.checker import process, surroundings
 
 LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
@@ -151,3 +150,50 @@ def _open_files(pid: int) -> list[str]:
 def _unshared(pid: int) -> int:
     text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     return 1024 * sum(int(size) for size in re.findall(r"^Private_\w+: +(\d+)", text, re.MULTILINE))
+
+
+ROOT = Path(__file__).resolve().parents[3]
+IN_C, IN_PYTHON, IN_SHELL, IN_PLUGINS = (
+    (ROOT / name).read_text() for name in ("native/relay.c", "integrations/relay.py", "integrations/hook.sh", "integrations/checker.ts")
+)  # fmt: skip
+
+
+def in_c(name: str) -> int:
+    """Return a number that the relay in C defines."""
+    found = re.search(rf"^#define {name} (\d+)", IN_C, re.MULTILINE)
+    assert found, name
+    return int(found[1])
+
+
+def in_python(name: str) -> float:
+    """Return a number that the relay in Python assigns."""
+    found = re.search(rf"^(?:\w+, )*{name}(?:, \w+)* = ([\d., ]+?)(?:  #.*)?$", IN_PYTHON, re.MULTILINE)
+    assert found, name
+    names = found[0].partition(" = ")[0].split(", ")
+    return float(found[1].split(", ")[names.index(name)])
+
+
+def test_the_relay_in_c_is_short() -> None:
+    assert len(IN_C.splitlines()) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "assigned"),
+    [(IN_PYTHON, 'RELEASE = "'), (IN_PLUGINS, 'const RELEASE = "'), (IN_SHELL, "release=")],
+    ids=["relay.py", "checker.ts", "hook.sh"],
+)
+def test_each_names_the_release_of_the_checker(text: str, assigned: str) -> None:
+    (found,) = re.findall(rf"^{assigned}([\d.]+)", text, re.MULTILINE)
+    assert found == __version__
+
+
+def test_both_relays_wait_as_long_and_look_as_far() -> None:
+    assert in_c("ANCESTORS") == in_python("ANCESTORS")
+    for name in ("BEGIN", "CHECK", "EVENT"):
+        assert in_c(f"{name}_MS") == 1000 * in_python(f"{name}_SECONDS")
+
+
+def test_all_relays_ask_about_the_events_that_a_checker_answers() -> None:
+    events = list(checker.EVENTS)
+    assert re.findall(r'"(\w+)"', re.findall(r"^EVENTS = \((.*)\)", IN_PYTHON, re.MULTILINE)[0]) == events
+    assert f"case $alone$event in {' | '.join(events)})" in IN_SHELL

@@ -1,6 +1,4 @@
-"""The command line as other programs rely on it: shapes, exit codes, references, and no bad manners on bad input."""
-
-from __future__ import annotations
+"""The command line as other programs rely on it: shapes, exit codes, references, and the recorded command lines."""
 
 import json
 import os
@@ -9,16 +7,19 @@ import subprocess
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from support import captures, deviations
+from support.captures import Names, Verdict, differences
 from support.command_line import FLAGS
-from support.fixtures import SWARM, Ground
+from support.fixtures import SWARM, Done, Ground
 from support.requirement import requirement
 
 from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called
 
+pytestmark = pytest.mark.slow
+
+
 VERBS = all_verbs()
 ALIASES = aliases()
-
-pytestmark = pytest.mark.slow
 
 ANY_WORDS = (
     "register",
@@ -33,9 +34,6 @@ ANY_WORDS = (
     "cleanup",
     "roles",
 )
-
-
-# -- each command's own facts -----------------------------------------------------------------------
 
 
 def test_register_answers_with_the_row_and_a_lease_with_its_heartbeat(ground: Ground):
@@ -146,9 +144,6 @@ def test_roles_show_what_holds_here(ground: Ground):
     assert nobody["instance_id"] is nobody["routing_role"] is None
 
 
-# -- references -------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def named(ground: Ground) -> Ground:
     for instance_id, label in (
@@ -210,9 +205,6 @@ def test_the_only_session_of_the_scope_needs_no_reference(ground: Ground):
     assert ground.swarm("whoami").out == f"{row['id']}  session {row['id'][:8]}  scope={ground.scope}\n"
 
 
-# -- the command line itself ------------------------------------------------------------------------
-
-
 def test_flags_stand_anywhere_and_take_values_either_way(ground: Ground):
     row = ground.session("s", "me")
     assert ground.swarm("lock", "--note", "n o t e", "a", f"--as={row['id']}", "--json").json["ok"]
@@ -260,8 +252,6 @@ def test_help_of_every_command_has_an_example_and_opens_no_store(ground: Ground,
             assert f"example: swarm-mcp {called(ALIASES.get(verb, verb))}" in done.out
     assert not os.path.exists(os.path.dirname(ground.database))
 
-
-# -- any words at all -------------------------------------------------------------------------------
 
 # A shell can pass any bytes but NUL; those that are not UTF-8 appear as the interpreter decodes them.
 RAW = st.binary(max_size=12).map(lambda raw: os.fsdecode(raw.replace(b"\0", b"")))
@@ -318,9 +308,6 @@ def test_a_folder_that_has_been_deleted_is_no_bug(ground: Ground):
     assert "internal error" not in done.stderr, done
 
 
-# -- a reader that has left -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "argv",
     [["locks", "--json"], ["instances"], ["help"], ["--help"], ["lock", "--help"], ["--version"], ["help", "lock"]],
@@ -334,3 +321,41 @@ def test_a_closed_pipe_is_silent(ground: Ground, argv: list[str]):
     finally:
         os.close(write)
     assert done.stderr == b"" and done.returncode in (0, 1, 141), done
+
+
+RECORD = captures.load("cli")
+
+
+def of_run(run: dict, done: Done, names: Names) -> list[str]:
+    """The differences between a run and the recorded one."""
+    found = [] if done.code == run["exit"] else [f"exit: {done.code}, not {run['exit']}"]
+    found += differences(run.get("err", ""), done.err, names, "stderr")
+    if "json" not in run:
+        return found + differences(run.get("out", ""), done.out, names, "stdout")
+    try:
+        value = json.loads(done.out)
+    except ValueError:
+        return [*found, f"stdout: no JSON: {done.out}"]
+    assert done.out == json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    return found + differences(run["json"], value, names)
+
+
+@requirement("P-26")
+def test_every_recorded_run_ends_alike(ground: Ground, monkeypatch):
+    monkeypatch.setenv("SWARM_HERDR_BIN", str(ground.folder / "no-herdr"))
+    project = ground.folder / "proj"
+    (project / ".git").mkdir(parents=True)
+    names, verdict = Names(str(ground.folder)), Verdict(deviations.CLI)
+    for run in RECORD:
+        argv = names.fill(run["argv"])
+        if argv[0] == "doctor":
+            argv.append("--no-clients")
+        with monkeypatch.context() as patch:
+            for name, value in run.get("env", {}).items():
+                patch.setenv(name, value)
+            done = ground.swarm(*argv, cwd=project)
+            if run["n"] in deviations.FORCED_RUNS:
+                assert done.code == 1
+                done = ground.swarm(*argv, deviations.FORCED_RUNS[run["n"]], cwd=project)
+        verdict.judge(f"{run['n']} {' '.join(run['argv'])}", of_run(run, done, names))
+    verdict.deliver()

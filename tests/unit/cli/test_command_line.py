@@ -1,7 +1,5 @@
 """Promises of a command line: examples that run, errors that help, exit codes that tell success from failure."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
@@ -39,9 +37,6 @@ cat >/dev/null
 echo '{"type": "system", "subtype": "init", "session_id": "0b9e1c9e-0000-4000-8000-000000000001", "model": "m"}'
 echo '{"type": "result", "subtype": "success", "is_error": false, "result": "The first one."}'
 """
-
-
-# -- help -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -112,9 +107,6 @@ def test_a_noun_s_word_is_the_verb(ground: Ground, noun: str, word: str, verb: s
 def test_a_task_s_own_verb_still_takes_its_id(ground: Ground):
     ground.session("s", "one")
     assert "no task" in ground.swarm("task", "beef").err
-
-
-# -- every example runs -----------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -274,9 +266,6 @@ def test_the_example_of_serve_ends_with_its_input(town: Ground):
     assert done.returncode == 0 and done.stdout == b"", done
 
 
-# -- wrong command lines ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("verb", WORDLESS)
 def test_a_word_too_many_is_named(ground: Ground, verb: str):
     done = ground.swarm(verb, "surplus", "more")
@@ -348,9 +337,6 @@ def test_numbers_are_numbers(ground: Ground, argv: list[str]):
         assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1 and argv[-1] in done.err + "0", done
 
 
-# -- exit codes -------------------------------------------------------------------------------------
-
-
 def test_a_refusal_is_an_error_to_machines_too(ground: Ground):
     one, two = ground.session("a", "one"), ground.session("b", "two")
     ground.lock(one, "f")
@@ -399,9 +385,6 @@ def test_the_package_runs_as_a_module(ground: Ground):
         env={**os.environ, "PYTHONPATH": os.pathsep.join(FOLDERS)},
     )  # fmt: skip
     assert real.returncode == 0 and real.stdout.startswith(b"swarm-mcp "), real
-
-
-# -- install by its other names ---------------------------------------------------------------------
 
 
 def test_host_is_another_name_for_client_and_skills_come_with_the_plugin(town: Ground):

@@ -1,7 +1,5 @@
 """Completion, as shells ask for it: the candidates, the speed, and good behaviour on errors."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -45,9 +43,6 @@ def scene(ground: Ground, monkeypatch) -> Ground:
 
 def offered(*words: str) -> list[str]:
     return [candidate.word for candidate in candidates(list(words))]
-
-
-# -- offers -----------------------------------------------------------------------------------------
 
 
 def test_verbs_come_first_each_with_what_it_does(ground: Ground):
@@ -146,9 +141,6 @@ def test_another_identity_has_no_name_and_no_keys(scene: Ground, monkeypatch):
     assert "plan/theirs" in offered("kv", "get", "plan/")
 
 
-# -- manners ----------------------------------------------------------------------------------------
-
-
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -184,9 +176,6 @@ def test_a_busy_store_is_not_waited_for(scene: Ground):
         began = time.monotonic()
         assert scene.swarm("completion", "words", "--", "claim", "").code == 0
         assert time.monotonic() - began < BUSY_SECONDS
-
-
-# -- real shells ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
-"""The entry of the command: bugs, version, help, and the cost of starting up."""
-
-from __future__ import annotations
+"""The entry of the command, the declaration of its verbs, and the additions of packages and contributors."""
 
 import json
 import os
+import re
 import subprocess
+import sys
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,14 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Done, Ground
 
 import swarm_mcp
 from swarm_hook_core.state import state_dir
+from swarm_mcp import contributes, contributions
+from swarm_mcp.cli.arguments import JSON, Option, Usage, Word, choice, parse
 from swarm_mcp.cli.commands import locks
+from swarm_mcp.cli.verbs import all_verbs
+from swarm_mcp.doctor import own_checks
+from swarm_mcp.errors import UsageError
+from swarm_mcp.server import tool
+from swarm_mcp.server.tools import all_tools
 
 HEAVY = (
     "argparse",
@@ -104,3 +112,233 @@ def test_nothing_is_read_from_standard_input(ground: Ground):
     assert done.returncode == 0
     closed = ["/bin/sh", "-c", 'exec "$@" 0<&-', "sh", *SWARM, "locks"]
     assert subprocess.run(closed, capture_output=True, cwd=ground.repo, timeout=60).returncode == 0
+
+
+NOTE = Option("--note TEXT", "why")
+FILES = (Usage(Word("FILE", "the file", repeated=True), NOTE, JSON),)
+HOLD = (
+    Usage(Word("FILE", "the file", repeated=True), Word("COMMAND", "the command", repeated=True, behind=True)),
+    Usage(Option("--git", required=True), Word("COMMAND", "the command", repeated=True, behind=True)),
+)
+KEYS = (
+    Usage(choice("list", optional=True), Option("--prefix TEXT")),
+    Usage(choice("get"), Word("KEY", "the key")),
+    Usage(choice("move"), Option("--x N", "to where", required=True), Option("--how HOW", choices=("up", "down"))),
+)
+
+
+@pytest.mark.parametrize(
+    ("usages", "line", "words", "behind"),
+    [
+        (FILES, "a --note x b", ["a", "b"], None),
+        (FILES, "a -- --json b", ["a", "--json", "b"], 2),
+        (FILES, "a --", ["a"], 0),
+        (HOLD, "a -- b --json -- c", ["a", "b", "--json", "--", "c"], 4),
+        (HOLD, "--git -- b", ["b"], 1),
+        (KEYS, "", [], None),
+        (KEYS, "get k", ["get", "k"], None),
+        (KEYS, "move --x 1 --how=up", ["move"], None),
+    ],
+)
+def test_words(usages, line: str, words: list[str], behind: int | None):
+    arguments = parse("verb", usages, line.split())
+    assert (arguments.words, arguments.behind) == (words, behind)
+
+
+@pytest.mark.parametrize(
+    ("usages", "line", "said"),
+    [
+        (FILES, "", "missing the file: swarm-mcp verb FILE ..."),
+        (FILES, "a --note", "--note wants a value"),
+        (FILES, "a --json=1", "--json takes no value"),
+        (FILES, "a --nte x", "Unknown flag: --nte (did you mean --note?)"),
+        (FILES, "a --ttl 9", "Unknown flag: --ttl; verb takes --note, --json"),
+        (HOLD, "a", "missing the command: swarm-mcp verb FILE ... -- COMMAND ..."),
+        (HOLD, "a --", "missing the command: swarm-mcp verb FILE ... -- COMMAND ..."),
+        (HOLD, "-- b", "missing the file: swarm-mcp verb FILE ... -- COMMAND ..."),
+        (HOLD, "a --git -- b", "--git is not for `swarm-mcp verb FILE ... -- COMMAND ...`"),
+        (KEYS, "gt", "unknown verb subcommand 'gt' (did you mean get?); choose from list, get, move"),
+        (KEYS, "get", "missing the key: swarm-mcp verb get KEY"),
+        (KEYS, "get k more", "'more' is one word too many; verb takes 2"),
+        (KEYS, "get k -prefx", "'-prefx' is one word too many; verb takes 2"),
+        ((Usage(JSON),), "-json", "'-json' is one word too many (did you mean --json?); verb takes none"),
+        (KEYS, "get k --prefix x", "--prefix is not for `swarm-mcp verb get KEY`"),
+        (KEYS, "move", "missing to where: swarm-mcp verb move --x N"),
+        (KEYS, "move --x 1 --how dwn", "unknown how 'dwn' (did you mean down?); choose from up, down"),
+    ],
+)
+def test_what_is_refused(usages, line: str, said: str):
+    with pytest.raises(UsageError) as error:
+        parse("verb", usages, line.split())
+    assert str(error.value) == said
+
+
+def test_a_blank_word_is_no_subcommand():
+    with pytest.raises(UsageError, match="unknown verb subcommand ''; choose from list, get, move"):
+        parse("verb", KEYS, [""])
+
+
+def test_values():
+    arguments = parse(
+        "verb", (Usage(NOTE, Option("--at N", repeatable=True, also="--when")),), "--at 1 --when=2".split()
+    )
+    assert arguments.all("--at") == ["1", "2"] and arguments.value("--at") == "2" and arguments.number("--at") == 2
+    assert arguments.value("--note") == "" and arguments.seconds_if_given("--note") is None
+    assert arguments.seconds("--note", 5.0) == 5.0 and not arguments.given("--note") and not arguments.json
+    assert parse("verb", FILES, ["f", "--note", "--json"]).value("--note") == "--json"
+    assert parse("verb", FILES, ["f", "--note=--json=1"]).value("--note") == "--json=1"
+    for text in ("1.5", "x", "9" * 30):
+        wrong = parse("verb", (Usage(NOTE),), ["--note", text])
+        with pytest.raises(UsageError):
+            wrong.number("--note")
+
+
+CONTRIBUTES = """
+VERBS = {"hello": "scratch.commands"}
+PLACES = {"hello": "lock"}
+ALIASES = {"hi": "hello"}
+OTHER_WORDS = {"greet": "hello"}
+TOOLS = ("scratch.tools",)
+CHECKS = {"weather": "scratch.checks:weather"}
+REACTIONS = {"locks changed": "scratch.checks:noted"}
+"""
+COMMANDS = '''
+from swarm_mcp.cli.arguments import LOCKS, Arguments, Usage, verb
+from swarm_mcp.cli.output import say
+
+
+@verb(Usage(), group=LOCKS)
+def hello(args: Arguments) -> int:
+    """hello: greet the reader
+
+    example: swarm-mcp hello
+    """
+    say("hello from elsewhere")
+    return 0
+'''
+TOOLS = """
+from swarm_mcp.server.tool import Answer, Tool
+
+TOOLS = (Tool("hello", "Greets.", {}, lambda call, arguments: Answer(text="hello"), reads=True),)
+"""
+CHECKS = """
+from swarm_mcp.runtimes.base import Finding
+
+NOTED = []
+
+
+def weather(asked):
+    return Finding("weather", "ok", f"fair in {asked.scope_flag}")
+
+
+def noted(what):
+    NOTED.append(what)
+    return len(NOTED)
+"""
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package outside of ours, and its one line in the list."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    modules = {"__init__": "", "contributes": CONTRIBUTES, "commands": COMMANDS, "tools": TOOLS, "checks": CHECKS}
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(contributions, "PACKAGES", (*contributions.PACKAGES, "scratch"))
+    monkeypatch.setattr(contributions, "REACTING", ("scratch",))
+    monkeypatch.setattr(contributions, "shares_locks", lambda: True)
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "scratch"]:
+        del sys.modules[name]
+
+
+def test_its_verb_runs_and_is_on_the_help_page(scratch: None, ground: Ground) -> None:
+    assert ground.swarm("hello").out == ground.swarm("hi").out == "hello from elsewhere\n"
+    assert "did you mean hello?" in ground.swarm("greet").err
+    assert all_verbs()[all_verbs().index("lock") + 1] == "hello"
+    assert "greet the reader" in ground.swarm("help").out
+    assert ground.swarm("help", "hello").out.startswith("hello: greet the reader")
+
+
+def test_its_tool_is_listed_after_the_others(scratch: None) -> None:
+    assert list(all_tools())[-1] == "hello"
+
+
+def test_its_check_is_a_part_of_doctor(scratch: None, ground: Ground) -> None:
+    (found,) = [one for one in own_checks.findings(ground.scope) if one.name == "weather"]
+    assert found.status == "ok" and ground.scope in found.message
+
+
+def test_its_reactions_follow_a_change(scratch: None) -> None:
+    assert contributions.react("locks changed", 7) == 1
+    assert contributions.react("another change", 8) is None
+    assert sys.modules["scratch.checks"].NOTED == [7]
+
+
+def test_a_verb_of_the_coordinator_is_found_without_the_other_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contributions, "PACKAGES", ("swarm_mcp", "no_such_package"))
+    assert contributions.module_of("alive") == "swarm_mcp.cli.commands.reports"
+
+
+def test_a_name_belongs_to_one_package() -> None:
+    for part in ("VERBS", "ALIASES", "OTHER_WORDS", "CHECKS"):
+        named = [name for one in contributions.lists() for name in getattr(one, part, ())]
+        assert len(named) == len(set(named)), part
+    known = set(all_verbs())
+    assert set(contributions.table("ALIASES").values()) <= known
+
+
+def test_everything_named_is_there() -> None:
+    for name in [*contributions.table("CHECKS").values(), *contributions.table("REACTIONS").values()]:
+        assert callable(contributions.function_named(name)), name
+    for module in {*contributions.table("VERBS").values(), *contributions.names("TOOLS")}:
+        assert contributions.module_named(module), module
+
+
+DOCS = Path(__file__).parents[3] / "docs" / "dev"
+
+
+def code_of(page: str) -> str:
+    """The Python that a page shows."""
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+    return code
+
+
+@pytest.fixture
+def ground_with_locks(ground: Ground) -> Ground:
+    me = ground.plain("me")
+    for file in ("src/a", "src/b", "doc/c"):
+        ground.lock(me, file)
+    return ground
+
+
+def test_adding_a_verb(ground_with_locks: Ground, monkeypatch: pytest.MonkeyPatch):
+    name = "swarm_mcp.cli.commands.count"
+    module = module_from_spec(spec_from_loader(name, None))
+    exec(compile(code_of("adding-a-verb.md"), name, "exec"), module.__dict__)
+    monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(contributes.VERBS, "count", name)
+    count = ground_with_locks.swarm("count", "--path", f"{ground_with_locks.scope}/src", "--json")
+    assert count.json == {"count": 2} and ground_with_locks.swarm("count").out == "3\n"
+    assert ground_with_locks.swarm("count", "--pth", "x").err.startswith(
+        "swarm-mcp count: Unknown flag: --pth (did you"
+    )
+    assert "  --path DIR   only those under DIR\n" in ground_with_locks.swarm("help", "count").out
+
+
+def test_adding_a_tool(ground_with_locks: Ground):
+    scope: dict = {name: getattr(tool, name) for name in ("Answer", "Tool", "text", "flag", "number", "texts")}
+    exec(code_of("adding-a-tool.md"), scope)
+    (made,) = scope["TOOLS"]
+    with ground_with_locks.store() as store:
+        (me,) = store.instances.in_scope(ground_with_locks.scope)
+
+        class Caller:
+            def instance(self, _store, _meta):
+                return me
+
+        call = tool.Call(store, Caller(), {})
+        assert made.call(call, {"path": f"{ground_with_locks.scope}/src"}).value == {"count": 2}
+    assert made.described()["inputSchema"]["properties"]["path"]["default"] == ""

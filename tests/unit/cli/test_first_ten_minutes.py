@@ -1,7 +1,5 @@
 """A new user's first hour at 80 columns: every screen is whole, answers its question, and is the docs' own."""
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

@@ -5,8 +5,6 @@ After a deliberate change of words, write the transcripts anew, and read the dif
     SWARM_GOLDEN=write python -m pytest tests/unit/cli/test_golden.py
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

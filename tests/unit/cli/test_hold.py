@@ -1,7 +1,5 @@
 """``swarm-mcp hold``: a command that runs while locks are held."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

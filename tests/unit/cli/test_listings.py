@@ -1,11 +1,10 @@
 """Listing commands: at most 100 KB without --limit, the number of the other rows, and pages."""
 
-from __future__ import annotations
-
 import json
 import re
 
 import pytest
+from support.command_line import option
 from support.crowd import HUGE, LONG, ROWS, Crowd
 from support.fixtures import Ground
 
@@ -71,7 +70,7 @@ def test_pages_of_a_command_have_each_row_once(crowd: Ground, verb: str):
     words, key = PAGED[verb]
     found, after, pages = [], "", 0
     while pages == 0 or after:
-        done = crowd.swarm(verb, *words, "--json", *(["--after", after] if after else []))
+        done = crowd.swarm(verb, *words, "--json", *option("--after", after))
         rows = [row[key] for row in done.json]
         found += reversed(rows) if verb == "messages" else rows
         assert len(done.out.encode()) <= ANSWER_BYTES

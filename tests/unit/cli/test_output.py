@@ -1,7 +1,5 @@
 """Output: lines in a pipe, tables at a terminal, and no text that acts on the terminal."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -59,9 +57,6 @@ def busy(ground: Ground) -> Ground:
     ground.add("tasks", id="t-1", scope=ground.scope, type="fix", title="T", requester=one["id"], status="blocked")
     ground.add("messages", scope=ground.scope, sender=one["id"], recipient=two["id"], content="first\nsecond line")
     return ground
-
-
-# -- the terminal -----------------------------------------------------------------------------------
 
 
 def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
@@ -158,9 +153,6 @@ def test_a_message_is_shown_whole_below_its_row(busy: Ground):
     assert busy.process("messages").out.splitlines()[-2:] == ["    first", "    second line"]
 
 
-# -- other sessions' words --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "argv",
     [["locks"], ["instances"], ["status"], ["inspect"], ["tasks"], ["messages"], ["kv", "list"], ["kv", "get", "k"],
@@ -197,9 +189,6 @@ def test_safe_text_is_itself_where_it_is_harmless_and_never_acts(text: str):
 def test_emoji_and_other_scripts_stay_as_they_are():
     for text in ("naïve", "日本語", "👩‍💻 builds", "हिन्दी", "न्\u200dय", "a\u00a0b", "\u3000"):
         assert safe(text) == text
-
-
-# -- laying out -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,9 +266,6 @@ def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
     assert lines == ["   N  NAME", "   5  a", "1234  b"]
 
 
-# -- the cost for hooks -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("verb", ["locks", "register", "deregister", "denied", "instances", "kv", "lock"])
 def test_a_pipe_loads_nothing_that_costs(ground: Ground, verb: str):
     from support.fixtures import BARE_PYTHON, FOLDERS
@@ -302,9 +288,6 @@ def test_a_pipe_loads_nothing_that_costs(ground: Ground, verb: str):
     assert not loaded & {"shutil", "unicodedata", "difflib", "argparse"}
 
 
-# -- an output that fails ---------------------------------------------------------------------------
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full, a device that is always full (Linux)")
 @pytest.mark.parametrize("argv", [["instances"], ["locks", "--json"], ["help"]])
 def test_a_full_disk_is_one_line_and_exit_1(ground: Ground, argv: list[str]):
@@ -313,9 +296,6 @@ def test_a_full_disk_is_one_line_and_exit_1(ground: Ground, argv: list[str]):
         done = subprocess.run([*SWARM, *argv], stdout=full, stderr=subprocess.PIPE, cwd=ground.repo, timeout=60)
     assert done.returncode == 1
     assert done.stderr.count(b"\n") == 1 and b"cannot write the answer" in done.stderr, done
-
-
-# -- prose ------------------------------------------------------------------------------------------
 
 
 @given(st.text("ab 翻-é", max_size=80), st.integers(8, 40))

@@ -1,7 +1,5 @@
 """Commands that weaken the protection of others are refused to agents in any shell, and allowed to people."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -171,8 +169,6 @@ def test_at_a_persons_own_terminal_it_is_done(ground: Ground):
         assert of_agent.code == 0, "which raises it"
 
 
-# -- acting as another --------------------------------------------------------------------------------
-
 CHANGES = {
     "unlock": ["unlock", "held"], "unlock --all": ["unlock", "--all"], "lock": ["lock", "other"],
     "renew": ["renew", "held"], "transfer": ["transfer", "held", "--to", "identity:p me"], "hold": ["hold", "x", "--", "true"],
@@ -271,9 +267,6 @@ def test_a_commit_is_its_shells_whatever_a_variable_says(place: Ground, monkeypa
     subprocess.run(["git", "add", "held"], cwd=place.repo, check=True)
     monkeypatch.setenv("SWARM_MCP_INSTANCE_ID", peer["instance_id"])
     assert place.swarm("guard", "check").code == 1
-
-
-# -- the news of it -----------------------------------------------------------------------------------
 
 
 def test_a_lowered_level_is_told_to_the_sessions_there(ground: Ground, monkeypatch):

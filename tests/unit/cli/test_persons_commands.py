@@ -1,7 +1,5 @@
 """A command that no agent runs is a person's, at a terminal and in a script; an agent's stays its session's."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess
@@ -148,9 +146,6 @@ def test_lines_that_may_be_an_agents_stand_in_the_way_of_a_persons_undo(world: W
     assert "PERHAPS" in world.read("notes.md")
 
 
-# ------------------------------------------------------------------------------------------ locks
-
-
 def holders(world: World) -> dict[str, str]:
     rows = world.sql("SELECT c.file, s.runtime FROM context c JOIN swarm_sessions s USING (instance_id)")
     return {os.path.basename(row["file"]): row["runtime"] for row in rows}
@@ -192,9 +187,6 @@ def test_a_script_is_not_the_only_agent(world: World, words: list[str]) -> None:
         return
     assert done.code == 1 and "is a person's" in done.err and done.err.count("\n") == 1
     assert agent.id[:8] in done.err and len(world.swarm("instances").json) == 1
-
-
-# ------------------------------------------------------------------------------------------ agents
 
 
 def below(world: World, runtime: str = "codex") -> Agent:
@@ -342,9 +334,6 @@ def test_an_agent_whose_client_names_no_session_is_the_only_one_of_its_client(wo
     agents_at_work(world, 1)
     assert world.ground.process("lock", "other.md", env={**os.environ, "CODEX_CI": "1"}).code == 0
     assert holders(world) == {"other.md": "codex"}
-
-
-# ------------------------------------------------------------------------------------------ uncertain
 
 
 @pytest.fixture(params=["in another container", "unknown"])

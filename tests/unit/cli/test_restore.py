@@ -1,7 +1,5 @@
 """`swarm-mcp restore`: an earlier content comes back whole, only when asked for, and never for good."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -9,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.altered import Failing, Limits
+from support.command_line import option
 from support.fixtures import Ground
 from support.traced import Player, checkout
 
@@ -73,7 +72,7 @@ class Scene:
 
     def restore(self, *words: str, session: str = ""):
         """The command, as this session's or a person's."""
-        return self.ground.swarm("restore", str(self.file), *words, *(["--as", session] if session else []))
+        return self.ground.swarm("restore", str(self.file), *words, *option("--as", session))
 
     def mail(self, row: dict) -> list[str]:
         found = self.ground.sql("SELECT content FROM messages WHERE recipient = ? ORDER BY id", row["id"])
@@ -276,9 +275,6 @@ def test_a_folder_that_cannot_be_written_is_one_line(ground: Ground, scene: Scen
     assert sorted(os.listdir(ground.repo)) == [".git", "f"]
 
 
-# -- the news of it -------------------------------------------------------------------------------------
-
-
 def test_the_holder_hears_of_a_change_and_of_its_restoring(scene: Scene):
     number = scene.changed("second\n")
     assert scene.restore(session=scene.writer["id"]).code == 0
@@ -331,9 +327,6 @@ def test_rows_go_when_what_they_point_at_does(scene: Scene):
     with scene.ground.store() as store:
         store.cleanup.clean()
     assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] == earlier.all_of()
-
-
-# -- links, permissions, and no file at all -----------------------------------------------------------
 
 
 def linked(scene: Scene, place: str) -> Path:

@@ -1,7 +1,5 @@
 """Runs: the supervisor's instance, the sessions that are its guests, and the state after a kill."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,14 +1,19 @@
-"""Orders to a user interface: queued, waited for, listed. The interface is another process on the same file."""
+"""Orders to a user interface, the notes of `install` on an upgrade, and the comparison of recorded answers."""
 
-from __future__ import annotations
-
+import itertools
 import json
 import time
+from pathlib import Path
 
 import pytest
 from support import many_processes as crowd
+from support.captures import Names, Verdict, differences
+from support.deviations import Deviation
 from support.fixtures import Ground
 
+from swarm_mcp.answers.text_width import width
+from swarm_mcp.cli import upgrade_notes
+from swarm_mcp.runtimes import changelog
 from swarm_mcp.store import user_interface
 
 COLUMNS = [
@@ -160,3 +165,154 @@ def test_what_is_missing_or_wrong_is_said_in_one_line(ground: Ground, argv: list
     code = 2 - bool({"nobody", "open"} & set(argv))
     assert (done.code, done.out) == (code, "") and len(done.err.splitlines()) == 1
     assert ground.sql("SELECT * FROM ui_commands") == []
+
+
+SECTIONS = """# Changelog
+
+## [Unreleased]
+
+## [0.3.0] - 2026-12-02
+
+### Added
+- An added thing. With more words on it.
+- Another added thing.
+
+### Changed
+- What was one thing is another. Restart it.
+
+### Fixed
+- A fault is mended.
+
+## [0.2.0] - 2026-12-01
+
+### Changed
+- An earlier change.
+"""
+
+
+@pytest.fixture
+def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Makes this release 0.3.0 with a changelog, SECTIONS by itself."""
+
+    def make(text: str = SECTIONS) -> Path:
+        (tmp_path / "CHANGELOG.md").write_text(text)
+        monkeypatch.setattr(changelog, "plugin_folder", lambda: str(tmp_path))
+        monkeypatch.setattr(upgrade_notes, "__version__", "0.3.0")
+        return tmp_path / "CHANGELOG.md"
+
+    return make
+
+
+def test_an_upgrade_names_who_had_what_and_what_has_changed(release):
+    release()
+    assert upgrade_notes.lines({"Claude Code": "0.2.0", "Codex": "0.2.0"}, 100) == [
+        "swarm 0.3.0 is installed; Claude Code and Codex had 0.2.0. Changes:",
+        "  Changed: What was one thing is another.",
+        "  Added: An added thing.",
+        "  Added: Another added thing.",
+        "  Fixed: A fault is mended.",
+    ]
+
+
+def test_the_client_with_the_oldest_release_decides_what_is_new(release):
+    release()
+    heading, *changes = upgrade_notes.lines({"Claude Code": "0.2.0", "Codex": "0.1.0"}, 100)
+    assert heading == "swarm 0.3.0 is installed; Codex had 0.1.0; Claude Code had 0.2.0. Changes:"
+    assert "  Changed: An earlier change." in changes
+
+
+@pytest.mark.parametrize("room", [40, 80, 200])
+def test_it_is_a_dozen_lines_at_most_and_each_kind_has_its_turn(release, room: int):
+    many = "\n".join(
+        f"- Change number {number} is one with quite a few words, so that it is folded." for number in range(40)
+    )
+    path = release(f"## [0.3.0] - 2026-12-02\n\n### Added\n{many}\n\n### Changed\n{many}\n\n### Fixed\n{many}\n")
+    lines = upgrade_notes.lines({"Claude Code": "0.2.0"}, room)
+    assert len(lines) <= upgrade_notes.ROWS
+    assert [line for line in lines[:-1] if width(line) > room] == []
+    kinds = [line.split(":")[0].strip() for line in lines if line.startswith(("  Changed:", "  Added:", "  Fixed:"))]
+    assert set(kinds) == {"Changed", "Added", "Fixed"}
+    assert lines[-1] == f"  and {120 - len(kinds)} more: {path}"
+
+
+def test_a_first_installation_and_the_same_release_have_nothing_to_say(release):
+    release()
+    versions = upgrade_notes.upgraded({"claude-code": "", "codex": "0.3.0"})
+    assert versions == {} and upgrade_notes.lines(versions, 80) == [] and upgrade_notes.as_json(versions) is None
+
+
+def test_a_newer_release_is_named_and_no_change(release):
+    release()
+    assert upgrade_notes.lines({"Codex": "0.4.0"}, 80) == ["swarm 0.3.0 is installed; Codex had 0.4.0."]
+    told = upgrade_notes.as_json({"codex": "0.4.0"})
+    assert told == {"from": {"codex": "0.4.0"}, "to": "0.3.0", "changes": [], "not_shown": 0}
+
+
+def test_programs_get_whole_entries(release):
+    release()
+    told = upgrade_notes.as_json({"claude-code": "0.1.0"})
+    assert told and told["not_shown"] == 0
+    assert told["changes"][0] == {
+        "release": "0.3.0", "kind": "Changed", "text": "What was one thing is another. Restart it.",
+    }  # fmt: skip
+    assert len(told["changes"]) == 5
+
+
+ONE, TWO = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "actual", "found"),
+    [
+        ({"a": 1, "b": "x"}, {"a": 1, "b": "x"}, []),
+        ({"a": 1}, {"a": True}, ["a: is true, not 1"]),
+        ({"a": 1}, {"a": "1"}, ['a: is "1", not 1']),
+        ({"a": None}, {"a": 0}, ["a: is 0, not null"]),
+        ({"a": 1}, {}, ["missing a"]),
+        ({}, {"a": 1}, ["extra a"]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, ["order : b a"]),
+        ({"a": {"b": 1}}, {"a": {"b": 2}}, ["a.b: is 2, not 1"]),
+        ([1, 2], [1], ["missing 1: 2"]),
+        ([{"k": 1}, {"k": 2}], [dict.fromkeys("abcdefg", 0), {"k": 1}, {"k": 2}], ["extra 0: *"]),
+        ({"<set>": [1, 2]}, [2, 1], []),
+        ({"<set>": [1, 2]}, [2, 3], ["0: is 3, not 1"]),
+        ({"<json>": {"a": 1}}, '{"a": 1}', []),
+        ({"<json>": {"a": 1}}, "{", ['*: is "{", not JSON']),
+        ("<ROOT>/a", "/r/a", []),
+        ("<ROOT>/a", "/s/a", ['*: is "/s/a", *']),
+        ("<n> of <prose>", "3 of these", []),
+        ("<n> of <prose>", "three of these", ["*"]),
+        ("a\n<time>\nb", "a\n2026-01-02 03:04:05\nx\nb", ['extra 2: "x"']),
+        ("<sec>", int(time.time()), []),
+        ("<sec>", int(time.time() * 1000), ["*"]),
+        ("<ms>", int(time.time()), ["*"]),
+        ("<pid>", 0, ["*"]),
+        ("<n>", True, ["*"]),
+        ("<any>", {"what": "ever"}, []),
+        (["<id 1>", "<id 2>", "<id 1:8>"], [ONE, TWO, ONE[:8]], []),
+        (["<id 1>", "<id 2>"], [ONE, ONE], ["1: *"]),
+        (["<id 1>", "<id 1>"], [ONE, TWO], ["1: *"]),
+        (["<no 1>", "x<no 1>"], [4, "x4"], []),
+        (["<no 1>", "x<no 1>"], [4, "x5"], ["1: *"]),
+    ],
+    ids=itertools.count(),  # the clock is in some values; every worker must know a case by the same name
+)  # fmt: skip
+def test_differences(pattern, actual, found: list[str]):
+    verdict = Verdict(tuple(Deviation("*", difference, "") for difference in found))
+    verdict.judge("here", differences(pattern, actual, Names("/r")))
+    verdict.deliver()
+
+
+def test_ids_of_the_record_become_those_of_the_run():
+    names = Names("/r")
+    assert names.fits("created <id 7>", f"created {ONE}")
+    assert names.fill({"a": ["<id 7>", "<id 7:8>", "<ROOT>/x", 3]}) == {"a": [ONE, ONE[:8], "/r/x", 3]}
+
+
+def test_a_difference_without_a_reason_and_a_reason_without_a_difference_both_fail():
+    with pytest.raises(AssertionError, match="here | extra a"):
+        judged = Verdict(())
+        judged.judge("here", ["extra a"])
+        judged.deliver()
+    with pytest.raises(AssertionError, match="said to differ"):
+        Verdict((Deviation("*", "extra a", "because"),)).deliver()

@@ -1,7 +1,5 @@
 """`swarm-mcp watch`: a line for each event as it happens, for people and for machines, and a clean end."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -30,7 +28,7 @@ class Watching:
         )
         self._received = b""
 
-    def __enter__(self) -> Watching:
+    def __enter__(self) -> "Watching":
         return self
 
     def __exit__(self, *_exception) -> None:

@@ -1,7 +1,5 @@
 """`swarm-mcp why`: the same decision as the hook's, with all facts behind it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Cancelling, pausing, resuming; going on with the session of an earlier run; and the person at a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty
@@ -54,9 +52,6 @@ def running(ground: Ground, lead: dict) -> dict:
     answer = dispatch(ground, lead, script=FOR_EVER)
     answer["child"] = child_of(ground, answer)
     return answer
-
-
-# ----------------------------------------------------------------------- cancelling
 
 
 @requirement("A-35")
@@ -117,9 +112,6 @@ def test_a_run_without_a_task_is_asked_itself(ground: Ground, lead: dict) -> Non
             control.pause(store, lead, "r1")
 
 
-# ------------------------------------------------------------------ pausing, resuming
-
-
 @requirement("A-32")
 def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) -> None:
     script = 'cat >> told; echo "got half of it"; echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo whole'
@@ -157,9 +149,6 @@ def test_a_paused_worker_can_be_cancelled(ground: Ground, lead: dict, running: d
         control.cancel(store, lead, running["task_id"])
     over(ground, running)
     assert task(ground, running)["status"] == "cancelled"
-
-
-# --------------------------------------------------------------- going on with a session
 
 
 class Talker(Process):
@@ -222,9 +211,6 @@ def test_resume_finds_the_task_and_asks_nobody_else(ground: Ground, lead: dict) 
     assert done.code == 2 and "--resume" in done.err
 
 
-# ---------------------------------------------------------------------------- in words
-
-
 @requirement("A-31", "A-36")
 def test_progress_is_told_now_and_then_and_not_over_the_workers_own_words() -> None:
     now = [100.0]
@@ -279,9 +265,6 @@ def test_the_query_for_a_task(ground: Ground, lead: dict) -> None:
     assert query.env["SWARM_WAKE_REASON"] == "task_resumed" and query.env["SWARM_LINKED_TASK_IDS"] == "t0"
     assert "half" in query.prompt and "Do it" in query.prompt
     assert query_of(given, Process(), row).env["SWARM_WAKE_REASON"] == "task_assigned"
-
-
-# ----------------------------------------------------------------- a person at a terminal
 
 
 def at_terminal(ground: Ground, *argv: str, **env: str) -> tuple[int, str, list[dict]]:

@@ -1,7 +1,5 @@
 """Dispatch: its permission, equal dispatches, the choice of a worker, and waiting for its end."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -52,9 +50,6 @@ def mail(ground: Ground, row: dict) -> list[str]:
     return [each["content"] for each in found]
 
 
-# ----------------------------------------------------------------- who may
-
-
 @requirement("P-22")
 def test_only_a_gateway_dispatches(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = ground.session("w", "identity:p role:mode:gateway notmode:gateway")
@@ -94,9 +89,6 @@ def test_a_senseless_request_makes_no_task(
     with pytest.raises(Refused, match=words):
         dispatch(ground, lead, **{"title": "Do it", **given})
     assert tasks(ground) == []
-
-
-# -------------------------------------------------- the choice of a worker
 
 
 @requirement("P-20")
@@ -207,9 +199,6 @@ def test_a_worker_that_leaves_at_that_moment_is_not_waited_for(ground: Ground, l
     assert (answer["status"], answer["recipient"]) == ("dispatched", second["id"])
 
 
-# ---------------------------------------------------- one task, however often
-
-
 def test_the_idempotency_key(ground: Ground, lead: dict) -> None:
     task = dispatch(ground, lead, " Do it ", type="fix", role="role:Reviewer")["task"]
     text = "\0".join([ground.scope, "identity:p", "fix", "Do it", "reviewer"])
@@ -304,9 +293,6 @@ with Store() as store:
     assert mail(ground, worker) == [f"[task:{task['id']}] Do it"]
 
 
-# --------------------------------------------------------------- the tracker
-
-
 def configure(ground: Ground, value: dict) -> None:
     ground.add("kv", scope=ground.scope, key="config/work_tracker/p", value=json.dumps(value))
 
@@ -352,9 +338,6 @@ def test_a_link_that_a_killed_dispatch_left_out_is_made_by_the_next(ground: Grou
     assert row["key"].endswith(task_id)
     value = json.loads(row["value"])
     assert (value["identifier"], value["url"]) == ("ENG-9", "https://linear.app/x/issue/ENG-9/slug")
-
-
-# -------------------------------------------------------- waiting for the end
 
 
 def later(seconds: float, act) -> threading.Thread:
@@ -425,9 +408,6 @@ def test_mail_that_is_being_handed_to_somebody_else_is_left_alone(ground: Ground
     with ground.store() as store:
         assert len(store.messages.take(lead)) == 1
         assert CompletionWait.of(lead, task_id, 5).look(store)["messages"] == []
-
-
-# ------------------------------------------------------------- command and tool
 
 
 def test_the_command_says_what_came_of_it(ground: Ground, lead: dict) -> None:

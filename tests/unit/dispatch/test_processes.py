@@ -1,7 +1,5 @@
 """Workers that are supervised in the background: from dispatch to the end of the task, however that comes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -42,9 +40,6 @@ def mail(ground: Ground, row: dict) -> list[str]:
 def events(ground: Ground, answer: dict) -> list[str]:
     found = ground.sql("SELECT type FROM events WHERE subject = ? ORDER BY id", answer["task_id"])
     return [row["type"].removeprefix("task.") for row in found]
-
-
-# -------------------------------------------------------------------- all goes well
 
 
 @requirement("A-29")
@@ -157,9 +152,6 @@ def test_workers_beyond_the_cap_wait_and_say_so(ground: Ground, lead: dict, monk
         assert reaches(ground, answer, "done")["result"] == "ok"
 
 
-# ------------------------------------------------------------------- once, and no more
-
-
 def test_dispatches_at_once_start_one_worker(ground: Ground, lead: dict) -> None:
     answers: list[dict] = []
     script = "echo x >> runs; while [ ! -e go ]; do sleep 0.05; done"
@@ -214,9 +206,6 @@ def test_a_worker_that_comes_up_after_it_was_replaced_does_nothing(ground: Groun
             wait_for(lambda: Processes().look(store, facts))
     assert task(ground, {"task_id": made["id"]})["status"] == "open"
     assert not (ground.repo / "done").exists()
-
-
-# ------------------------------------------------------------------------ trouble
 
 
 def test_a_command_that_fails_fails_the_task(ground: Ground, lead: dict) -> None:

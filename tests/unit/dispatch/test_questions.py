@@ -1,7 +1,5 @@
 """A worker asks a person about its task, and goes on with the answer, whoever is killed meanwhile."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

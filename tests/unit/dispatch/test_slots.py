@@ -1,6 +1,4 @@
-"""The number of workers at once: slots, the queue before them, and the leftovers of killed workers."""
-
-from __future__ import annotations
+"""The number of workers at once, the tracker of their work, and foreign names that are never executed."""
 
 import os
 import subprocess
@@ -8,10 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import supervised
 from support.altered import Clocks
+from support.fixtures import Ground
 from support.requirement import requirement
+from support.supervised import GATEWAY, dispatch, over, reaches
 
 from swarm_mcp.agents.dispatch import slots
+from swarm_mcp.agents.dispatch.promotion import Parent, Work, decide, provider_of
 from swarm_mcp.agents.dispatch.slots import Slot
 
 HOLDER = """
@@ -117,3 +119,120 @@ def test_a_killed_worker_leaves_neither_slot_nor_ticket(cap) -> None:
             process.communicate()
     assert mine.take(), "the one before has gone from the line, and the holder from its place"
     assert list(line.iterdir()) == []
+
+
+# `$TRAP` is a path in the environment of all that is started here.
+COMMANDS = ["#(touch $TRAP)", "$(touch $TRAP)", "`touch $TRAP`", "#{l:x}", "##(touch $TRAP)", "%H", "%%", "$HOME", "!!"]
+SIGNS = ["'", '"', "\n", ";", "\\", "\t", "\x1b]2;titled\x07", "\x1b[2J", "\x9b31m", "\u202e", "~", "*", "&", "|", "é"]
+ALL = "a" + "".join([*COMMANDS, *SIGNS]) + "b"
+
+
+@pytest.mark.parametrize("odd", [ALL, "-x;"], ids=["every sign", "like a flag"])
+def test_a_worker_is_started_by_odd_names(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    trap = tmp_path / "sprung"
+    monkeypatch.setenv("TRAP", str(trap))
+    lead = ground.session("lead", GATEWAY)
+    folder = ground.repo / odd
+    folder.mkdir()
+    (folder / "said").write_text(odd)
+    try:
+        given = {"name": odd, "label": "odd:" + "".join(odd.split()), "cwd": str(folder)}
+        answer = dispatch(ground, lead, odd, "cat said; pwd > here; echo fine", **given)
+        assert answer["status"] == "spawned", answer
+        reaches(ground, answer, "done")
+        over(ground, answer)
+    finally:
+        supervised.end_all(ground)
+    assert (folder / "here").read_text() == f"{folder}\n"
+    assert not trap.exists()
+
+
+LINEAR = {"provider": "linear", "mcp": "linear"}
+ENTRY = {"identifier": "ENG-7", "url": "https://tracker.example/ENG-7", "linked_at": 1}
+LONG = "w" * 61
+
+
+def work(**given) -> Work:
+    return Work(**{"identity": "p", "tracker": LINEAR, "type": "implement", "title": "Fix it", **given})
+
+
+def test_a_denial_without_a_tracker_has_the_recorded_shape() -> None:
+    decision = decide(work(tracker=None))
+    assert decision == {"promote": False, "reason": "no_tracker_configured", "identity": "p", "provider": None}
+    assert list(decision) == ["promote", "reason", "identity", "provider"]
+
+
+# Each work would satisfy every later rule too: one that is out of its place shows.
+CASES = [
+    ("missing_identity_label", {"identity": "", "promote": True, "identifier": "ENG-1"}),
+    ("no_tracker_configured", {"tracker": {"mcp": "linear"}, "promote": True}),
+    ("identity_mismatch", {"tracker": {**LINEAR, "identity": "identity:other"}, "promote": True, "identifier": "E-1"}),
+    ("operator_suppressed", {"promote": False, "identifier": "ENG-1", "files": ("/__swarm/spawn/x",), "title": LONG}),
+    ("synthetic_resource", {"files": ("/__swarm/spawn/x", "/__swarm/y"), "promote": True, "mentioned": "ENG-2"}),
+    ("parent_routine_skipped", {"parent": Parent(False), "type": "review", "title": LONG}),
+    ("type_not_promotable", {"type": "review", "tracker": {**LINEAR, "default_promotion": "always"}}),
+    ("type_not_promotable", {"type": "other", "title": LONG}),
+    ("type_not_promotable", {"tracker": {**LINEAR, "promotable_types": ["fix"]}, "title": LONG}),
+    ("repo_explicit_only", {"tracker": {**LINEAR, "default_promotion": "explicit-only"}, "title": LONG}),
+    ("trivial_inline_edit", {"files": ("/a",), "description": "d" * 80, "title": "t" * 60}),
+]
+
+
+@pytest.mark.parametrize(("reason", "given"), CASES)
+def test_it_is_not_promoted(reason: str, given: dict) -> None:
+    decision = decide(work(**given))
+    assert (decision["promote"], decision["reason"]) == (False, reason)
+    assert "mode" not in decision and "identifier" not in decision
+
+
+@pytest.mark.parametrize(
+    ("reason", "mode", "precedence", "given"),
+    [
+        ("explicit_identifier", "link", "operator", {"identifier": "ENG-1", "promote": True, "mentioned": "ENG-2"}),
+        ("explicit_identifier", "link", "operator", {"identifier": "ENG-1", "files": ("/__swarm/x",)}),
+        ("operator_requested", "create", "operator", {"promote": True, "mentioned": "ENG-2", "parent": Parent(False)}),
+        ("explicit_identifier", "link", "task", {"mentioned": "ENG-2", "parent": Parent(True, ENTRY)}),
+        ("parent_binding_inherited", "link", "parent", {"parent": Parent(True, ENTRY), "type": "review"}),
+        ("repo_default_always", "create", "repository", {"tracker": {**LINEAR, "default_promotion": "always"}}),
+        ("medium_or_larger", "create", "size", {"files": ("/a", "/b")}),
+        ("medium_or_larger", "create", "size", {"description": "d" * 81}),
+        ("medium_or_larger", "create", "size", {"title": LONG}),
+        ("medium_or_larger", "create", "size", {"title": LONG, "parent": Parent(True)}),
+        ("medium_or_larger", "create", "size", {"title": LONG, "type": "test"}),
+        ("medium_or_larger", "create", "size", {"title": LONG, "tracker": {**LINEAR, "identity": "p"}}),
+        ("medium_or_larger", "create", "size", {"title": LONG, "tracker": {**LINEAR, "default_promotion": "often"}}),
+        ("medium_or_larger", "create", "size", {"title": LONG, "tracker": "linear:linear-server"}),
+    ],
+)  # fmt: skip
+def test_it_is_promoted(reason: str, mode: str, precedence: str, given: dict) -> None:
+    decision = decide(work(**given))
+    assert (decision["promote"], decision["reason"]) == (True, reason)
+    assert (decision["mode"], decision["precedence"]) == (mode, precedence)
+    assert (decision["identity"], decision["provider"]) == ("p", "linear")
+    assert ("identifier" in decision) == (mode == "link")
+
+
+def test_a_part_shares_its_parents_entry() -> None:
+    decision = decide(work(parent=Parent(True, ENTRY)))
+    assert (decision["identifier"], decision["existing_binding"]) == ("ENG-7", ENTRY)
+
+
+@pytest.mark.parametrize(
+    ("tracker", "provider"),
+    [
+        ({"provider": "jira"}, "jira"),
+        ({"provider": " linear "}, "linear"),
+        ("linear", "linear"),
+        ("github:gh-server", "github"),
+        ("", ""),
+        (None, ""),
+        ([], ""),
+        ({"provider": 3}, ""),
+        ({"provider": "a/b"}, ""),
+        (":server", ""),
+    ],
+)
+def test_the_provider_of_a_configured_tracker(tracker: object, provider: str) -> None:
+    assert provider_of(tracker) == provider

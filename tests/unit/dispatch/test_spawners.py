@@ -1,7 +1,5 @@
 """Starting workers: one at a time, through any spawner, and the repair of a killed dispatch."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading
@@ -61,9 +59,6 @@ def dispatch_settled(ground: Ground, lead: dict, *how, **given) -> dict:
 def arrive(ground: Ground, instance_id: str, label: str = "identity:p role:implementer") -> dict:
     """The started worker registers, as its hooks would."""
     return ground.session(f"worker-{instance_id}", label, preassigned_id=instance_id)
-
-
-# ---------------------------------------------------------------- one at a time
 
 
 def test_an_order_to_the_user_interface(ground: Ground, lead: dict) -> None:
@@ -131,9 +126,6 @@ with Store() as store:
     assert sum(own for *_, own in found) == 1
     assert len(mutexes(ground)) == len(ground.sql("SELECT 1 FROM tasks")) == 1
     assert len(orders(ground)) == 1
-
-
-# --------------------------------------------------------------- how it ends
 
 
 def test_a_worker_that_comes_up_gets_the_task(ground: Ground, lead: dict) -> None:
@@ -227,9 +219,6 @@ def test_the_lock_goes_with_its_holder(ground: Ground, lead: dict) -> None:
     assert "ui_command_id" in dispatch(ground, other)
 
 
-# ------------------------------------------------------ killed at the worst time
-
-
 def test_a_dispatch_killed_before_it_had_started_anybody(ground: Ground, lead: dict) -> None:
     with Sleeper() as dispatcher, ground.store() as store:
         task = store.tasks.request(lead, {"type": "implement", "title": "x", "idempotency_key": "k"})["task"]
@@ -269,9 +258,6 @@ def test_another_programs_spawn_lock_is_honoured(ground: Ground, lead: dict) -> 
         )  # fmt: skip
         assert dispatch(ground, lead, idempotency_key="k", role="implementer", force_spawn=True)["lock"]["id"] == "c"
     assert orders(ground) == []
-
-
-# -------------------------------------------------------------------- the rest
 
 
 def test_every_spawner_can_be_loaded() -> None:

@@ -1,7 +1,5 @@
 """``worker poll``: a standing worker takes tasks as they come, within its limits, and ends without losing any."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """The schedule explorer (tests/explore): the same seed is the same run, no property is broken, planted faults are found."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The guard: git refuses to commit and push files of another holder, and other hooks still work."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil
@@ -103,9 +101,6 @@ def user_hook(folder: Path, name: str, log: Path, then: str = "") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(RECORDS.format(log=log, then=then))
     (folder / name).chmod(0o755)
-
-
-# -- refusals --------------------------------------------------------------------------------------
 
 
 def test_only_the_locks_on_what_is_committed_are_read(repo: Repo, peer: dict, listening: Listening):
@@ -327,9 +322,6 @@ def test_pushes(repo: Repo, tmp_path: Path):
     assert repo.git("push", "origin", ":topic", ok=False).returncode == 1, "the repository itself is held"
 
 
-# -- nothing in the way -----------------------------------------------------------------------------
-
-
 def test_whatever_is_broken_lets_the_commit_pass(repo: Repo, peer: dict, tmp_path: Path):
     repo.guard("install")
     slow = tmp_path / "slow"
@@ -357,9 +349,6 @@ def test_whatever_is_broken_lets_the_commit_pass(repo: Repo, peer: dict, tmp_pat
     log = Path(os.environ["SWARM_STATE_DIR"]) / "faults.jsonl"
     assert '"runtime": "guard"' in log.read_text(), "it is recorded for the doctor"
     assert repo.commit("a.txt").returncode == 1, "and all the time the guard was in force"
-
-
-# -- other hooks ------------------------------------------------------------------------------------
 
 
 def lay_none(repo: Repo, log: Path) -> None:
@@ -502,9 +491,6 @@ def test_setting_from_elsewhere_is_refused(repo: Repo, monkeypatch: pytest.Monke
     assert repo.ground.swarm("guard", "install", cwd=repo.ground.folder).code == 1, "no repository"
 
 
-# -- the pre-commit framework -----------------------------------------------------------------------
-
-
 def test_the_framework_s_entry_is_the_same_guard(repo: Repo, peer: dict):
     entry = next(line for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines() if "entry: " in line)
     script = ROOT / entry.partition("entry: ")[2]
@@ -524,11 +510,6 @@ def test_the_framework_s_entry_is_the_same_guard(repo: Repo, peer: dict):
     assert framework(**push).returncode == 1
     assert framework(**{**push, "PRE_COMMIT_FROM_REF": "HEAD"}).returncode == 0
     assert framework(PRE_COMMIT_REMOTE_NAME="origin", PRE_COMMIT_LOCAL_BRANCH="refs/heads/main").returncode == 1
-
-
-# -- the decision, in bulk --------------------------------------------------------------------------
-
-# -- odd repositories -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hook", ["pre-commit", "pre-push"])

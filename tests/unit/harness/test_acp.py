@@ -1,7 +1,5 @@
 """The harness acp without an agent: a turn of the protocol as events, questions, sessions, and a run through the relay."""
 
-from __future__ import annotations
-
 import json
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """The changes reported for a run: its edits, its commands' files, its commits; not the writes of others meanwhile."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Children, the reaper that ends them, and their private folders: nothing outlives a run, however the run goes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -293,9 +291,6 @@ def test_where_a_program_is_found(tmp_path):
     assert found("bin/tool", known, "/") is None and found(str(tmp_path), known, "/") is None
 
 
-# ------------------------------------------------------------------------------ environment
-
-
 @requirement("D-21")
 def test_foreign_variables_stay_out_and_settings_stay():
     foreign = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PID", "CLAUDE_ENV_FILE",
@@ -310,9 +305,6 @@ def test_foreign_variables_stay_out_and_settings_stay():
                 "CLAUDE_CODE_SESSION_ACCESS_TOKEN")  # fmt: skip
     kept = environment.without_session(dict.fromkeys((*foreign, *settings), "x"), drop=["CODEX_API_KEY"])
     assert sorted(kept) == sorted(set(settings) - {"CODEX_API_KEY"})
-
-
-# ------------------------------------------------------------------------------ folders
 
 
 @requirement("A-45", "C-63", "D-13", "D-23")
@@ -341,9 +333,6 @@ def test_a_folder_without_an_owner_is_left_until_it_is_old():
     assert sweep() == []
     os.utime(orphan, (0, 0))
     assert sweep() == [str(orphan)] and os.listdir(place()) == ["something-else"]
-
-
-# ------------------------------------------------------------------------------ lines
 
 
 @settings(max_examples=60)

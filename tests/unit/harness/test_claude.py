@@ -1,7 +1,5 @@
 """The harness `claude`: recorded streams, flags and private files, error codes, checks. No client is started."""
 
-from __future__ import annotations
-
 import json
 import stat
 import time
@@ -22,9 +20,6 @@ RECORDED = Recordings("claude")
 CLAUDE = RECORDED.adapter
 SESSION = "0b0e7a52-4f0f-4e3b-9a53-1f5b5d1c2a10"
 SECRET = "tok-4f9d2c77aa31e05b66"
-
-
-# ---------------------------------------------------------------- recorded streams
 
 
 def test_how_long_the_api_wants_to_be_left_alone() -> None:
@@ -105,9 +100,6 @@ def test_a_structured_answer_stays_where_a_sub_agent_in_the_background_wakes_the
     assert "structured" not in result, "the model never gave one"
 
 
-# ---------------------------------------------------------------- lines of our own
-
-
 def assistant(*content: dict, **more: object) -> str:
     return json.dumps({"type": "assistant", "message": {"id": "m", "content": list(content)}, **more})
 
@@ -171,9 +163,6 @@ def test_unknown_lines_are_kept_and_others_ignored() -> None:
     assert RECORDED.parsed(["", "plain words", "[1]", "7", '"x"', "{", "[" * 5000, '{"a": NaN']) == []
 
 
-# ---------------------------------------------------------------- how a run ended
-
-
 @pytest.mark.parametrize(
     ("exit_code", "stderr", "code"),
     [
@@ -216,9 +205,6 @@ def test_a_run_killed_between_two_results_has_failed() -> None:
     for exit_code in (-15, 143):
         found = CLAUDE.error_of(ended(events, exit_code))
         assert found is not None and found[0] == "process_crashed"
-
-
-# ---------------------------------------------------------------- flags and files
 
 
 @pytest.fixture
@@ -389,9 +375,6 @@ def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
     ours = made.servers["swarm"]
     assert (ours["command"], ours["args"]) == (brought["command"], brought["args"])
     assert "--add-dir" not in made.argv and (folder / "skills/swarm-mcp/SKILL.md").is_file()
-
-
-# ---------------------------------------------------------------- sessions, checks, words
 
 
 @requirement("A-03")

@@ -1,6 +1,4 @@
-"""The commands run, runs, logs and harness: answers, exit codes, and their traces in the store and the record."""
-
-from __future__ import annotations
+"""The commands run, runs, logs and harness, also with a harness that another installed package brings."""
 
 import json
 import os
@@ -9,19 +7,25 @@ import shlex
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, wait_for
 from support.harness_fixtures import is_alive
 from support.listings import rows_of
+from support.outside_packages import command as outside_packages_command
+from support.outside_packages import installed_packages, package
 from support.requirement import requirement
 
 from swarm_mcp.agents.harness import membership, registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.cli.output import show, show_with_list
+from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
+
 
 PYTHON = shlex.quote(sys.executable)
 SAY = f"{PYTHON} -S -c"
@@ -43,9 +47,6 @@ def timeless(shown: str) -> str:
 
 def rows(ground: Ground) -> list[dict]:
     return ground.swarm("runs", "--json").json
-
-
-# -- run ---------------------------------------------------------------------------------------------
 
 
 def test_it_prints_the_answer_and_leaves_nobody_behind(ground: Ground) -> None:
@@ -168,9 +169,6 @@ def _runs(ground: Ground) -> list[dict]:
         return rows_of(store.runs.walk(ground.scope))
 
 
-# -- runs and logs -----------------------------------------------------------------------------------
-
-
 @requirement("A-31")
 def test_runs_and_their_logs(ground: Ground) -> None:
     assert ground.swarm("runs").out == "(no runs)\n"
@@ -262,9 +260,6 @@ def test_logs_of_what_is_not_there(ground: Ground) -> None:
     assert "one word too many" in ground.swarm("logs", "a", "b").err
 
 
-# -- harness -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def installed(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
     """A machine with a codex of some version, and nothing else."""
@@ -315,3 +310,88 @@ def test_a_harness_that_cannot_be_loaded_hides_no_other(installed: Ground, monke
     done = installed.swarm("harness", "list")
     assert done.code == 0 and "  codex  " in done.out and "broken cannot be loaded" in done.err
     assert "choose from list, doctor, models" in installed.swarm("harness", "lst").err
+
+
+ADAPTER = """
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
+
+
+class Outside(HarnessAdapter):
+    name, label = "outside", "From outside"
+    instructions = "It is there already."
+    doc = "Use when it is tested.\\nDo not use when it is not. No settings."
+
+    def launch(self, query, folder):
+        return Launch(("/bin/cat",), stdin="said from outside")
+
+    def parse(self, line, state):
+        return [events.message("assistant", line)]
+"""
+
+
+@pytest.fixture
+def adapter_installed(tmp_path: Path) -> Path:
+    return installed_packages(tmp_path)
+
+
+@pytest.mark.parametrize("worked_on", [False, True])
+def test_commands_and_a_supervisor_run_it(
+    ground: Ground, adapter_installed: Path, tmp_path: Path, worked_on: bool
+) -> None:
+    """Also one that is installed for being worked on: its files are elsewhere, and `site` alone would find them."""
+    if worked_on:
+        package(tmp_path / "source", "outside_harness", ADAPTER, "outside = outside_harness:Outside")
+        (adapter_installed / "outside.pth").write_text(f"{tmp_path / 'source'}\n")
+    else:
+        package(adapter_installed, "outside_harness", ADAPTER, "outside = outside_harness:Outside")
+    program = outside_packages_command(adapter_installed)
+    listed = {one["name"]: one for one in ground.process("harness", "list", "--json", program=program).json}
+    assert listed["outside"]["label"] == "From outside" and listed["claude"]["label"] == "Claude Code"
+    assert ground.process("harness", "doctor", "outside", program=program).code == 0
+    done = ground.process("run", "--harness", "outside", "x", program=program)
+    assert (done.code, done.out) == (0, "said from outside\n"), done
+    words = ("dispatch", "Say it", "--harness", "outside", "--completion-wait", "60", "--json")
+    env = {**os.environ, "SWARM_MCP_ALLOW_SPAWN": "1"}
+    answer = ground.process(*words, program=program, env=env).json
+    assert answer["completion"]["result"] == "said from outside", answer
+
+
+def test_what_is_broken_is_said_and_breaks_no_other(ground: Ground, adapter_installed: Path) -> None:
+    package(adapter_installed, "broken_harness", "import nothing_of_that_name", "broken = broken_harness:Broken")
+    package(adapter_installed, "odd_harness", ADAPTER, "odd = odd_harness:Outside\nclaude = odd_harness:Outside")
+    done = ground.process("harness", "list", "--json", program=outside_packages_command(adapter_installed))
+    names = [one["name"] for one in done.json]
+    assert names == [*registry.ADAPTERS], "a name of this package's was taken, or what is broken is listed"
+    assert "broken cannot be loaded: ModuleNotFoundError" in done.err
+    assert "odd cannot be loaded" in done.err and "is no adapter of a harness called 'odd'" in done.err
+    assert next(one for one in done.json if one["name"] == "claude")["label"] == "Claude Code"
+
+
+@pytest.mark.usefixtures("own_registry")
+def test_a_name_that_is_offered_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    from importlib.metadata import EntryPoint
+
+    entry = EntryPoint("outside", f"{__name__}:Here", registry.GROUP)
+    monkeypatch.setattr(registry, "_offered", lambda: {"outside": entry})
+    assert registry.has("outside") and registry.names()[-1] == "outside"
+    assert registry.get("outside") is registry.get("outside") and registry.get("outside").label == "Here"
+    with pytest.raises(Refused, match="is there already"):
+        registry.register(Here())
+
+
+class Here(HarnessAdapter):
+    """An adapter in this very module."""
+
+    name, label = "outside", "Here"
+
+    def launch(self, query, folder):
+        raise NotImplementedError
+
+    def parse(self, line, state):
+        return []
+
+
+def test_the_guide_shows_the_entry_point() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "dev" / "adding-a-harness.md").read_text()
+    assert f'[project.entry-points."{registry.GROUP}"]' in page

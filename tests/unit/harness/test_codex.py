@@ -1,18 +1,20 @@
-"""The harness codex on Codex's output: recorded streams, errors, its own record, costs."""
-
-from __future__ import annotations
+"""The harness codex on Codex's output: recorded streams, errors, its own record, costs, and our TOML."""
 
 import json
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.recordings import Recordings
 from support.requirement import requirement
+from support.toml_reader import reader
 
-from swarm_mcp.agents.harness.codex import adapter, rollout, stream
+from swarm_mcp.agents.harness.codex import adapter, overrides, rollout, stream
 from swarm_mcp.agents.harness.outcome import Ending, cost_of, priced
 from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.errors import Refused
 
 RECORDED = Recordings("codex")
 SESSION = "01a202bc-06da-7911-be41-5931d6aa0af3"
@@ -24,9 +26,6 @@ codex = RECORDED.adapter
 def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No codex on PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
-
-
-# --------------------------------------------------------------------------------------------- the stream
 
 
 def test_a_server_that_does_not_start_has_an_event_of_its_own() -> None:
@@ -76,9 +75,6 @@ def test_a_denial_is_read_from_standard_error() -> None:
     assert codex.parse_stderr("ERROR something else", {}) == []
 
 
-# ------------------------------------------------------------------------------------------------- errors
-
-
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -114,9 +110,6 @@ def test_when_to_try_again() -> None:
     state: dict = {}
     (line,) = [text for text in RECORDED.lines("quota") if "turn.failed" in text]
     assert codex.parse(line, state)[-1].data["retry_not_before"] == time.mktime((2100, 1, 1, 0, 0, 0, 0, 0, -1))
-
-
-# -------------------------------------------------------------------------------------- record and costs
 
 
 def record(home: Path, cwd: str, *lines: dict) -> Path:
@@ -195,3 +188,41 @@ def test_models_and_prices_agree() -> None:
         assert time.strptime(price.dated, "%Y-%m-%d") and price.cached < price.input < price.output
     listed = {entry["name"]: entry for entry in codex.listed_models()}  # no codex on PATH
     assert listed["gpt-6.1-sol"] == {"name": "gpt-6.1-sol", "short": "sol", "context_tokens": 272_000}
+
+
+WRITABLE = st.recursive(
+    st.booleans() | st.integers(-(1 << 63), (1 << 63) - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.text(), WRITABLE)
+@requirement("D-15")
+def test_what_is_written_as_toml_is_read_back(name: str, value: object) -> None:
+    toml = reader()
+    line = f"{overrides._key(name)} = {overrides.toml_value(value)}"
+    assert "\n" not in line and "\0" not in line
+    assert toml.loads(line) == {name: value}
+
+
+HALVES = st.characters(min_codepoint=0xD700, max_codepoint=0xE100, categories=("Cs", "Lo", "Co"))
+
+
+@given(st.text(alphabet=HALVES, min_size=1))
+def test_halves_of_characters_become_something_that_can_be_written(value: str) -> None:
+    read = reader().loads(f"x = {overrides.toml_value(value)}")["x"]
+    assert len(read) == len(value) and read.encode()
+
+
+@pytest.mark.parametrize("value", [None, object(), {"a": None}, 1 << 63, b"x"])
+@requirement("D-15")
+def test_what_cannot_be_written_is_refused(value: object) -> None:
+    with pytest.raises(Refused):
+        overrides.toml_value(value)
+
+
+@pytest.mark.parametrize("path", ["", "a.", "a b", 'a."b.c"', "é"])
+def test_a_setting_has_a_plain_name(path: str) -> None:
+    with pytest.raises(Refused):
+        overrides.override(path, 1)

@@ -1,7 +1,5 @@
 """The start of Codex by the harness codex: argv, exclusions from argv, trust in hooks, prompts, looks."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -58,9 +56,6 @@ def said_in(argv: tuple[str, ...]) -> dict:
                 table = table.setdefault(name, {})
             table.update({last: toml.loads(f"x = {text}")["x"]})
     return found
-
-
-# ------------------------------------------------------------------------------------------------ argv
 
 
 @requirement("D-11")
@@ -174,9 +169,6 @@ def test_names_in_the_users_settings_are_seen(tmp_path: Path) -> None:
     assert configured_servers(str(file), str(tmp_path / "none")) == {"a": "command", "b c": "url"}
 
 
-# ----------------------------------------------------------------------------------------------- hooks
-
-
 def test_hashes_are_what_codex_said_they_are() -> None:
     """Recorded from `hooks/list` of codex 0.169."""
     patch = {"type": "command", "command": 'python3 "/a b/é.py"; exit 0', "timeout": 5}
@@ -241,9 +233,6 @@ def test_each_build_is_asked_once(tmp_path: Path) -> None:
     assert overrides.trust_for(str(tmp_path / "none"), hooks) == ours
 
 
-# ---------------------------------------------------------------------------------------------- skills
-
-
 @pytest.fixture
 def skills(tmp_path: Path) -> Path:
     user = ".codex/skills"
@@ -288,9 +277,6 @@ def test_the_model_is_told_of_skills_that_codex_does_not_find(skills: Path, monk
     assert sorted(str(path) for path in skills.rglob("*") if path.name != "words.json") == before
     assert codex.format_command("tidy") == "/tidy"
     assert "no skill called 'nope'" in launched(skills, prompt="/nope x").notes[0]
-
-
-# ---------------------------------------------------------------------------------------------- checks
 
 
 @requirement("A-57")

@@ -1,25 +1,30 @@
-"""The public interface ``swarm_mcp.agents.harness``: the names, events in loops, results and failures, sync and async."""
-
-from __future__ import annotations
+"""The public interface ``swarm_mcp.agents.harness``: events, results, conversations, and the programs of its page."""
 
 import ast
 import asyncio
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.harness_fixtures import Scripted, kinds, run_of
+from support.harness_fixtures import OTHER, PRELUDE, PYTHON, SESSION, Scripted, kinds, run_of
+from support.loop_fixtures import Fail, Model, Say, settings
+from support.python_page import PAGE, SECRET, programs, write
 from support.requirement import requirement
 
 import swarm_mcp.agents.harness as front_door
+from swarm_mcp.agents import harness
+from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.query_types import checked, normalized
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.harness import Event, HarnessError, McpServer, Query, Run, RunResult, Unsupported
+from swarm_mcp.harness import Cost, Event, HarnessError, McpServer, Query, Run, RunResult, Session, Unsupported
 
 pytestmark = pytest.mark.slow
+
 GOOD = "tell('init', 's-1'); tell('say', 'hello'); tell('result', 'all done')"
 LONG = "tell('say', 'hello'); time.sleep(60)"
 IN_ORDER = ["session_init", "message", "result"]
@@ -231,3 +236,213 @@ def test_a_callers_listener_that_raises_is_no_fault_of_ours(tmp_path: Path, capl
     run = Run(Scripted(GOOD), Query("x", str(tmp_path))).on_event(broken)
     assert not run.result().is_error
     assert recorded_faults() == [] and "the caller's own fault" in caplog.text and "broken" in caplog.text
+
+
+class Talker(Scripted):
+    """Answers with its prompt, in the session that it was given: a copy of one is OTHER, a new one SESSION."""
+
+    cumulative = frozenset()
+
+    def launch(self, query: Query, folder: Path) -> Launch:
+        self.launched.append(query)
+        session = OTHER if query.fork_session else query.resume_session_id or SESSION
+        script = (
+            f"tell('init', {session!r}); said = sys.stdin.read()\n"
+            "if said == 'fail': sys.exit(3)\n"
+            "while said == 'stay': time.sleep(0.05)\n"
+            "tell('result', said, False, {'total_cost_usd': 0.5, 'input_tokens': 10, 'output_tokens': 1})"
+        )
+        return Launch((*PYTHON, "-c", PRELUDE + script), stdin=query.prompt)
+
+
+def asked(adapter: Talker) -> list[tuple[str, str, bool]]:
+    return [(query.prompt, query.resume_session_id, query.fork_session) for query in adapter.launched]
+
+
+def test_each_prompt_continues_the_session(tmp_path: Path) -> None:
+    adapter = Talker()
+
+    async def main() -> None:
+        async with Session(adapter, cwd=tmp_path, env={"N": 1}) as session:
+            assert session.previous is None and session.session_id is None and session.cost.total_cost_usd == 0
+            first = await session.ask("one")
+            assert (first.output, session.session_id) == ("one", SESSION)
+            assert (await session.ask("two", model="m-2")).output == "two"
+            assert (
+                session.cost._replace(model=None) == Cost(1.0, 20, 2)
+                and session.results[0] == first
+                and len(session.results) == 2
+            )
+
+    asyncio.run(main())
+    assert asked(adapter) == [("one", "", False), ("two", SESSION, False)]
+    assert [query.model for query in adapter.launched] == ["", "m-2"] and adapter.launched[1].env["N"] == "1"
+
+
+def test_a_fork_goes_its_own_way(tmp_path: Path) -> None:
+    adapter = Talker()
+
+    async def main() -> None:
+        async with Session(adapter, cwd=tmp_path) as session:
+            await session.ask("one")
+            async with session.fork() as other:
+                assert other.session_id == SESSION and other.results == ()
+                await asyncio.gather(session.ask("two"), other.ask("three"))
+                await other.ask("four")
+                assert (session.session_id, other.session_id) == (SESSION, OTHER)
+                assert other.cost.total_cost_usd == 1.0
+
+    asyncio.run(main())
+    assert asked(adapter)[0] == ("one", "", False)
+    assert sorted(asked(adapter)[1:3]) == [("three", SESSION, True), ("two", SESSION, False)]
+    assert asked(adapter)[3] == ("four", OTHER, False)
+
+
+def test_a_fork_of_nothing_is_a_new_session(tmp_path: Path) -> None:
+    adapter = Talker()
+    with Session(adapter, cwd=tmp_path).fork() as session:
+        assert session.run("one").result().session_id == SESSION
+    assert asked(adapter) == [("one", "", False)]
+
+
+def test_it_goes_on_later_by_json_a_result_or_an_id(tmp_path: Path) -> None:
+    adapter = Talker()
+    with Session(adapter, cwd=tmp_path) as session:
+        result = session.run("one").result()
+        saved = json.loads(json.dumps(session.previous))
+    assert saved == result.session_params
+    for previous in (saved, json.dumps(saved), result, SESSION):
+        with Session(adapter, cwd=tmp_path, previous=previous) as again:
+            assert again.session_id == SESSION
+            assert again.run("two").result().session_id == SESSION
+    assert asked(adapter)[1:] == [("two", SESSION, False)] * 4
+
+
+def test_a_failed_prompt_does_not_end_the_conversation(tmp_path: Path) -> None:
+    adapter = Talker()
+
+    async def main() -> None:
+        async with Session(adapter, cwd=tmp_path) as session:
+            with pytest.raises(HarnessError):
+                await session.ask("fail")
+            assert (await session.ask("two")).output == "two"
+            assert [result.is_error for result in session.results] == [True, False]
+            assert session.cost.total_cost_usd is None, "the failed one's is unknown"
+
+    asyncio.run(main())
+    assert asked(adapter) == [("fail", "", False), ("two", SESSION, False)]
+
+
+def test_one_prompt_at_a_time_and_none_after_the_end(tmp_path: Path) -> None:
+    adapter = Talker()
+
+    async def main() -> RunResult | None:
+        async with Session(adapter, cwd=tmp_path, grace_seconds=2.0) as session:
+            with pytest.raises(Refused, match="needs a prompt"):
+                await session.ask(" ")
+            running = session.run("stay").start()
+            with pytest.raises(Refused, match="still answering"):
+                await session.ask("two")
+        with pytest.raises(Refused, match="closed"):
+            await session.ask("three")
+        return running.wait(0)
+
+    ended = asyncio.run(main())
+    assert ended is not None and ended.error_category == "aborted", "leaving the block ends it"
+    assert len(adapter.launched) <= 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "told"),
+    [
+        ({"previous": 7}, "previous wants .*, not int"),
+        ({"promt": "x"}, "'promt' is no option"),
+        ({"resume_session_id": SESSION}, "'resume_session_id' is no option"),
+        ({"harness": "no-such"}, "Unknown HARNESS_PROVIDER"),
+        ({"harness": 7}, "a harness by its name, or an adapter, not int"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_at_once(wanted: dict, told: str, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=told):
+        Session(**{"harness": Talker(), "cwd": tmp_path, **wanted})
+
+
+PROGRAMS = programs()
+
+
+@pytest.fixture
+def model() -> Iterator[Model]:
+    served = Model()
+    yield served
+    served.close()
+
+
+class Ground:
+    """A folder with a program in it, and an environment with its model."""
+
+    def __init__(self, folder: Path, model: Model):
+        self.folder = folder
+        self.environment = {
+            **os.environ,
+            **settings(model, folder),
+            "STOCK_TOKEN": SECRET,
+            "SWARM_HARNESS_PROJECT_SERVERS": "0",
+        }
+        del self.environment["SWARM_LOOP_CONFIG"]  # each run has its own
+        write(folder)
+
+    def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        path = self.folder / f"{name}.py"
+        path.write_text(PROGRAMS[name])
+        return subprocess.run([sys.executable, str(path), *words], cwd=self.folder, env=self.environment,
+                              capture_output=True, text=True, timeout=90)  # fmt: skip
+
+    def printed(self, name: str, *words: str) -> str:
+        done = self.run(name, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def ground(tmp_path: Path, model: Model) -> Ground:
+    return Ground(tmp_path, model)
+
+
+def test_the_page_has_a_program_for_each_use() -> None:
+    assert set(PROGRAMS) == {"shop", "server", "schema", "talk"}
+    assert all(len(text.splitlines()) <= 25 for text in PROGRAMS.values())
+    named = [name for name in harness.__all__ if f"`{name}" in PAGE.read_text() or name in "".join(PROGRAMS.values())]
+    assert {"Run", "Query", "McpServer", "HarnessError", "Price", "priced", "events_in", "to_envelope"} <= set(named)
+
+
+def test_a_client_tool(ground: Ground, model: Model) -> None:
+    call = ("mcp__client_tools__price_of", {"item": "lamp", "count": 2})
+    model.script = [Say(calls=(call,)), Say("They are 70.")]
+    assert ground.printed("shop", "loop") == "They are 70.\n"
+    assert model.told() == ["70.0"]
+
+
+def test_a_failure(ground: Ground, model: Model) -> None:
+    model.script = [Fail(401, {"type": "authentication_error", "message": "invalid x-api-key"})]
+    done = ground.run("shop", "loop")
+    assert done.returncode == 1 and done.stderr.startswith("auth_failed: loop: ")
+
+
+def test_a_server_with_a_secret(ground: Ground, model: Model) -> None:
+    model.script = [Say(calls=(("mcp__stock__count", {}),)), Say("There are some.")]
+    told = f"{len(SECRET)} lamps"
+    assert ground.printed("server", "loop") == f"mcp__stock__count: {told}\nThere are some.\n"
+    assert model.told() == [told]
+
+
+def test_an_answer_by_a_schema(ground: Ground, model: Model) -> None:
+    model.script = [Say('{"name": "lamp", "price": 35}')]
+    assert ground.printed("schema", "loop") == "lamp for 35.00\n"
+    model.script = [Say('{"name": "lamp"}')]
+    done = ground.run("schema", "loop")
+    assert done.returncode == 1 and "schema" in done.stderr
+
+
+def test_a_conversation(ground: Ground, model: Model) -> None:
+    model.script = [Say("It is fine.")]
+    assert ground.printed("talk", "loop") == "It is fine.\nIt is fine.\nIt is fine.\n200\n"

@@ -1,7 +1,5 @@
 """The harness gemini without Gemini CLI: a run's home, a read-only run's rights, its stream's oddities."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The harness hs without hs: recorded output, sessions as folders, a worker's plugin, the client as installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -77,9 +75,6 @@ def kinds(found: Replayed) -> list[str]:
     return [event.kind for event in found.events if not event.kind.startswith("raw_")]
 
 
-# ------------------------------------------------------------------------------------------ recorded runs
-
-
 @pytest.mark.parametrize(
     ("case", "error", "output"),
     [
@@ -140,9 +135,6 @@ def test_an_answer_that_begins_like_a_failure_is_an_answer(tmp_path: Path, own: 
 def test_failures_are_read_from_what_it_says(stdout: bytes, stderr: bytes, code: int, category: str) -> None:
     result = replay(hs, stdout, stderr, code).result
     assert (result.is_error, result.error_category) == (True, category) and result.error_message
-
-
-# ---------------------------------------------------------------------------------------------- sessions
 
 
 @requirement("B-21")
@@ -227,9 +219,6 @@ def test_only_a_session_of_this_folder_can_be_resumed(tmp_path: Path, own: Path)
     assert not [bad for bad in ("--x", "../../x", "new words", SESSION + "\n") if re.fullmatch(hs.session_pattern, bad)]
 
 
-# ------------------------------------------------------------------------------------------------ launch
-
-
 @requirement("B-24", "C-62")
 def test_a_worker_gets_the_plugin_beside_the_bundled_ones(tmp_path: Path, own: Path) -> None:
     skill = tmp_path / "review"
@@ -299,9 +288,6 @@ def test_checks_name_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyP
                      "guarded": "info"}  # fmt: skip
     monkeypatch.setenv("OPENAI_API_URL", "http://127.0.0.1:1/v1/chat/completions")
     assert {check.code: check.level for check in hs.checks({})}["provider"] == "info"
-
-
-# ------------------------------------------------------------------------------------------ as installed
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Commands run as workers under the kernel's protection of others' locks."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The order of events, loops, errors, figures, and sessions, for any output of a harness."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -27,8 +25,6 @@ def admitted(*given: events.Event) -> list[events.Event]:
     ledger = Ledger("test")
     return [event for one in given for event in ledger.admit(one)] + list(ledger.close())
 
-
-# ------------------------------------------------------------------------------ order
 
 WORDS = st.sampled_from(["a", "b", ""])
 EVENTS = st.lists(
@@ -88,9 +84,6 @@ def test_the_last_words_stand_in_for_an_answer():
     assert ledger.output.startswith("x")
     list(ledger.admit(events.result("the answer")))
     assert ledger.output == "the answer"
-
-
-# ------------------------------------------------------------------------------ streams that were cut and mixed up
 
 
 def streams() -> list[tuple[str, bytes, dict]]:
@@ -241,9 +234,6 @@ def test_no_line_at_all_makes_a_parser_raise(name, lines):
     lasting(replay(registry.get(name), "\n".join(lines).encode("utf-8", "replace"), query=query))
 
 
-# ------------------------------------------------------------------------------ loops
-
-
 def told(calls) -> list[tuple[int, str]]:
     guard = ToolLoopGuard()
     found = [(number, guard.saw(*call)) for number, call in enumerate(calls, 1)]
@@ -263,9 +253,6 @@ def test_when_repeated_calls_count_as_a_loop():
     spread = [("Read", {"a": 0} if number % 6 == 0 else {"a": number}) for number in range(200)]
     assert told(spread) == [], "seven in forty are no loop"
     assert told([("Odd", {1: object()})] * 8)[0][1] == "warn"
-
-
-# ------------------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize(
@@ -293,8 +280,6 @@ def test_codes(ending, code):
     assert (found and found[0]) == code
     assert found is None or (found[1] and "\n" not in found[1])
 
-
-# ------------------------------------------------------------------------------ figures
 
 PRICES = {"m-1": Price(2, 0.5, 8, "2026-11-01"), "m-1-mini": Price(1, 0, 4, "2026-11-01", cache_write=3)}
 
@@ -331,9 +316,6 @@ def test_figures_are_figures_or_unknown(found):
     cost = outcome.cost_of(found)
     assert all(value is None or (isinstance(value, (int, float)) and value >= 0) for value in cost[:-1])
     assert outcome.cost_of(cost) == cost == outcome.cost_of(cost.to_dict())
-
-
-# ------------------------------------------------------------------------------ sessions
 
 
 CLEAN = st.characters(exclude_characters="\0", codec="utf-8")

@@ -1,7 +1,5 @@
 """The harness opencode without OpenCode: a run's configuration, a read-only run's rights, its costs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

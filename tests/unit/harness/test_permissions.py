@@ -1,35 +1,35 @@
-"""A client's questions: only True allows, over MCP as Claude Code asks, and behind Codex's app-server."""
-
-from __future__ import annotations
+"""A client's questions, refusals read back from the hooks' words, and tool calls in words."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import urllib.request
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.harness_fixtures import Scripted
 
+from swarm_hook_core import denial, storms
+from swarm_hook_core.denial import Denial as Refusal
+from swarm_hook_core.lookup import Held
+from swarm_hook_core.wording import holder, may_write, reason
 from swarm_mcp.agents.harness.adapter import Capabilities, Launch
 from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
 from swarm_mcp.agents.harness.codex import stream
+from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 from swarm_mcp.agents.harness.events import permission_asked
 from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, PermissionServer, decided
+from swarm_mcp.agents.harness.tool_words import Call, Folder, bare, call_in_words
 from swarm_mcp.doctor.faults import recorded_faults
-from swarm_mcp.harness import (
-    PermissionAsked,
-    PermissionRequest,
-    Query,
-    Refused,
-    Run,
-    Unsupported,
-    events_in,
-    typed,
-)
+from swarm_mcp.harness import PermissionAsked, PermissionRequest, Query, Refused, Run, Unsupported, events_in, typed
 
 pytestmark = pytest.mark.slow
+
 ASKED = PermissionRequest("Bash", {"command": "ls"})
 
 
@@ -149,8 +149,6 @@ def test_wrong_values_are_refused_by_name(given: dict, tmp_path: Path) -> None:
         Run(Asking("tell('result', 'done')"), Query("x", tmp_path, **given)).start()
 
 
-# ------------------------------------------------------------------ behind Codex's app-server
-
 SERVER_PROGRAM = """
 import json, sys
 def tell(**message): print(json.dumps(message), flush=True)
@@ -251,3 +249,145 @@ def test_a_server_that_refuses_or_ends_fails_the_turn(tmp_path: Path) -> None:
     ]
     code, lines = bridged(tmp_path, argv=[sys.executable, "-c", "import sys; sys.exit(4)"])
     assert (code, lines) == (4, [])
+
+
+NOW = 1_790_000_000
+LABEL = "identity:p claude-code platform:cli origin:claude-code session:0c0ffee0"
+PATHS = st.text(st.characters(codec="utf-8").filter(str.isprintable), min_size=1)
+NOTES = st.text(st.characters(min_codepoint=32, max_codepoint=0x2FF).filter(str.isprintable), max_size=150)
+AROUND = st.sampled_from(
+    ["{}", "PreToolUse:Edit hook error: {}", "error=Command blocked by PreToolUse hook: {}. Command: x"]
+)
+NAMES = st.sampled_from([LABEL, LABEL.replace("claude-code", "", 1), "identity:p terminal origin:terminal", "identity:p worker run:5f0c2f6e",
+                         "identity:p hold origin:hold make tidy", "identity:p machine:laptop-3fa9c1 origin:codex session:12ab34cd"])  # fmt: skip
+
+
+def lock(note: str, label: str = LABEL, **more) -> Held:
+    """A lock on a file."""
+    return Held("/src/x", "0c0ffee0-0000-4000-8000-000000000000", label, note, NOW - 90, **more)
+
+
+def shown(note: str) -> str:
+    """A note as it is shown: blanks between its words."""
+    return " ".join(note.split())
+
+
+@given(path=PATHS, note=NOTES, label=NAMES, around=AROUND, by=st.sampled_from(["", "sed -i s/a/b/ x", "tee (odd): for y"]),
+       more=st.sampled_from([{}, {"mode": "shared"}, {"mode": "auto"}, {"agent": "a-1"}, {"expected_end": NOW + 60}]),
+       within=st.booleans())  # fmt: skip
+def test_a_refusal(path, note, label, around, by, more, within) -> None:
+    held = lock(note, label, **more)
+    words = reason("mcp__files__write", path, held, "p", NOW, by, within)
+    assert denial_in(around.format(words)) == Denial(path, holder(held, "p")[0], shown(note))
+    assert reason_in(around.format(words)).startswith(words)
+    assert reason_in("failed: " + json.dumps([{"received": words}])) == words
+
+
+@given(path=PATHS, note=NOTES, times=st.integers(3, 40))
+def test_a_storm(path, note, times) -> None:
+    held, refusal = lock(note), Refusal(path, lock(note), "")
+    refusal.times = times
+    session = SimpleNamespace(label="identity:p", instance_id="other")
+    found = denial_in(storms._words(refusal, session, "Edit", 90, 2, NOW))
+    assert found == Denial(path, holder(held, "p")[0], "", times)
+
+
+@given(path=PATHS, note=NOTES, times=st.sampled_from([0, 1, 3, 12]))
+def test_a_brief_refusal(path, note, times) -> None:
+    """There is room for a part of the path and of the note."""
+    refusal = Refusal(path, lock(note), "x" * 2000)
+    refusal.times = times
+    session = SimpleNamespace(label="identity:p", instance_id="other")
+    denial.shorten(refusal, session, SimpleNamespace(client_tool="Edit", folder="/src"), 600)
+    found = denial_in(refusal.brief)
+    assert found is not None
+    assert found.file in (path, f"…{path[1 - denial.PATH :]}") and found.holder == "claude-code 0c0ffee0"
+    assert shown(note).startswith(found.note.rstrip("….\\")) and found.times == max(times if times > 2 else 1, 1)
+
+
+@given(note=NOTES)
+def test_what_may_be_written(note) -> None:
+    held = lock(note)
+    assert denial_in(may_write("Bash", "its words cannot be told", held, "p", "own")) == Denial(
+        "/src/x", "claude-code 0c0ffee0", shown(note)
+    )
+
+
+def test_another_identity_stays_unnamed() -> None:
+    words = reason("Edit", "x", lock("secret"), "another", NOW)
+    assert denial_in(words) == Denial("x", "a session of another identity")
+
+
+@pytest.mark.parametrize("text", ["", "ok", "blocked", json.dumps({"a": 1})])
+def test_what_is_none(text: str) -> None:
+    assert denial_in(text) is None and reason_in(text) == ""
+
+
+def test_words_that_nobody_expected_are_a_refusal_all_the_same() -> None:
+    found = denial_in("swarm lock blocked Edit: as never before")
+    assert found == Denial() and found.line() == "denied: a locked file"
+
+
+def test_the_line() -> None:
+    assert Denial("x", "lead", "mine", 3).line() == "denied: x, held by lead (mine); 3 times now"
+    assert Denial("x", "lead").line() == "denied: x, held by lead"
+
+
+SHOP = Folder("/src/shop")
+PATCH = "*** Begin Patch\n*** Update File: /src/shop/a.py\n@@\n-one\n+two\n*** Add File: b.py\n+new\n*** End Patch\n"
+LINES = ("*** Update File: a.py", "@@", "-one", "+two", "*** Add File: b.py", "+new")
+
+
+@pytest.mark.parametrize(("command", "shown"), [
+    ("/bin/bash -lc 'ls -la; cat x'", "ls -la; cat x"), ('bash -c "git commit -m \'x y\'"', "git commit -m 'x y'"),
+    (["zsh", "-lc", "make check"], "make check"), (["git", "log", "a b"], "git log 'a b'"),
+    ("bash script.sh -c x", "bash script.sh -c x"), ("make check", "make check"), ("echo 'open", "echo 'open"),
+    ("bash -lc 'make' && rm x", "bash -lc 'make' && rm x"),
+])  # fmt: skip
+def test_the_shell_around_a_command_is_taken_off(command, shown: str) -> None:
+    assert bare(command) == shown
+
+
+@pytest.mark.parametrize(("name", "given", "call"), [
+    ("Bash", {"command": "cd /src/shop && ls /src/shop/lib", "description": "x", "timeout": 9}, Call("$ ls lib")),
+    ("exec", {"cmd": ["bash", "-lc", "cat <<X\na\nX"]}, Call("$ cat <<X", ("a", "X"))),
+    ("Bash", {"command": "cd '/src/shop/'; make"}, Call("$ make")),
+    ("Bash", {"command": "cd /src/shop2 && ls /other/src/shop/x"}, Call("$ cd /src/shop2 && ls /other/src/shop/x")),
+    ("Edit", {"file_path": "/src/shop/a", "old_string": "x\n", "new_string": "y\nz"}, Call("Edit a", (), ("-x", "+y", "+z"), True)),
+    ("edit", {"path": "a", "edits": [{"oldText": "1", "newText": "2"}, {"oldText": "3", "newText": ""}]},
+     Call("edit a", (), ("-1", "+2", "-3"), True)),
+    ("str_replace_based_edit_tool", {"command": "create", "path": "a", "file_text": "1\n\n2\n"},
+     Call("str_replace_based_edit_tool a", (), ("+1", "+", "+2"), True)),
+    ("write_file", {"filePath": "/src/shop/a", "content": "1"}, Call("write_file a", (), ("+1",), True)),
+    ("apply_patch", {"patchText": PATCH}, Call("apply_patch a.py, b.py", (), LINES, True)),
+    ("apply_patch", PATCH, Call("apply_patch a.py, b.py", (), LINES, True)),
+    ("Bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF\n"}, Call("Bash a.py, b.py", (), (*LINES, "EOF"), True)),
+    ("apply_patch", {"changes": [{"path": "/src/shop/a", "kind": "update"}, {"path": "b"}, 3]},
+     Call("apply_patch update a, change b", is_edit=True)),
+    ("Read", {"file_path": "/src/shop/a", "limit": 3}, Call("Read a limit=3")),
+    ("mcp__x__y", {"n": 1, "text": "see /src/shop/a"}, Call("mcp__x__y n=1 text=see a")),
+    ("list", None, Call("list")), ("odd", [1, "x"], Call('odd [1, "x"]')),
+])  # fmt: skip
+def test_what_a_call_does(name: str, given: object, call: Call) -> None:
+    assert call_in_words(name, given, SHOP) == call
+
+
+def test_the_folder_by_both_its_names(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    folder = Folder(str(tmp_path / "link"))
+    assert folder.short(f"{tmp_path}/link/a {tmp_path.resolve()}/real/b") == "a b"
+    assert Folder("").short(f"{os.sep}a/b") == "/a/b"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["command", "path", "content", "edits", "changes"]) | st.text(), inner),
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@given(name=st.text(), given=JSON)
+def test_nothing_that_a_model_sends_is_too_odd(name: str, given: object) -> None:
+    words, more, patch, _ = call_in_words(name, given, SHOP)
+    json.dumps([words, more, patch])

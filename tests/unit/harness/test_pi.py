@@ -1,7 +1,5 @@
 """The harness pi without pi: recorded streams, argv, private files, sessions, hooks, and the client as installed."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -70,9 +68,6 @@ def test_the_record_does_not_repeat_the_message_so_far() -> None:
     assert [event.data["content"] for event in seen if event.kind == "raw_log"] == [pi.recorded(updates[0]), *odd]
 
 
-# --------------------------------------------------------------------------------------------- the stream
-
-
 def test_a_failure_that_pi_tries_again_is_no_result() -> None:
     found, _ = RECORDED.replayed("retry_denied")
     kinds = [named(event) for event in found]
@@ -91,9 +86,6 @@ def test_a_model_without_a_price_costs_an_unknown_sum() -> None:
     for costs, total in (((0.5, 0.25), 0.75), ((0.5, 0), None), ((0,), None), ((), None)):
         cost = RECORDED.parsed([*map(answer, costs), end])[-1].data["cost"]
         assert cost["total_cost_usd"] == total and cost["input_tokens"] == (5 * len(costs) or None), costs
-
-
-# ------------------------------------------------------------------------------------------------ launching
 
 
 def launched(tmp_path: Path, prompt: str = "hello", **wanted: object):
@@ -186,9 +178,6 @@ def test_what_pi_says_and_its_exit_code_give_the_error() -> None:
     assert pi.format_command("swarm") == "/skill:swarm"
 
 
-# ------------------------------------------------------------------------------------------------- sessions
-
-
 def kept(folder: Path, cwd: Path, session: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     head = {"type": "session", "version": 3, "id": session, "cwd": str(cwd)}
@@ -217,9 +206,6 @@ def test_a_session_can_be_continued_where_it_worked(tmp_path: Path, agent: Path,
     assert pi.can_resume(other, str(work)) is True
 
 
-# ----------------------------------------------------------------------------------------------- environment
-
-
 @requirement("A-57")
 def test_checks_see_accounts_and_broken_settings(agent: Path) -> None:
     def codes(**config: object) -> dict[str, str]:
@@ -243,9 +229,6 @@ def test_models_are_those_that_pi_lists(tmp_path: Path) -> None:
         {"name": "mock/m-1", "short": "m-1", "context_tokens": 100_000},
         {"name": "big/m/2", "short": "m/2", "context_tokens": 1_500_000},
     ]
-
-
-# ------------------------------------------------------------------------------------------- hooks and client
 
 
 def test_the_check_reads_paths_as_pi_does(tmp_path: Path) -> None:

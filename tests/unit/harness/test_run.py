@@ -1,7 +1,5 @@
 """The runner, with small children of Python and sh for harnesses."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -38,9 +36,6 @@ tell("result", "all done", False, {{"total_cost_usd": 0.5, "input_tokens": 10, "
 
 def lines_of(run) -> list[dict]:
     return [json.loads(line) for line in Path(run.record).read_text().splitlines()]
-
-
-# ------------------------------------------------------------------------------ a run that goes well
 
 
 @requirement("A-05", "A-07", "C-03")
@@ -171,9 +166,6 @@ def test_notes_and_errors_of_the_adapter_are_heard(tmp_path):
     _, seen = seen_of(run_of(adapter, tmp_path))
     assert [e.data["content"] for e in seen if e.kind == "raw_stderr"] == ["take note", "said"]
     assert [e.data["data"] for e in seen if e.kind == "custom"] == [["said", str(tmp_path), True]]
-
-
-# ------------------------------------------------------------------------------ runs that do not
 
 
 @pytest.mark.parametrize(
@@ -337,9 +329,6 @@ def test_membership_begins_before_and_ends_after(tmp_path, script):
     assert told == ["join", "bind True", "leave"] and adapter.launched[0].instance_id == "member-1"
 
 
-# ------------------------------------------------------------------------------ being ended
-
-
 @requirement("C-21", "C-69")
 def test_a_timeout_holds_even_against_one_who_ignores_it(tmp_path):
     script = 'signal.signal(15, signal.SIG_IGN); tell("say", "no"); time.sleep(60)'
@@ -432,9 +421,6 @@ def test_a_signal_to_the_supervisor_aborts(tmp_path):
         result, _ = seen_of(run)
     assert result.error_category == "aborted" and "SIGTERM" in result.error_message and came == [signal.SIGTERM]
     assert signal.getsignal(signal.SIGTERM) is before
-
-
-# ------------------------------------------------------------------------------ sessions
 
 
 def params(cwd, session=SESSION, harness="scripted", **cost) -> dict:
@@ -535,9 +521,6 @@ tell("result", "done", False, cost)
     assert result.cost.total_cost_usd is None and result.to_dict()["cost_usd"] is None
 
 
-# ------------------------------------------------------------------------------ secrets
-
-
 @requirement("A-40", "C-20", "C-60")
 def test_a_secret_appears_nowhere(tmp_path, monkeypatch):
     from_parent, from_query, from_server = (f"{word}-{'q9w8e7r6' * 3}" for word in ("parent", "query", "server"))
@@ -589,9 +572,6 @@ def test_runs_leave_no_open_files(tmp_path):
     assert handles() <= before
 
 
-# ------------------------------------------------------------------------------ size
-
-
 @pytest.mark.parametrize("name", ["claude", "codex", "pi", "gemini", "opencode", "loop", "acp", "process"])
 def test_a_line_that_nests_deeply_ends_no_run(tmp_path, name):
     """Of each kind of line that the harness prints, every part in turn: too deep to be read, and just not."""
@@ -637,9 +617,6 @@ def test_endless_output_is_survived(tmp_path):
     raw = [e.data["content"] for e in seen if e.kind == "raw_log"]
     assert [len(line) for line in raw] == [4 * 1024 * 1024, 4, 10] and len(result.output) <= 30000
     assert [e.data["name"] for e in seen if e.kind == "custom"][:1] == ["swarm.line_cut"]
-
-
-# ----------------------------------------------------------------------- the other words of a query
 
 
 @requirement("A-09")

@@ -1,7 +1,5 @@
 """Secrets in all places and spellings."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """The MCP servers, skills and hooks of a child: their precedence, and others' files left alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -40,9 +38,6 @@ def wrote(folder: Path, servers: object) -> Path:
     path = folder / ".mcp.json"
     path.write_text(servers if isinstance(servers, str) else json.dumps({"mcpServers": servers}))
     return path
-
-
-# -- servers -----------------------------------------------------------------------------------------
 
 
 @requirement("A-46")
@@ -128,9 +123,6 @@ def test_the_tool_server_joins_the_others(tmp_path: Path) -> None:
         assert list(merged) == ["user", CLIENT_TOOLS] and merged[CLIENT_TOOLS] == tools.server
 
 
-# -- skills ------------------------------------------------------------------------------------------
-
-
 @requirement("A-53")
 def test_our_skill_is_always_among_them_and_can_be_replaced(tmp_path: Path) -> None:
     (ours,) = skill_folders(query(tmp_path))
@@ -151,9 +143,6 @@ def test_what_is_no_skill_is_refused(tmp_path: Path) -> None:
         (tmp_path / place / "SKILL.md").write_text("x")
     with pytest.raises(Refused, match="two skills are called 's'"):
         skill_folders(query(tmp_path, skills=(str(tmp_path / "a/s"), str(tmp_path / "b/s"))))
-
-
-# -- the plugin --------------------------------------------------------------------------------------
 
 
 def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch) -> None:

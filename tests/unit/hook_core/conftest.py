@@ -1,7 +1,5 @@
 """Fixtures of the hook tests: repositories for their sessions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,6 @@
-"""The command that a refusal advises: it names the session's own files alone, and passes the check."""
+"""The command that a refusal advises passes the check, and `swarm-mcp why` gives the check's answer."""
 
-from __future__ import annotations
-
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -10,12 +9,18 @@ from typing import Any, NamedTuple
 import pytest
 from support.advice import advice_passes, advised, files_advised, promise_is_kept
 from support.altered import Limits
+from support.sessions import fault_lines
 from support.shared_scenes import in_both_clients
+from support.traced import Player, git
 from support.world import TEXT, Agent, World
 
 from swarm_hook_core.traces import file_changes
+from swarm_mcp.cli.main import main
+from swarm_mcp.locking.explaining import verdict
+from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
+
 
 SWEEPS = [
     "git checkout .",
@@ -210,3 +215,91 @@ def test_the_promise_of_a_refusal_is_kept(form: str, runtime: str, tmp_path: Pat
     if command == WRITE:
         tool, given = me.writing(str(world.repo / "notes.md") if runtime == "claude-code" else "notes.md")
     promise_is_kept(me, tool, given, me.ask(tool, given).words)
+
+
+KINDS = {
+    "edit": ("apply_patch", {"command": "*** Begin Patch\n*** Update File: notes.md\n@@\n-gamma\n+x\n*** End Patch\n"}),
+    "overwrite": ("Bash", {"command": "echo x > notes.md"}),
+    "remove": ("Bash", {"command": "rm notes.md"}),
+}
+# A state -> the level, and the kinds of writes that are refused.
+STATES = {
+    "nothing": ("keep", set()),
+    "a change of a peer": ("keep", {"overwrite", "remove"}),
+    "a change of a peer, below keep": ("notice", set()),
+    "a change that this session has read": ("keep", set()),
+    "a committed change": ("keep", set()),
+    "a change of its own": ("keep", set()),
+    "a write that is on its way": ("keep", {"overwrite", "remove"}),
+    "a lock": ("keep", {"edit", "overwrite", "remove"}),
+    "a turn of a peer": ("turn", {"edit", "overwrite", "remove"}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("state", STATES)
+def test_what_it_says_is_what_the_check_says(state: str, kind: str, work: Path, monkeypatch, limits) -> None:
+    level, refused = STATES[state]
+    monkeypatch.setenv("SWARM_AUTO", level)
+    limits("swarm_hook_core.traces.meetings", WAIT_SECONDS=0.05)
+    me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
+    me.runs("cat notes.md")
+    if "change" in state and "own" not in state:
+        peer.edits("notes.md", "beta", "PEER")
+    if "read" in state:
+        me.runs("cat notes.md")
+    elif "committed" in state:
+        git(work, "commit", "-qam", "done")
+    elif "own" in state:
+        me.edits("notes.md", "beta", "MINE")
+    elif "lock" in state:
+        with Store() as store:
+            store.locks.acquire(peer.row, str(work / "notes.md"))
+    elif "turn" in state:
+        peer.edits("notes.md", "beta", "PEER")
+    elif "way" in state:
+        assert peer.denied("Bash", {"command": "sleep 9; echo x > notes.md"}) == ""
+    before = _state_files()
+    with Store(read_only=True) as store:
+        session = store.instances.get(me.row["id"])
+        told = verdict(store, session, str(work / "notes.md"), viewer="p")
+        again = verdict(store, session, str(work / "notes.md"), viewer="p")
+    assert _state_files() == before, "nobody has made a call"
+    assert {name for name, one in told["kinds"].items() if not one["allowed"]} == refused
+    assert {name: one["allowed"] for name, one in again["kinds"].items()} == {
+        name: one["allowed"] for name, one in told["kinds"].items()
+    }
+    assert told["allowed"] is (not refused) and bool(told["reason"]) is bool(refused)
+    if refused:
+        assert told["holder_id"] == peer.row["id"]
+    reason = me.denied(*KINDS[kind])
+    assert bool(reason) is (kind in refused), reason
+
+
+def _state_files() -> dict[str, int]:
+    root = Path(os.environ["SWARM_STATE_DIR"])
+    return {str(path): path.stat().st_size for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def test_why_says_of_each_kind_what_comes_of_it(work: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(work)
+    me, peer = Player("codex", work, "identity:p me"), Player("codex", work, "identity:p peer")
+    peer.edits("notes.md", "beta", "PEER")
+    assert main(["why", "notes.md", "--as", me.row["id"]]) == 0
+    said = capsys.readouterr().out
+    name = f"peer {peer.row['id'][:8]}"
+    assert f"to edit it would go ahead for me {me.row['id'][:8]}" in said
+    assert (
+        f"to overwrite or remove it would be refused: swarm: Write would overwrite notes.md, changed by {name}" in said
+    )
+    assert "the model would be told: swarm: " in said and f"was changed by {name}" in said
+    assert main(["why", "notes.md", "--as", peer.row["id"]]) == 0
+    assert "would go ahead" in (own := capsys.readouterr().out) and "refused" not in own
+    monkeypatch.setenv("AGENT_IDENTITY", "q")
+    assert main(["why", "notes.md"]) == 0
+    strange = capsys.readouterr().out
+    assert "a session that holds nothing" in strange and "refused" in strange and "peer" not in strange
+    assert main(["why", "notes.md", "--json", "--as", me.row["id"]]) == 0
+    told = json.loads(capsys.readouterr().out)["write"]
+    assert told["allowed"] is False and told["kinds"]["edit"]["allowed"] is True and told["holder_id"] == peer.row["id"]
+    assert fault_lines() == []

@@ -1,7 +1,5 @@
 """The owner of each uncommitted line, by the versions that sessions have kept."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

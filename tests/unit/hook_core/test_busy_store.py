@@ -1,7 +1,5 @@
 """A store locked by another process: for a moment, as by a commit, and for good."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

@@ -1,7 +1,5 @@
 """The coordinator's command: told from other programs of that name before any is started."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Calls with input deeper than a parser can go, or huge: judged like any other, in bounded time."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """With any fault on our side, the call passes: soon, silently, and with a line for the doctor."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -3,8 +3,6 @@
 ``SWARM_GOLDEN=write`` records them anew, in tests/data/golden/checks.json.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """HEAD is shared: commands that move it under other sessions, and commits to a branch that a session does not know."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

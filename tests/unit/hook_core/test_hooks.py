@@ -1,7 +1,5 @@
 """The plugins' own hook processes against a real store, from a session's start to its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Each reason of a refusal or a notice, once: one event, and the same words on every screen."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """The calls that get a plan, and its way into the shell of the call."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

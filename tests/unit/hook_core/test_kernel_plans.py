@@ -1,10 +1,9 @@
 """The files for the shell of a call: written, found by the right command only, and removed afterwards."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -195,3 +194,46 @@ def test_a_file_that_is_no_plan_is_passed_over(data: bytes) -> None:
     (Path(folder_of("s")) / "call-3").symlink_to("call-1")
     assert paths_for("make") == ["/f"]
     assert load(os.path.join(folder_of("s"), "call-0")) is None and load(os.path.join(folder_of("s"), "none")) is None
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
+    return tmp_path / "state" / "kernel"
+
+
+def session_leave(session: str, name: str, command: str) -> None:
+    plans.leave(Plan("claude-code", session, command=command, paths=["/x"]), name)
+
+
+def test_a_plan_that_is_left_while_the_last_one_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_leave("s", "one", "first")
+    remove, left = os.remove, []
+
+    def remove_slowly(path: str) -> None:
+        if not left:
+            left.append(path)
+            session_leave("s", "two", "second")
+        remove(path)
+
+    monkeypatch.setattr(os, "remove", remove_slowly)
+    plans.drop("s", "one")
+    folder = plans.folder_of("s")
+    assert os.listdir(folder) == ["two"] and os.path.exists(plans.wired_file("s")), "its shell finds its plan"
+    plans.drop("s", "two")
+    assert not os.path.exists(folder)
+
+
+def test_what_is_old_is_swept(state: Path) -> None:
+    marks = state / plans.WIRED
+    marks.mkdir(parents=True)
+    session_leave("killed", "one", "first")
+    for name, days in (("long", 20), ("longer", 40)):
+        (marks / name).touch()
+        os.utime(marks / name, (time.time() - days * 86400,) * 2)
+    for folder in (marks, Path(plans.folder_of("killed"))):
+        os.utime(folder, (time.time() - 2 * 86400,) * 2)
+    session_leave("s", "one", "first")
+    assert sorted(path.name for path in marks.iterdir()) == ["killed", "long", "s"], "a session may go on for days"
+    assert not os.path.exists(plans.folder_of("killed"))
+    assert os.listdir(plans.folder_of("s"))

@@ -1,7 +1,6 @@
-"""The paths that the kernel holds for a session: others' locks around it, and nothing else."""
+"""The paths that the kernel holds for a session, and the calls that may run because of it."""
 
-from __future__ import annotations
-
+import errno
 import os
 import subprocess
 import time
@@ -9,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.altered import Failing
 from support.fixtures import wait_for
-from support.sessions import join, peer_locks
+from support.kernel_calls import OPAQUE, Caller, says
+from support.sessions import fault_lines, join, peer_locks
 from support.traced import checkout, git
 
-from swarm_hook_core.kernel.plans import MOST_PATHS, Plan
+from swarm_hook_core.kernel import plans, refused
+from swarm_hook_core.kernel.plans import MOST_PATHS, NOT_HELD, Plan
 from swarm_hook_core.kernel.reach import held_now, paths_of, still_held
+from swarm_hook_core.kernel.rules import may_allow
 from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
+from swarm_hook_core.state import has_plans, watched_dir
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -87,8 +91,9 @@ def test_of_a_pattern_the_files_that_are_there_which_may_not_be_all(work: Path, 
 
 
 def test_what_is_not_there_cannot_be_held(work: Path, me: Any) -> None:
-    peer_locks(work, work / "to-come.md")
-    peer_locks(work, work / "notes.md")
+    (work / "dangling.md").symlink_to("nowhere")
+    for name in ("to-come.md", "no/such/folder", "dangling.md", "notes.md"):
+        peer_locks(work, work / name)
     assert reach(work, me) == (["notes.md"], False)
 
 
@@ -96,6 +101,10 @@ def test_a_link_is_held_where_it_leads(work: Path, me: Any) -> None:
     (work / "link.md").symlink_to("sub/deep.md")
     peer_locks(work, work / "link.md")
     assert reach(work, me) == (["sub/deep.md"], True)
+    (work / "way").symlink_to("sub")
+    (work / "sub" / "other.md").write_text("x")
+    peer_locks(work, work / "way" / "other.md")
+    assert reach(work, me)[0] == ["sub/deep.md", "sub/other.md"], "a folder on the way is a link"
 
 
 def test_what_the_dead_and_the_silent_held_is_free(work: Path, me: Any) -> None:
@@ -163,3 +172,154 @@ def test_a_second_checkout_is_not_in_reach_of_the_first(work: Path, me: Any, tmp
     second = checkout(tmp_path.resolve() / "work2", "notes.md")
     peer_locks(second, second / "notes.md")
     assert reach(work, me) == ([], True)
+
+
+@pytest.fixture
+def caller(work: Path, monkeypatch: pytest.MonkeyPatch) -> Caller:
+    says()
+    monkeypatch.setenv("SWARM_STRICT", "1")
+    return Caller(work, monkeypatch)
+
+
+def test_it_passes_where_all_is_held(caller: Caller, work: Path) -> None:
+    peer_locks(work, work / "notes.md")
+    assert not caller.denied() and caller.plan().is_strict and caller.held() == ["notes.md"]
+
+
+def test_it_is_denied_where_not_all_can_be_held(caller: Caller, work: Path) -> None:
+    peer_locks(work, work / "notes.md")
+    peer_locks(work, work / "to-come.md")
+    assert "SWARM_STRICT" in caller.denied() and caller.plan() is None
+
+
+def test_it_is_denied_where_a_pattern_is_locked(caller: Caller, work: Path) -> None:
+    with Store() as store:
+        peer = join(store, work)
+        store.locks.acquire_all(peer, request(peer, ["*.md"], as_pattern=True))
+    assert "SWARM_STRICT" in caller.denied() and not has_plans(caller.session_id)
+
+
+def test_it_is_denied_where_the_kernel_cannot_or_the_command_may_not_enter(caller: Caller, work: Path) -> None:
+    peer_locks(work, work / "notes.md")
+    assert "SWARM_STRICT" in caller.denied(f"{OPAQUE}; swarm-mcp locks")
+    says("Operation not permitted")
+    assert "SWARM_STRICT" in caller.denied() and not has_plans(caller.session_id)
+
+
+def test_what_is_certain_is_denied_as_ever(caller: Caller, work: Path) -> None:
+    peer_locks(work, work / "notes.md")
+    said = caller.denied(f"{OPAQUE}; echo x > notes.md")
+    assert said.startswith("swarm lock blocked Bash (") and "SWARM_STRICT" not in said
+    assert not has_plans(caller.session_id)
+
+
+@pytest.mark.parametrize("is_strict", [True, False])
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, "No space left on device"), UnicodeEncodeError("utf-8", "x", 0, 1, "no")]
+)
+def test_a_plan_that_cannot_be_left_is_none(
+    caller: Caller, work: Path, monkeypatch: pytest.MonkeyPatch, failing: Failing, error: Exception, is_strict: bool
+) -> None:
+    """The disk is full: the call is judged as if the kernel could hold nothing, and denied means not watched either."""
+    monkeypatch.setenv("SWARM_STRICT", str(int(is_strict)))
+    peer_locks(work, work / "notes.md")
+
+    failing(plans, "_write", error)
+    verdict = caller.check()
+    assert verdict.plan is None and (verdict.denial is not None) is is_strict
+    assert "The kernel" not in verdict.notice and bool(verdict.notice) is not is_strict
+    assert os.path.isdir(watched_dir()) is not is_strict
+    (line,) = fault_lines()
+    assert line["hook"] == "kernel" and type(error).__name__ in line["fault"]
+    Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl").unlink()
+
+
+def test_a_lone_surrogate_in_a_command_is_judged_as_ever(caller: Caller, work: Path) -> None:
+    peer_locks(work, work / "notes.md")
+    assert "SWARM_STRICT" in caller.denied(f"{OPAQUE} '\ud800'")
+    Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl").unlink()
+
+
+PLAN = Plan("codex", "s", roots=["/srv/project"], paths=["/srv/project/notes.md", "/mnt/other/place"])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "OSError: [Errno 30] Read-only file system: 'notes.md'",
+        "rm: cannot remove 'tree/held.md': Device or resource busy",
+        "/srv/project/build.sh: line 3: notes.md: Read-only file system",
+        "touch: /mnt/other/place/in: Read-only file system",
+        "write failed: EROFS",
+    ],
+)
+def test_ours(said: str) -> None:
+    assert refused._is_by_us(PLAN, f"begins\n{said}\nends")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "OSError: [Errno 30] Read-only file system: '/home/me/.cache/x'",
+        "mkdir: cannot create directory '/opt/x': Read-only file system",
+        f"{NOT_HELD}: unshare: Operation not permitted\nOSError: [Errno 30] Read-only file system: 'notes.md'",
+        "all is well",
+    ],
+)
+def test_not_ours(said: str) -> None:
+    assert not refused._is_by_us(PLAN, said)
+
+
+@pytest.fixture
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of rules of the user's."""
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    file = tmp_path / "codex" / "rules" / "default.rules"
+    file.parent.mkdir(parents=True)
+    return file
+
+
+@pytest.mark.parametrize(
+    "rule, commands",
+    [
+        (
+            'prefix_rule(pattern=["make", "all"], decision="allow")',
+            ["make all", "cd sub; make  'all' -s", "m\\ake all"],
+        ),
+        ('prefix_rule(pattern=["make", ["one", "two"]])', ["make one", "make two"]),
+        ('# mine\nprefix_rule(\n    pattern = ["make"],\n    justification = "x",\n)', ["make", "make one"]),
+    ],
+)
+def test_an_allowed_command(rules: Path, rule: str, commands: list[str]) -> None:
+    rules.write_text(rule)
+    assert [command for command in commands if not may_allow(command, "/")] == []
+    assert not may_allow("npm run all", "/")
+
+
+@pytest.mark.parametrize("decision", ["prompt", "forbidden"])
+def test_what_asks_or_forbids_lets_nothing_out(rules: Path, decision: str) -> None:
+    rules.write_text(f'prefix_rule(pattern=["make"], decision="{decision}")')
+    assert not may_allow("make", "/")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'prefix_rule(pattern=["npm"',
+        'WORDS = ["npm"]\nprefix_rule(pattern=WORDS)',
+        'prefix_rule(["npm"], "allow")',
+        'rule = prefix_rule\nrule(pattern=["make"])',
+    ],
+)
+def test_what_cannot_be_read_may_allow_anything(rules: Path, text: str) -> None:
+    rules.write_text(text)
+    assert may_allow("make", "/")
+
+
+def test_the_rules_of_a_project(tmp_path: Path, rules: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".codex" / "rules").mkdir(parents=True)
+    (project / "sub").mkdir()
+    (project / ".codex" / "rules" / "ours.rules").write_text('prefix_rule(pattern=["make"])')
+    assert may_allow("make", str(project / "sub"))
+    assert not may_allow("make", str(tmp_path))

@@ -3,8 +3,6 @@
 ``SWARM_KILLS=1`` tries each system call, not each seventh; ``SWARM_THOROUGH=1`` all scenes in both clients.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Changes of layout after a call: by a formatter, by a client that saves other line ends, and by a person."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """MCP tools that write: their effects, and the user's own entries in ``config.json``."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole writes that go ahead merged with another session's, or a person's, change of the same file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

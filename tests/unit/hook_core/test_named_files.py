@@ -1,9 +1,9 @@
-"""The index of the files that a journal names, as a checker keeps it: it answers as the journal itself does."""
-
-from __future__ import annotations
+"""Reading no more than is needed: the index of a journal's files, git's remembered answers, commands by a glance."""
 
 import os
 import random
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from swarm_hook_core import caller, git, git_repository
+from swarm_hook_core.check.company import may_destroy
+from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import NotOrdinary
 from swarm_hook_core.traces import journal, named_files
 
@@ -158,3 +161,101 @@ def _read_whole(data: bytes, kinds: tuple[str, ...]) -> list[tuple[bytes, bytes]
         if rest and head.split(b" ")[1:2] and head.split(b" ")[1].decode() in kinds and head.count(b" ") > 1:
             found[rest.partition(b"\0")[0]] = line
     return list(found.items())
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Begin a check; return the verbs that git is started with."""
+    found: list[str] = []
+    ask = git.ask
+    monkeypatch.setattr(git, "ask", lambda words, *more: (found.append(words[0]), ask(words, *more))[1])
+    monkeypatch.setattr(caller, "answers", {})
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A committed file that git takes for changed until it has compared the content."""
+    path = tmp_path / "a.txt"
+    path.write_text("text\n")
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], check=True)
+    os.utime(path, (1, 1))
+    return path
+
+
+def _pass(path: Path) -> None:
+    """Wait until a change of the file has another time than the last one."""
+    while time.time_ns() - path.stat().st_ctime_ns <= 2 * git_repository.SLACK_NS:
+        time.sleep(0.001)
+
+
+def test_a_content_is_compared_once_in_a_check(file: Path, asked: list[str]) -> None:
+    _pass(file)
+    for _ in range(3):
+        assert Repository(str(file.parent), 10).modified(["a.txt"]) == []
+    assert (asked.count("hash-object"), asked.count("check-attr")) == (1, 1)
+    caller.answers = {}  # the next check
+    Repository(str(file.parent), 10).modified(["a.txt"])
+    assert asked.count("hash-object") == 2
+
+
+def test_a_file_that_changes_during_the_check_is_compared_anew(file: Path, asked: list[str]) -> None:
+    _pass(file)
+    repository = Repository(str(file.parent), 10)
+    assert repository.modified(["a.txt"]) == []
+    file.write_text("else\n")  # as long
+    assert repository.modified(["a.txt"]) == ["a.txt"]
+    file.write_text("text\n")
+    assert repository.modified(["a.txt"]) == []
+
+
+def test_a_file_of_this_very_moment_is_compared_each_time(
+    file: Path, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two changes within one tick of the file system's clock have the same time."""
+    monkeypatch.setattr(git_repository, "SLACK_NS", 10**15)
+    repository = Repository(str(file.parent), 10)
+    assert repository.modified(["a.txt"]) == repository.modified(["a.txt"]) == []
+    assert asked.count("hash-object") == 2
+
+
+def test_a_setting_is_asked_once_in_a_check_and_anew_in_the_next(file: Path, asked: list[str]) -> None:
+    repository = Repository(str(file.parent), 10)
+    assert repository.setting("core.hooksPath") == repository.setting("core.hooksPath") == ""
+    assert asked == ["config"]
+    subprocess.run(["git", "-C", repository.top, "config", "core.hooksPath", "hooks"], check=True)
+    caller.answers = None
+    assert repository.setting("core.hooksPath") == "hooks"
+
+
+HARMLESS = [
+    "ls -la", "cat a.txt", "git status", "git status --short && git diff", "git log --oneline -5 | head",
+    "git add a.txt", "git -C sub diff", "pytest -q", "npm test 2>&1 | tail -5", "make 2>/dev/null",
+    "grep -rn 'x => y' src", "python3 -c 'print(1 >= 0)'", "echo x >> a.txt", "pytest > new-file.log", "cargo build",
+    "git stash list", "git branch -a", "git push origin main", "find . -name '*.py'", "sed -n 1,20p a.txt",
+    "git worktree list", "git config user.name", "node -e 'console.log(1)'", "mkdir -p a/b", "touch x",
+]  # fmt: skip
+DESTROYERS = [
+    "rm a.txt", "/bin/rm -rf .", "sudo rm x", "git checkout .", "git -C sub checkout -- a", "git reset --hard",
+    "git restore .", "git stash", "git clean -fd", "git switch -f main", "git co .", "git rebase -i HEAD~2", "mv a b",
+    "cp a b", "echo x > a.txt", "echo x >a.txt", "cat <<EOF > a.txt\nx\nEOF", "printf x | tee a.txt", "find . -delete",
+    "find . -exec rm {} +", "xargs rm < list", "sed -i s/a/b/ a.txt", "perl -pi -e s/a/b/ a.txt", "cd sub && echo > new",
+    "python3 -c \"open('a.txt', 'w')\"", "node -e \"fs.writeFileSync('a.txt', '')\"", "truncate -s0 a.txt", ": > a.txt",
+    "git --no-pager -c a=b checkout .", "true;git reset --hard", "$(git checkout .)", "`git stash`", "> $FILE",
+    "git worktree remove --force ../x", "git add -A", "git add . && x", "git commit -m 'remove > and rm'", "echo x >| a.txt", "dd if=b of=a.txt", "(cd x; rm y)", "git pull --autostash",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", HARMLESS)
+def test_a_common_command_is_not_read(command: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    assert not may_destroy(command, str(tmp_path))
+
+
+@pytest.mark.parametrize("command", DESTROYERS)
+def test_a_command_that_may_destroy_is_read(command: str, tmp_path: Path) -> None:
+    from swarm_hook_core.check.company import DESTROYERS as MARKS
+
+    (tmp_path / "a.txt").write_text("x")
+    assert may_destroy(command, str(tmp_path)) and any(mark in command for mark in MARKS)

@@ -1,7 +1,5 @@
 """Whole writes over another session's change: the new text decides, and the denial shows the change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

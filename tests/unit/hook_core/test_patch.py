@@ -1,7 +1,5 @@
 """The files of apply_patch texts: examples of the real Codex's behaviour, and properties of any text."""
 
-from __future__ import annotations
-
 import json
 import os.path
 import shlex

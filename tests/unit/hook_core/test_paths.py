@@ -1,7 +1,5 @@
 """Spellings of one file."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

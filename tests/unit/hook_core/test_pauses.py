@@ -1,7 +1,5 @@
 """A model's pause belongs to no call: a person's changes in it are the person's."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time
@@ -327,9 +325,6 @@ def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str
         assert "a person" in done.stdout and me.runtime not in done.stdout, done.stdout
 
 
-# ------------------------------------------------------------------------------------------------ refused writes
-
-
 @pytest.mark.parametrize("way", ["replaces", "edits", "removes"])
 def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Session, work: Path) -> None:
     peer = Player("claude-code", work)
@@ -361,9 +356,6 @@ def test_the_note_of_a_client_goes_with_its_session(me: Session, work: Path) -> 
     assert name in os.listdir(os.path.dirname(ended_mark()))
     forget(me.runtime, me.session_id)
     assert name not in os.listdir(os.path.dirname(ended_mark()))
-
-
-# ------------------------------------------------------------------------------------------------ logs
 
 
 class Told:

@@ -1,7 +1,5 @@
 """A person's uncommitted work beside one session: commands that would lose it, and those that may pass."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -413,9 +411,6 @@ def test_entries_that_pass_are_kept_with_all_their_files(
     monkeypatch.setenv("SWARM_PROTECT", "notice")
     assert "No session at work has made" in me.runs("git stash clear")
     assert lost_in(work) == {"notes.md": AFTERNOON.encode(), "new.md": b"one\ntwo\n"}
-
-
-# ------------------------------------------------------------------------------------- links, submodules, modes
 
 
 def _link(work: Path) -> None:

@@ -1,7 +1,5 @@
 """The check denies an agent's call that would certainly weaken the protection of others; all else passes."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cases from public reports, each with its answer at `keep`; and denials whose advice fits the kind of call."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calls of two sessions that are checked at the same moment, before either has written: one of them waits its turn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -209,8 +207,6 @@ def test_an_edit_does_not_wait_for_long(pair, limits: Limits) -> None:
     assert peer.denied(*OVERWRITE) == ""
     assert "at this very moment" in me.told(*patch_of(me)) or me.runtime == "claude-code"
 
-
-# ------------------------------------------------------------------------- folders and sweeps: no call names their files
 
 CLEARS = {
     "rm": "rm -r docs", "mv": "mv docs elsewhere", "checkout": "git checkout -- .", "reset": "git reset --hard",

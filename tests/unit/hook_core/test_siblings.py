@@ -1,7 +1,5 @@
 """The main thread and the agents of one session, at `keep`: each one's uncommitted work is a peer's for the others."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The first shell command after an installation, on a slow machine: all that reads it has to be compiled."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

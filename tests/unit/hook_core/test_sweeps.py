@@ -1,7 +1,5 @@
 """Git commands that meet others' uncommitted changes: denials, notices, and their words."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import time
@@ -552,9 +550,6 @@ def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, limits, lev
     assert here.told("git apply --cached own.patch") == ""
 
 
-# -- the stash --------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def trees(templates, tmp_path, state):
     """Two work trees of one repository with nothing in the stash; the session `peer` is in the second."""
@@ -698,9 +693,6 @@ def test_a_stash_is_noted_and_known_too_where_nobody_had_read_the_command(trees)
     assert "stash@{0} (by codex peer" in here.denied("git stash pop")
     note("me", str(here.here.top), "ran", str(here.here.top), time.time() + 4, "git stash")
     assert here.denied("git stash pop"), "that one came later"
-
-
-# -- through the whole check ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("mine", "theirs"), [("claude-code", "codex"), ("codex", "claude-code")])

@@ -1,7 +1,5 @@
 """Files that sessions write without locks: traces of others that a call meets, and the decision about it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
@@ -733,9 +731,6 @@ def test_what_a_full_disk_has_torn_costs_one_entry() -> None:
         data = b"\n" + whole[:cut] + b"\n" + traces.line("wrote", "/a/c", CALL)
         assert journal.newest(data, "/a/c", ("wrote",)).key == "/a/c"
         assert journal.newest(data, "/a/b", ("wrote",)) is None or cut == len(whole) - 1
-
-
-# -- the level `turn` ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
-"""Reads with the client's own tool, which has no hook, are found in the client's transcript."""
-
-from __future__ import annotations
+"""Reads with the client's own tool, without a hook, are found in the client's transcript."""
 
 import json
 import os
@@ -13,6 +11,7 @@ from support.altered import Limits
 from support.sessions import ready_store
 from support.traced import Player, checkout
 from support.transcripts import Blocks, Parts
+from support.world import World
 
 from swarm_hook_core.traces import transcript
 from swarm_hook_core.traces.transcript import Transcript
@@ -248,3 +247,14 @@ def test_without_a_transcript_the_client_is_not_trusted(
     verdict = me.check("Write", {"file_path": str(work / "notes.md"), "content": "MINE\n"})
     assert (verdict.denial is not None) == (level != "notice")
     assert "was changed by" in verdict.notice or level != "notice"
+
+
+def test_a_read_after_the_check_and_before_the_write_saw_nothing(world: World) -> None:
+    """A hook runs before its call: meanwhile another session may read the file as it was."""
+    writer, reader = world.session("claude-code"), world.session("codex")
+    assert not writer.ask("Bash", {"command": "printf 'all new\\n' > notes.md"}).denied
+    assert reader.bash("cat notes.md").silent
+    world.write("notes.md", "all new\n")
+    # another text than the writer's, so that a whole write would destroy that
+    assert reader.bash("printf 'of its own\\n' > notes.md").denied
+    assert reader.bash("cat notes.md").silent and reader.bash("printf 'of its own\\n' > notes.md").silent

@@ -1,7 +1,5 @@
 """Level ``turn``: the first session to write a file in a turn has it, even at the same moment."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

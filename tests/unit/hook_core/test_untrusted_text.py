@@ -1,7 +1,5 @@
 """Labels, notes, file names, titles, reasons and messages of others: short, harmless and quoted in every place."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

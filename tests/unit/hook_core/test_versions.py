@@ -1,7 +1,5 @@
 """Versions of files: the copy before a write, and the meaning of a half or missing copy."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Collection

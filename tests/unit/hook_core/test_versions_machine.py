@@ -5,8 +5,6 @@ At every moment: the true author of each uncommitted line, and of each removed o
 tool replaces is in a commit or kept. Hooks are killed during the copy, and before the entry in the journal.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from unittest import mock

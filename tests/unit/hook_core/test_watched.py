@@ -1,7 +1,5 @@
 """Changes of locked files by calls that cannot be parsed: found afterwards, reported, and the earlier content kept."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

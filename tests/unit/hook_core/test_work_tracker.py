@@ -1,7 +1,5 @@
 """The work tracker that a person has set, as hooks find it and make it known."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A person's view of the loop at a terminal: words as they come, and their cost."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

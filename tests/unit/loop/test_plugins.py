@@ -1,7 +1,5 @@
 """The plugin protocol of the bash harness: discovery, hooks, tools, commands, providers, prompts, skills."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -36,9 +34,6 @@ def hook(folder: Path, stage: str, name: str, text: str) -> Path:
 
 def python(text: str) -> str:
     return f"#!{sys.executable}\nimport json, os, sys\n{text}\n"
-
-
-# ------------------------------------------------------------------------------------------------- discovery
 
 
 @requirement("B-01")
@@ -78,9 +73,6 @@ def test_plugins_may_come_while_the_loop_runs(model: Model, packs: Path) -> None
     model.script = [Say("", (("bash", {"command": making}),)), Say("Done.")]
     assert loop("go").code == 0
     assert "late" not in model.tools(0) and "late" in model.tools(1)
-
-
-# ------------------------------------------------------------------------------------------------- hooks
 
 
 @requirement("B-06", "B-07")
@@ -181,9 +173,6 @@ def test_a_veto_is_the_result_of_its_call_alone(model: Model, packs: Path, proje
     assert not (project / "a").exists()
 
 
-# ------------------------------------------------------------------------------------------------- tools
-
-
 def test_a_guard_hands_on_to_the_next_tool_of_its_name(model: Model, packs: Path, project: Path) -> None:
     """A plugin's tool that shadows ours and hands calls on. It finds ours as an executable."""
     guard = (
@@ -238,9 +227,6 @@ def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None
     assert done.returncode == 1 and "not found" in done.stdout
 
 
-# ------------------------------------------------------------------------------------------------- commands
-
-
 @requirement("B-09")
 def test_commands_can_be_added_and_replaced(packs: Path, model: Model) -> None:
     deploy = '[ "$1" = --describe ] && echo ships it || echo "shipped $1"'
@@ -251,8 +237,6 @@ def test_commands_can_be_added_and_replaced(packs: Path, model: Model) -> None:
     assert subprocess.run([*run[:-2], "tools"], capture_output=True, text=True).stdout == "mine\n"
     assert "ships it" in loop("help").out
 
-
-# ------------------------------------------------------------------------------------------------- providers
 
 ANSWER = {"model": "own", "content": [{"type": "text", "text": "from a plugin"}], "stop_reason": "end_turn"}
 
@@ -361,9 +345,6 @@ def test_the_first_ready_provider_is_taken(model: Model, monkeypatch: pytest.Mon
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     assert loop("go").code == 0 and model.asked[-1]["messages"][0]["role"] == "system"
     assert f"provider={OPENAI}" in (sessions()[-1] / "session.conf").read_text()
-
-
-# ------------------------------------------------------------------------------------------------- prompts, skills
 
 
 @requirement("B-17")

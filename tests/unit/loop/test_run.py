@@ -1,7 +1,5 @@
 """The loop on both protocols, streaming and not: sessions, results, resumption, errors, limits."""
 
-from __future__ import annotations
-
 import email.utils
 import json
 import os

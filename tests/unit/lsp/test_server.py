@@ -1,7 +1,5 @@
 """The language server over real pipes: its hints in an editor, and actions that it never takes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path

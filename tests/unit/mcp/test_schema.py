@@ -1,7 +1,5 @@
 """The validator of tool arguments agrees with the ``jsonschema`` package, in its verdicts and its words."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

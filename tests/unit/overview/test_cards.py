@@ -1,7 +1,5 @@
 """The cards of sessions: their work, and the reasons why they need a person, the most urgent first."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground
 from support.world import World

@@ -1,7 +1,5 @@
 """The viewers' rows: sessions, files, queues and events; bounded, and without strangers' words."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """Connections with a client that stops in the middle are closed; those being answered are not."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """The process of the page: its address, its stream of changes, its end, and its restraint."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import json
@@ -42,7 +40,7 @@ class Served:
         self._opened.append(answer)
         return answer
 
-    def open(self) -> Served:
+    def open(self) -> "Served":
         """Exchange the token for the cookie."""
         place = urlsplit(self.address)
         answer = self.get(f"{place.path}?{place.query}")

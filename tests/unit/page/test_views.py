@@ -1,7 +1,5 @@
 """The pages about tasks and messages, workers, files and sessions: their content as text, in bounds, with links."""
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -94,9 +92,6 @@ def said(text: str) -> Event:
     return message("assistant", text)
 
 
-# ------------------------------------------------------------------------------------------ tasks and messages
-
-
 def test_tasks_and_messages_of_a_checkout(ground, page):
     ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob", "codex session:bbbb2222")
     with ground.store() as store:
@@ -157,9 +152,6 @@ def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground
     assert len(re.findall(r">T\d\d<", page("/work"))) == 3
 
 
-# ------------------------------------------------------------------------------------------------------ workers
-
-
 def test_workers_and_what_they_cost(ground, page):
     bob = ground.session("bob")
     run(ground, bob, cost_usd=1.5, model="m-1", state="running")
@@ -203,9 +195,6 @@ def test_of_a_long_transcript_the_end_is_shown(ground, page):
     shown = page("/worker", id="0a1b2c3d-run")
     assert f"word {workers.ENTRIES + 49} " in shown and "word 1 " not in shown and "All of it" in shown
     assert len(shown) < LAST_BYTES
-
-
-# -------------------------------------------------------------------------------------------------------- files
 
 
 def test_who_holds_a_file_who_waits_and_what_has_happened(ground, page):
@@ -266,9 +255,6 @@ def test_the_log_of_a_file_is_read_in_parts(ground, page, limits):
     assert page(older).partition('class="log"')[2].count("<li>") == 3 and "The newest" in page(older)
 
 
-# ----------------------------------------------------------------------------------------------------- sessions
-
-
 def test_one_session_whole(ground, page):
     ann, bob = ground.session("ann", "claude-code session:aaaa1111"), ground.session("bob")
     held, wanted = f"{ground.scope}/held", f"{ground.scope}/wanted"
@@ -294,9 +280,6 @@ def test_a_session_that_has_gone_is_still_known_by_what_it_did(ground, page):
     shown = words(page("/session", id=ann.id, scope=ground.scope))
     assert "it has gone" in shown and "locked f" in shown and "left" in shown
     assert shown.startswith("Session claude-code aaaa1111")
-
-
-# -------------------------------------------------------------------------------------------------- all of them
 
 
 def test_nothing_that_anybody_says_is_more_than_text(ground, page):

@@ -1,7 +1,5 @@
 """One version everywhere, and the steps of a release: `.ci/release.py`, in a copy of the repository."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The marketplace folder: whole, current, self-sufficient, and gone without a trace."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os
@@ -88,9 +86,6 @@ def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
 def kept(request, bundles: dict[bool, Path]) -> Path:
     """Each of them."""
     return bundles[request.param]
-
-
-# -- contents ---------------------------------------------------------------------------------------
 
 
 def test_a_bundle_is_whole(kept: Path):
@@ -227,9 +222,6 @@ def test_two_bundles_are_the_same_bytes(tmp_path: Path, bundles: dict[bool, Path
         assert tree(left) == names
 
 
-# -- it works alone ---------------------------------------------------------------------------------
-
-
 def earlier_checks(folder: Path, runtime: str) -> list[str]:
     """The checks that the release before `hook.py` wired, portable and local."""
     script = f'"{folder}/integrations/{runtime}/hooks/pre_tool_use.py"; exit 0'
@@ -273,9 +265,6 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, kept: Path, runt
         assert answer["permissionDecision"] == "deny" and "because" in answer["permissionDecisionReason"]
     faults = Path(os.environ["SWARM_STATE_DIR"], "faults.jsonl")
     assert not faults.exists(), faults.read_text()
-
-
-# -- writing again ----------------------------------------------------------------------------------
 
 
 def test_writing_again_changes_nothing(bundled: Path):
@@ -368,9 +357,6 @@ def test_there_is_no_moment_without_a_script(tmp_path: Path):
     assert not missing and rounds[0] > 3, missing[:5]
 
 
-# -- other people's files ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["LICENSE", "install.json", "swarm_hook_core/core.py"])
 def test_foreign_files_are_refused_whole(tmp_path: Path, name: str):
     folder = tmp_path / "theirs"
@@ -441,9 +427,6 @@ def test_the_command_writes_one(ground: Ground):
         refused = ground.swarm("bundle", target)
         code = 2 - bool(target)
         assert refused.code == code and refused.err.count("\n") == 1, refused
-
-
-# -- the wheel -------------------------------------------------------------------------------------
 
 
 def test_the_wheel_has_everything_and_works_alone(tmp_path: Path):

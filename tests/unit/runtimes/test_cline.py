@@ -1,7 +1,5 @@
 """Cline: the entries for its plugin and its servers, and the writes of its tools."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """GitHub Copilot CLI: payloads captured from it in both dialects, its settings, and the hook commands it would run."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -219,6 +217,3 @@ def test_whatever_is_broken_the_status_is_0(client: Client, plugin: Path, tmp_pa
         told = json.loads(done.stdout or "{}")
         if event == "PreToolUse":  # a full disk is no reason not to deny
             assert told.get("permissionDecision", "") == ("deny" if fault == "full disk" else ""), done
-
-
-# -- its settings -----------------------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """Cursor, from its documentation: payloads, its files, and the hook commands in them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

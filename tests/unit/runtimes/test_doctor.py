@@ -1,7 +1,5 @@
 """The doctor: its checks, their order, and that it tells a lock that holds from one that does not."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -72,9 +70,6 @@ def alone(monkeypatch, tmp_path: Path) -> Path:
     folder.mkdir()
     monkeypatch.setenv("PATH", os.pathsep.join([str(folder), "/usr/bin", "/bin"]))
     return folder
-
-
-# -- this installation ------------------------------------------------------------------------------
 
 
 def test_the_contracts_checks_come_first_and_in_order(ground: Ground, alone):
@@ -253,9 +248,6 @@ def test_an_installed_folder_that_differs_is_told(ground: Ground, alone):
     assert (check["status"], check["mend"], check["details"]["different"]) == ("warn", "swarm-mcp install", ["LICENSE"])
 
 
-# -- proof of enforcement ---------------------------------------------------------------------------
-
-
 class Fakes:
     """Stand-ins for the two clients, with the plugin installed from the real marketplace folder."""
 
@@ -406,8 +398,6 @@ def test_the_proof_leaves_nothing_behind(ground: Ground, fakes: Fakes, monkeypat
     assert list(scratch.iterdir()) == []
     assert before == (ground.sql("SELECT * FROM instances"), ground.sql("SELECT * FROM events"))
 
-
-# -- broken libraries -------------------------------------------------------------------------------
 
 LIBRARIES = ("platformdirs", "sqlite_utils", "jsonschema", "pysqlite3")
 

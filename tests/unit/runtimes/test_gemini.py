@@ -1,7 +1,5 @@
 """Gemini CLI: its extension in a bundle, its installation, its words, and the paths that it mends."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -78,9 +76,6 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path.resolve())
 
 
-# -- the extension
-
-
 @pytest.mark.parametrize("local", [False, True], ids=["portable", "local"])
 def test_a_bundle_holds_an_extension(local: bool, tmp_path: Path) -> None:
     bundle.write(tmp_path / "b", local=local)
@@ -97,9 +92,6 @@ def test_a_bundle_holds_an_extension(local: bool, tmp_path: Path) -> None:
     for hook in hooks:
         assert hook["command"].endswith("; exit 0") and 3000 <= hook["timeout"] <= 10_000, "milliseconds"
         assert local or "${extensionPath}/../../integrations/hook.sh" in hook["command"]
-
-
-# -- its installation
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:
@@ -136,9 +128,6 @@ def test_what_keeps_it_from_working_is_found(
     GEMINI.install(tmp_path / "b", Steps())
     (theirs / file).write_text(text.replace("HOME", str(theirs.parent)))
     assert (found(tmp_path / "b").status, said in found(tmp_path / "b").message) == (status, True)
-
-
-# -- its words
 
 
 def test_it_denies_in_its_own_words_and_speaks_through_a_session(place: Place) -> None:
@@ -190,9 +179,6 @@ def test_every_call_is_understood(name: str, tmp_path: Path) -> None:
     expected = {"run_shell_command": "Bash", "mcp_files_write_file": "mcp__files__write_file"}
     assert call.tool == expected.get(name.split(".")[1], name.split(".")[1])
     assert bool(Writes(CONFIG, call).paths) is (call.tool in CONFIG.write_tools)
-
-
-# -- faults pass, with status 0
 
 
 def test_whatever_is_broken_passes_with_status_0(place: Place) -> None:

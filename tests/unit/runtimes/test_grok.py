@@ -1,7 +1,5 @@
 """Grok Build: the links and entries of an installation, its payloads, and hooks wired for Claude Code that it runs."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -71,9 +69,6 @@ def settings() -> Path:
     return path
 
 
-# ------------------------------------------------------------------------------------------------ its installation
-
-
 def test_what_is_installed_holds_is_in_place_and_goes_again(place: Place) -> None:
     settings().write_text(PERSONS[2])
     (home() / "hooks").mkdir()
@@ -136,9 +131,6 @@ def test_somebody_else_s_table_stays(text: str, tmp_path: Path) -> None:
     with pytest.raises(SwarmError, match="not ours"):
         own_table.put(file, "a.b", 'x = "sign"\n', "sign")
     assert not own_table.take_out(file, "a.b", "sign") and file.read_text() == text
-
-
-# ------------------------------------------------------------------------------------------------ its payloads
 
 
 def test_a_session_from_its_start_to_the_stop_that_follows_its_end(place: Place) -> None:
@@ -204,9 +196,6 @@ def test_paths_as_the_client_opens_them(home: Path) -> None:
         'in"side': ['in"side'], " ~/g ": [f"{home}/g", "~/g"], "~user/h": ["~user/h"],
     }.items():  # fmt: skip
         assert CONFIG.extract_paths({"file_path": given}) == opened
-
-
-# ------------------------------------------------------------------------------------------------ hooks of others
 
 
 def test_hooks_wired_for_claude_code_act_as_its_own_and_stand_back_beside_them(place: Place) -> None:

@@ -1,7 +1,5 @@
 """Hermes: its plugin's calls of the hooks, the writes of its tools, and its files after an installation."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 from support.checker_client import client_in
 from support.fixtures import wait_for
+from support.listings import lines_of
 from support.sessions import ROOT, captured, peer_locks, ready_store
 
 from swarm_hook_core.process import start_time
@@ -59,7 +58,7 @@ class Played:
         return getattr(self.bridge, {"subagent_stop": "end"}.get(name, name.split(".")[0]))(**payload)
 
     def asked(self) -> list[dict[str, Any]]:
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        lines = lines_of(self.log)
         self.log.write_text("")
         return [json.loads(line) for line in lines]
 
@@ -68,9 +67,6 @@ class Played:
 def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Played:
     monkeypatch.chdir(tmp_path)
     return Played(tmp_path)
-
-
-# -- the plugin in the client's process ------------------------------------------------------------------------------
 
 
 def test_a_write_to_a_locked_file_is_refused_by_the_real_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -253,9 +249,6 @@ def test_calls_side_by_side_have_each_their_own_answer(played: Played):
     assert {number: refused["message"] for number, refused in found.items()} == {n: str(n) for n in range(8)}
 
 
-# -- the writes of its tools ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("given", "changes"),
     [
@@ -283,9 +276,6 @@ def test_a_call_whose_files_cannot_be_told(given: object):
 
 def test_a_path_in_the_home():
     assert hook_config("hermes").extract_paths({"path": "~/a", "content": ""}) == [os.path.expanduser("~/a")]
-
-
-# -- installation ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The layers of a client's settings that keep hooks from running, each as the real client was seen to read it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterator

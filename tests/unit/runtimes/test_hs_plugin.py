@@ -1,7 +1,5 @@
 """The plugin folder of the bash harness, as the harness would call it: guard tools and hooks, without the harness."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -94,9 +92,6 @@ def sessions() -> list[dict]:
     with Store() as store:
         return store.database.rows("SELECT s.*, i.label FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
                           " WHERE s.runtime = 'hs'")  # fmt: skip
-
-
-# ----------------------------------------------------------------------------------------- guard tools
 
 
 @pytest.mark.parametrize(
@@ -256,9 +251,6 @@ def test_what_a_command_changed_unseen_is_told_behind_its_result(bench: Bench) -
     assert not watched.exists(), "the call has ended for the watch too"
 
 
-# ------------------------------------------------------------------------------------------------ hooks
-
-
 @requirement("B-43")
 def test_a_session_joins_is_told_and_leaves(bench: Bench) -> None:
     assert bench.hook("start", "20-swarm", SWARM_HS_LABEL="my harness") == CONTEXT
@@ -387,9 +379,6 @@ def test_the_guards_rank_before_all_where_the_harness_asks(bench: Bench) -> None
     made = json.loads(bench.hook("sources", "90-swarm", given))
     assert made == {"sources": ["/root/core", "/root/web", "/home/.harness", mine], "more": 1}
     assert bench.hook("sources", "90-swarm", "no json").strip() == "no json"
-
-
-# --------------------------------------------------------------------------------------------- contents
 
 
 def test_the_plugin_is_whole_on_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Installing the plugin in several clients at once: the questions to each, the reports meanwhile, and faults."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -20,6 +18,7 @@ import pytest
 from support.altered import Limits
 from support.fixtures import SWARM, Ground
 from support.harness_fixtures import gone_within
+from support.listings import lines_of
 
 from swarm_hook_core.state import store_path
 from swarm_mcp.doctor import enforcement
@@ -152,7 +151,7 @@ class Clients:
     def calls(self, name: str) -> list[str]:
         """Return the questions to the client since the last look, the first words of each call."""
         path = self.folder / f"{name}.calls"
-        found = path.read_text().splitlines() if path.exists() else []
+        found = lines_of(path)
         path.unlink(missing_ok=True)
         return found
 
@@ -376,9 +375,6 @@ def test_what_goes_wrong_in_one_client_keeps_the_other_from_nothing(
     results = {result["client"]: result for result in ground.swarm("install", "--json").json["results"]}
     assert [result["ok"] for result in results.values()] == [broken != "claude", broken != "codex"]
     assert list(results) == ["claude-code", "codex"]
-
-
-# -- said as it happens -----------------------------------------------------------------------------
 
 
 class Running:

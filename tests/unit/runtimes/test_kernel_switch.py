@@ -1,7 +1,5 @@
 """Switching on the kernel's hold: `install --kernel`, and doctor's lines about it."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat
@@ -60,9 +58,6 @@ def found(*names: str) -> Finding:
 
 def config() -> dict:
     return json.loads(Path(config_path()).read_text()) if os.path.exists(config_path()) else {}
-
-
-# ------------------------------------------------------------------------------------------------ install
 
 
 @pytest.mark.usefixtures("installing")
@@ -128,9 +123,6 @@ def test_a_dry_run_changes_nothing(ground: Ground) -> None:
     for words, wanted in ([["--kernel"], True], [["--no-kernel"], False], [[], None]):
         assert ground.swarm("install", "--dry-run", "--json", *words).json["kernel"] is wanted
     assert config() == {}
-
-
-# ------------------------------------------------------------------------------------------------- doctor
 
 
 @pytest.mark.usefixtures("bin_folder")

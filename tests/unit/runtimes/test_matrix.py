@@ -1,7 +1,5 @@
 """The rows of `make matrix`: their page, the declarations that name the last ones, and the differences between releases."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings for an identity: its profile file, and the environment before it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

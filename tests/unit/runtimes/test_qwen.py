@@ -1,7 +1,5 @@
 """Qwen Code: its payloads, turns that it reports again and again, words that it hears late, and its link."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -19,16 +17,10 @@ from swarm_mcp.store import Store
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
-# -- its payloads --
-
-
 def test_a_command_in_the_background_goes_on_when_its_end_is_told(repo: Path):
     read = hook_core("qwen").config.dialect.read
     calls = ("PostToolUse.run_shell_command.background", "PostToolUseFailure.run_shell_command")
     assert [tool_call(read(captured("qwen", name, repo))).goes_on for name in calls] == [True, False]
-
-
-# -- turns --
 
 
 def told(repo: Path, session: str, name: str, **changed: str) -> str:
@@ -86,9 +78,6 @@ def test_a_session_that_ends_leaves_nothing(repo: Path, home: Path):
     assert [path for path in home.rglob(f"*{session}*") if path.is_dir()] == []
 
 
-# -- words that it would throw away before a call --
-
-
 def test_what_is_to_be_told_with_a_call_is_told_with_its_result(repo: Path):
     session = new_session()
     told(repo, session, "SessionStart.startup")
@@ -115,9 +104,6 @@ def test_an_agent_learns_who_it_is_with_its_first_result(repo: Path):
     assert run("qwen", "subagent", about).out == ""
     assert run("qwen", "subagent", {**about, "hook_event_name": "SubagentStop"}).out == ""
     assert run("qwen", "post_tool_use", call).out == "", "it has ended"
-
-
-# -- its extension --
 
 
 @pytest.fixture

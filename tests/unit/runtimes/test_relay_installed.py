@@ -1,7 +1,5 @@
 """The relay in C, in the hooks that are installed, in hooks of a repository, in `doctor`, and in a platform's wheel."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -223,9 +221,6 @@ def test_an_uninstallation_takes_the_note_away(relay: Callable[..., str]) -> Non
     assert not os.path.lexists(os.environ["SWARM_STATE_DIR"])
 
 
-# ------------------------------------------------------------------------------------------------ doctor
-
-
 def test_doctor_says_which_relay_hooks_use(relay: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
     path = Path(relay())
     found = checker.findings(ASKED)[0]
@@ -257,9 +252,6 @@ def test_doctor_says_how_many_checkers_there_are_and_why_hooks_ran_alone() -> No
     assert (found.status, found.mend) == ("ok", "") and found.message.startswith("1 client with a checker now")
     assert "2 because their client had no checker" in found.message
     assert found.details["alone"] == {"none": 2, "busy": 1, "not answered": 1}
-
-
-# ------------------------------------------------------------------------------------------------ a wheel
 
 
 def test_a_platforms_wheel_has_the_relay(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """A user with an MCP server called `swarm` keeps it, and ours gets another name."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@
 and a hook of it denies with a flat object and exit status 2.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

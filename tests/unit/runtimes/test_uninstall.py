@@ -1,7 +1,5 @@
 """`swarm-mcp uninstall` removes the data of swarm. The user's own stays and is named."""
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import re

@@ -1,7 +1,5 @@
 """No tool and no resource answers with more than 100 KB unasked, however much there is: all that are registered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 
@@ -201,8 +199,6 @@ def test_the_line_that_a_client_gets_is_as_long_as_that(ground: Ground):
         (one,) = server.ask("resources/read", {"uri": "swarm://tasks"})["contents"]
         assert len(one["text"].encode()) <= ANSWER_BYTES
 
-
-# ------------------------------------------------------------------------------------------- cutting
 
 values = st.recursive(
     st.none()

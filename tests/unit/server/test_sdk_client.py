@@ -1,7 +1,5 @@
 """The server as the official SDK's own client sees it, in both eras of the protocol."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """The MCP server over real pipes: its tools, the session of a call, and its end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -38,9 +36,6 @@ NOT_REGISTERED = "Not registered. Call register first."
 def server(ground: Ground):
     with Server(ground) as running:
         yield running
-
-
-# -- tools ------------------------------------------------------------------------------------------
 
 
 def test_a_model_sees_at_most_29_tools_and_a_front_end_all(ground: Ground, server: Server):
@@ -137,9 +132,6 @@ def test_wrong_calls_are_errors_and_the_server_goes_on(ground: Ground, server: S
     assert len(ground.sql("SELECT id FROM context")) == 1
 
 
-# -- the calling session -------------------------------------------------------------------------------
-
-
 def test_the_client_process_tells_which_session_calls(ground: Ground, server: Server):
     hooked = ground.session("s1", "hooked", client=ME)
     assert server.value("whoami")["id"] == hooked["id"]
@@ -203,9 +195,6 @@ def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_th
     assert server.value("register", {"directory": "/else", "label": "x"})["label"] == "codex session:other"
 
 
-# -- its end ----------------------------------------------------------------------------------------
-
-
 def test_it_ends_with_its_input_and_takes_its_registration_along(ground: Ground, server: Server):
     row = server.value("register", {"directory": ground.scope, "label": "own"})
     assert server.value("lock_file", {"file": "f"})["ok"] is True
@@ -224,9 +213,6 @@ def test_it_survives_a_store_that_cannot_be_opened(ground: Ground, server: Serve
     assert answer["isError"] is True and ground.database in answer["content"][0]["text"]
     os.unlink(ground.database)
     assert server.value("register", {"directory": ground.scope})["scope"] == ground.scope
-
-
-# -- resources, prompts, subscriptions ----------------------------------------------------------------
 
 
 def read(server: Server, uri: str):
@@ -305,9 +291,6 @@ def test_prompts(server: Server):
     assert "no prompt" in server.ask("prompts/get", {"name": "odd"})["error"]["message"]
 
 
-# -- waiting ------------------------------------------------------------------------------------------
-
-
 def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground, server: Server):
     server.value("register", {"directory": ground.scope})
     waiting = server.begin("tools/call", {"name": "wait_for_activity", "arguments": {"timeout_seconds": 0}})
@@ -316,9 +299,6 @@ def test_a_call_that_waits_holds_up_no_other_and_can_be_cancelled(ground: Ground
     assert server.ask("ping") == {}  # messages are read in order: the request is cancelled by now
     ground.lock(ground.session("peer"), "g")
     assert server.value("whoami") and server.notifications == [], "nobody waits for the result any more"
-
-
-# -- the opening --------------------------------------------------------------------------------------
 
 
 def test_first_questions_are_answered_before_the_event_loop_is_loaded(ground: Ground) -> None:

@@ -1,7 +1,5 @@
 """The MCP server with faulty clients, systems and stores, over real pipes."""
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -37,9 +35,6 @@ def gathered(server: Server, count: int, seconds: float = 30) -> list[dict]:
         found.append(message)
     assert server.next_message(0.1) is None
     return found
-
-
-# -- malformed input ------------------------------------------------------------------------------------
 
 
 def test_whatever_a_client_writes_is_answered(ground: Ground):
@@ -304,9 +299,6 @@ def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), redirection
 
 
-# -- cancelling ---------------------------------------------------------------------------------------
-
-
 def cancel(server: Server, number) -> None:
     server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})
 
@@ -362,9 +354,6 @@ def test_mail_in_an_answer_that_is_cancelled_on_its_way_is_for_the_next_poll(gro
         assert ground.sql("SELECT DISTINCT read FROM messages") == [{"read": 0}]
         assert len([mail for answer in iter(lambda: polled(server), []) for mail in answer]) == 40
         wait_for(lambda: ground.sql("SELECT DISTINCT read FROM messages") == [{"read": 1}])
-
-
-# -- its end ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -482,9 +471,6 @@ def test_locks_of_a_killed_server_stay_with_its_client_and_go_to_its_next_server
     ground.lock(peer, "f")
 
 
-# -- the store underneath -----------------------------------------------------------------------------
-
-
 def test_a_store_that_goes_changes_or_cannot_be_written_while_the_server_lives(ground: Ground):
     with Server(ground, preexec_fn=without_privileges) as server:
         server.value("register", {"directory": ground.scope})
@@ -525,9 +511,6 @@ def test_a_store_that_goes_changes_or_cannot_be_written_while_the_server_lives(g
             os.chmod(folder, 0o700)
             os.chmod(ground.database, 0o600)
         assert server.value("lock_file", {"file": "g"})["ok"] is True
-
-
-# -- the client's end, told by the system ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("told", [True, False])

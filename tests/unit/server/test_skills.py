@@ -1,7 +1,5 @@
 """The skills: they are short, and every name in them exists."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The tools about sessions: joining, looking around, leaving, and removing others only when that is meant."""
 
-from __future__ import annotations
-
 import json
 import os
 
@@ -25,9 +23,6 @@ def hands(ground: Ground) -> tuple[Hands, Hands, Hands]:
     """Two sessions of identity p and one of q."""
     labels = (("1", "identity:p role:planner"), ("2", "identity:p role:implementer"), ("3", "identity:q secret-name"))
     return tuple(Hands(ground, ground.session(name, label)) for name, label in labels)
-
-
-# -- joining ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("role", ["planner", "implementer", "reviewer", "researcher", "generalist", ""])
@@ -91,12 +86,6 @@ def test_what_cannot_be_adopted_leaves_the_registration_as_it_is(ground: Ground,
     assert ground.sql("SELECT id FROM instances ORDER BY id") == before
 
 
-# -- looking around ---------------------------------------------------------------------------------
-
-
-# -- leaving and removing ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("force", [False, True])
 def test_a_live_peer_is_a_persons_to_remove(ground: Ground, hands, force: bool):
     mine, peer, _ = hands
@@ -157,9 +146,6 @@ def test_no_tool_serves_who_is_not_registered(ground: Ground, name: str):
     answer = Hands(ground).answer(name, **{needed: SAMPLES[kind] for needed, kind in kinds.items()})
     assert (answer.text, answer.is_error) == (NOT_REGISTERED, False)
     assert ground.sql("SELECT id FROM events") == []
-
-
-# -- the reserved instance of a server --------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The open store of a test, and two sessions that hand work to each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

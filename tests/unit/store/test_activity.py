@@ -1,7 +1,5 @@
 """Waiting for something to happen: by the store, by the tool over real pipes, and the situation at a glance."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading

@@ -1,7 +1,5 @@
 """Automatic locks: the files that sessions have for their turns are locks to every caller of the store."""
 
-from __future__ import annotations
-
 import os
 import time
 

@@ -1,7 +1,5 @@
 """Waiters learn of every commit by any process, soon, and at no cost while nothing happens."""
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

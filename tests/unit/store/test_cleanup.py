@@ -1,7 +1,5 @@
 """Due rows are removed, all others stay, and a dry run lists them without removing any."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """A refused session hears of it when the file is free: once, truthfully, and however it came free."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

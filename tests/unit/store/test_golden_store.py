@@ -4,8 +4,6 @@
 ``WRITE_GOLDEN=1`` writes the file anew, after a change of the stored rows.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

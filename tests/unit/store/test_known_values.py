@@ -1,7 +1,5 @@
 """Values with a meaning to the coordinator: the planner that owns a scope's plan, and a task's entry in a work tracker."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """Locks found through indexes are those that comparing every row would find; and few rows are read for it."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time

@@ -1,20 +1,25 @@
-"""SPEC.md's guarantees and assumptions of locks on one machine that no other module here shows."""
-
-from __future__ import annotations
+"""SPEC.md's guarantees of locks on one machine, leases, one file's lock under every name, and giving up all."""
 
 import json
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
 
 import pytest
-from support.fixtures import BARE_PYTHON, FOLDERS, Ground, Sleeper
+from support import sessions
+from support.altered import Clocks
+from support.fixtures import BARE_PYTHON, FOLDERS, Ground, Sleeper, wait_for
 from support.lock_cases import *  # noqa: F403
 from support.lock_cases import denied
 from support.worlds import OneMachine
 
-from swarm_mcp.errors import LockRefused
-from swarm_mcp.store import Store
+from swarm_hook_core import clock
+from swarm_hook_core.process import is_stopped, start_time
+from swarm_mcp.errors import LockRefused, SwarmError
+from swarm_mcp.server.heartbeat import Heartbeat
+from swarm_mcp.store import Store, grants
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
@@ -105,3 +110,256 @@ def test_a_path_that_became_a_folder_counts_as_a_file_towards_patterns_and_still
     assert denied(ground, one, "new/a.md") == denied(ground, two, "new/a.md") == {"new/a.md"}
     with pytest.raises(LockRefused):
         take(store, one, "new")  # as the folder that it is now
+
+
+RUNTIME = "claude-code"
+
+
+class Hands:
+    """The boot clock and the time of day, turned by hand."""
+
+    def __init__(self, clocks: Clocks):
+        self.clocks, self.passed = clocks, 0.0
+        clocks.stop("boot", "wall")
+
+    def pass_by(self, seconds: float) -> None:
+        self.passed += seconds
+        self.clocks.ahead(boot=self.passed, wall=self.passed)
+
+
+@pytest.fixture
+def hands(clocks) -> Hands:
+    return Hands(clocks)
+
+
+def leased(store, row: dict, file: str, ttl: float, **given) -> dict:
+    return store.locks.acquire_all(row, request(row, [file], ttl=ttl, **given))[0]
+
+
+def notices(store, row: dict) -> list[str]:
+    taken = store.notices.take(row)
+    store.messages.acknowledge([notice["id"] for notice in taken])
+    return [notice["text"] for notice in taken]
+
+
+def mail(store, row: dict) -> list[str]:
+    return [message["content"] for message in store.messages.peek(row)]
+
+
+def is_free_for(store, row: dict, file: str) -> bool:
+    try:
+        store.locks.acquire(row, file)
+    except LockRefused:
+        return False
+    return True
+
+
+def test_at_most_one_second_late(ground: Ground, store: Store):
+    """In the view of a caller, of listings, of a hook, and of a waiter: by the real clock."""
+    from swarm_mcp.locking.acquisition import acquire
+
+    peer = ground.session("peer", "peer")
+    holder = ground.session("holder", "holder")
+    leased(store, holder, "f", 1.2)
+    end = clock.now() + 1.2
+    leased(store, holder, "g", 1.2)
+    assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason
+    acquire(store, peer, request(peer, ["f"]), 20)
+    assert 0 <= clock.now() - end < 1
+    assert list(store.locks.held(ground.scope))[0]["instance_id"] == peer["id"]
+    assert sessions.write(RUNTIME, "peer", ground.repo, ground.repo / "g").reason == ""
+
+
+def test_a_lease_that_cannot_be_is_refused(ground: Ground, store: Store):
+    row = ground.session("holder")
+    for ttl in (0.5, 1e9):
+        with pytest.raises(SwarmError, match="a lease lasts from 1 second"):
+            leased(store, row, "f", ttl)
+
+
+def test_a_hook_renews_once_in_a_third_of_a_lease_and_waits_for_nobody(ground: Ground):
+    holder = ground.session("holder", "holder")
+    file = ground.repo / "f"
+    with ground.store() as store:
+        leased(store, holder, str(file), 30)
+
+    def renewed() -> float:
+        return ground.sql("SELECT renewed FROM context WHERE type = 'lock'")[0]["renewed"]
+
+    begun = renewed()
+    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+    ground.sql("UPDATE context SET renewed = renewed - 11")
+    assert renewed() == begun - 11, "nothing was due"
+    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+    wait_for(lambda: renewed() > begun)
+    ground.sql("UPDATE context SET renewed = renewed - 11")
+    before = renewed()
+    assert sessions.write(RUNTIME, "holder", ground.repo, file).out == ""
+    time.sleep(0.5)
+    assert renewed() == before, "less than ten seconds ago one was started"
+
+
+def test_the_heartbeat_of_a_server_renews_in_time(ground: Ground):
+    from swarm_mcp.server.calling_session import CallingSession
+
+    with subprocess.Popen(["sleep", "60"]) as client:
+        try:
+            holder = ground.session("holder", "holder", client=(client.pid, start_time(client.pid)))
+            session = CallingSession()
+            session.client = (client.pid, start_time(client.pid))
+            heart = Heartbeat(session)
+            with ground.store() as store:
+                leased(store, holder, "f", 30)
+                assert 9 < heart.beat() <= 10
+                ground.sql("UPDATE context SET renewed = renewed - 15")
+                assert 9 < heart.beat() <= 10
+                assert list(store.locks.held(ground.scope))[0]["lapses_in"] > 29
+                ground.sql("UPDATE context SET renewed = renewed - 15")
+                os.kill(client.pid, signal.SIGSTOP)
+                wait_for(lambda: is_stopped(client.pid))
+                heart.beat()
+                assert 14 < list(store.locks.held(ground.scope))[0]["lapses_in"] < 16, (
+                    "nobody speaks for one that is stopped"
+                )
+        finally:
+            client.kill()
+
+
+def test_the_end_of_a_lease_is_told_to_all_concerned(ground: Ground, store: Store, hands: Hands):
+    holder, peer = ground.session("holder", "holder"), ground.session("peer", "peer")
+    lock = leased(store, holder, "f", 100)
+    assert not is_free_for(store, peer, "f")
+    hands.pass_by(79)
+    assert not store.leases.some() and mail(store, holder) == []
+    hands.pass_by(1)
+    assert store.leases.next_due() == pytest.approx(0, abs=1e-6) and store.leases.some()
+    assert len(mail(store, holder)) == 1 and "lapses in 20 s" in mail(store, holder)[0]
+    assert not store.leases.some(), "warned once"
+    hands.pass_by(20)
+    assert store.leases.some()
+    (event,) = store.database.rows("SELECT * FROM events WHERE type = 'context.lock_released'")
+    assert (event["actor"], event["subject"]) == (holder["id"], lock["file"]) and "lapsed" in event["payload"]
+    assert "the lease of holder " in mail(store, peer)[0] and "is free" in mail(store, peer)[0]
+    assert "lapsed at" in mail(store, holder)[1] and f"fence {lock['fence']}" in mail(store, holder)[1]
+    store.locks.acquire(peer, "f")
+    assert f"peer {peer['id'][:8]} has been given" in mail(store, holder)[1]
+    (told,) = notices(store, holder)
+    assert f"It is held by peer {peer['id'][:8]} now." in told and notices(store, holder) == []
+    assert len(mail(store, holder)) == 1, "what a hook has told is read"
+
+
+def test_a_session_that_is_warned_and_shows_life_is_warned_again(ground: Ground, store: Store, hands: Hands):
+    holder = ground.session("holder", "holder")
+    leased(store, holder, "f", 100)
+    for count in (1, 2):
+        hands.pass_by(85)
+        store.leases.some()
+        assert len(mail(store, holder)) == count
+        ground.session("holder", "holder")
+
+
+def test_a_turn_tells_of_a_lock_that_lapsed_with_nobody_around(ground: Ground):
+    holder = ground.session("holder", "holder")
+    with ground.store() as store:
+        leased(store, holder, "f", 5)
+    ground.sql("UPDATE context SET renewed = renewed - 6")
+    payload = {**sessions.captured(RUNTIME, "UserPromptSubmit", ground.repo), "session_id": "holder"}
+    ran = sessions.run(RUNTIME, "turn", payload)
+    assert "lapsed at" in ran.out and "Nobody holds it now." in ran.out
+    assert sessions.run(RUNTIME, "turn", payload).out == ""
+
+
+MANY = 100_000
+
+
+def files(ground: Ground, *argv: str, **options) -> list[str]:
+    done = ground.swarm("locks", *argv, "--json", **options)
+    assert done.code == 0, done
+    return [row["file"] for row in done.json]
+
+
+def test_only_that_file_in_whatever_scope(ground: Ground):
+    one = ground.session("1", "one")
+    far = ground.session("2", "far", directory="/far", scope="/far")
+    ground.lock(one, "a")
+    ground.lock(one, "b")
+    ground.lock(far, f"{ground.scope}/c", "note")
+    assert files(ground, "--file", "a") == [f"{ground.scope}/a"]
+    assert files(ground, "--file", "c") == [f"{ground.scope}/c"], "taken in another scope, and held all the same"
+    assert files(ground, "--file", "free") == []
+    assert files(ground, "--file", "b", "--file", "a", "--file", "./b") == [f"{ground.scope}/b", f"{ground.scope}/a"]
+    (shown,) = ground.swarm("locks", "--file", "c", "--json").json
+    (listed,) = ground.swarm("locks", "--scope", "/far", "--json").json
+    assert shown == listed, "the same shape as in the listing"
+    assert ground.swarm("locks", "--file", "c").out == f"  far {far['id'][:8]}  c  — note\n"
+    assert ground.swarm("locks", "--file", "free").out == "(no locks)\n"
+
+
+def test_a_relative_name_counts_from_here_and_from_the_sessions_folder(ground: Ground):
+    sub = ground.repo / "sub"
+    sub.mkdir()
+    tree = ground.folder / "tree"
+    (tree / ".git").mkdir(parents=True)
+    one = ground.session("1", directory=str(sub))
+    in_tree = ground.session("2", directory=str(tree), file_root=ground.scope, scope=ground.scope)
+    ground.lock(one, "f")
+    ground.lock(in_tree, "g")
+    assert files(ground, "--file", "f", "--as", one["id"]) == [f"{sub}/f"]
+    assert files(ground, "--file", "f", "--as", in_tree["id"]) == []
+    assert files(ground, "--file", "f", "--as", in_tree["id"], cwd=sub) == [f"{sub}/f"]
+    assert files(ground, "--file", "g", "--as", in_tree["id"], cwd=tree) == [f"{ground.scope}/g"]
+    assert files(ground, "--file", f"{tree}/g", "--as", in_tree["id"], cwd=sub) == [f"{ground.scope}/g"]
+    assert files(ground, "--file", "../sub/f", cwd=sub) == [f"{sub}/f"]
+
+
+def test_a_hundred_thousand_locks_cost_nothing(ground: Ground, monkeypatch):
+    """Counted in steps of the database's own machine, undisturbed by a busy processor."""
+    one = ground.session("1")
+    ground.lock(one, "f")
+    steps = []
+
+    class Counting(Store):
+        def __init__(self, *words, **named):
+            super().__init__(*words, **named)
+            self.database.connection.set_progress_handler(lambda: steps.append(1), 10)
+
+    monkeypatch.setattr("swarm_mcp.cli.commands.locks.Store", Counting)
+    assert files(ground, "--file", "f") == [f"{ground.scope}/f"]
+    few = len(steps)
+    ground.sql(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
+        " INSERT INTO context (id, scope, instance_id, file, type, content, path_key)"
+        " SELECT 'lock ' || i, ?, ?, ? || '/many/' || i, 'lock', '', ? || '/many/' || i FROM n",
+        MANY, ground.scope, one["id"], ground.scope, ground.scope,
+    )  # fmt: skip
+    steps.clear()
+    assert files(ground, "--file", "f") == [f"{ground.scope}/f"]
+    assert 0 < len(steps) <= few * 1.5 + 2, (few, len(steps))
+    steps.clear()
+    assert files(ground, "--file", "many/77777") == [f"{ground.scope}/many/77777"]
+    assert len(steps) <= few * 1.5 + 2
+
+
+def test_a_row_that_the_table_does_not_take_is_an_error_and_not_tried_for_ever(ground: Ground, monkeypatch) -> None:
+    """Here two grants of one id."""
+    me = ground.session("me")
+    monkeypatch.setattr(grants, "new_id", lambda: "one")
+    with ground.store() as store:
+        store.locks.acquire(me, "a.py")
+        with pytest.raises(Exception, match="UNIQUE"):
+            store.locks.acquire(me, "b.py")
+        assert [lock.file for lock in store.locks.of(me["id"])] == [str(ground.repo / "a.py")]
+
+
+def test_all_of_a_session_go_and_nothing_else(ground: Ground, store: Store):
+    me, other = ground.session("1", "me"), ground.session("2", "other")
+    for file in ("a", "b/", "/__swarm/spawn/x"):
+        ground.lock(me, file)
+    ground.lock(other, "theirs")
+    store.locks.acquire_all(me, request(me, ["*.sql"], as_pattern=True))
+    store.locks.acquire_all(me, request(me, ["mine"], agent="a1"))
+    assert sorted(store.locks.release_all(me)) == [f"{ground.scope}/{file}" for file in ("*.sql", "a", "b")]
+    assert store.locks.release_all(me) == []
+    assert [lock.file for lock in store.locks.of(me["id"])] == ["/__swarm/spawn/x", f"{ground.scope}/mine"]
+    assert store.locks.release_all(me, "a1") == [f"{ground.scope}/mine"]
+    assert len(store.locks.of(other["id"])) == 1

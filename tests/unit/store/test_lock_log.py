@@ -1,7 +1,5 @@
 """The history of a path's locks: all of it, under every name, with enough in a denial to understand the decision."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Waiting for locks: the order, the exceptions, the end of a wait, and the notices."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

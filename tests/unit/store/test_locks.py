@@ -1,7 +1,5 @@
 """Mutual exclusion: one holder a file, under every name, in every process, until it lets go or provably dies."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

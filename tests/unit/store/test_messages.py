@@ -1,7 +1,5 @@
 """Mail: its receivers, its delivery to one poller only, and its safety on the way."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Sessions: one row for each, for any number of registrations from any place, until it is provably gone."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

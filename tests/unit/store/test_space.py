@@ -1,7 +1,5 @@
 """The end of a burst: the file and the log come back to their sizes, without delays and without losses."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

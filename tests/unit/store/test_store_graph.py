@@ -4,8 +4,6 @@ An edge is any way to another module: an import at the top, inside a function or
 imported module (also inside a lambda), a name of a module in ``__import__``.
 """
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

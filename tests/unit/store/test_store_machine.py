@@ -3,8 +3,6 @@
 The same deed on a copy of the file shows the state after it. ``support.lock_model`` says how locks behave.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Every earlier shape of a store's file is updated without loss, through all interruptions."""
 
-from __future__ import annotations
-
 import sqlite3
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The store's file: as the contract has it when new, mended when old, refused when newer, safe when many begin at once."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """An open store notices changes of its file, waits its turn to write, and delays no other process."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

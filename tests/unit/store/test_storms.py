@@ -1,7 +1,5 @@
 """A holder hears once that a session tries its file again and again; so does the lead of that session's work."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

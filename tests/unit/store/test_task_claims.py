@@ -1,7 +1,5 @@
 """Taking work: order, filters, the mail that comes first, one winner, and a cost that does not grow."""
 
-from __future__ import annotations
-
 import pytest
 from support.fixtures import Ground, Sleeper
 from support.listings import rows_of

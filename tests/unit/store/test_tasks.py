@@ -1,7 +1,5 @@
 """The life of a task: its takers, its notices, its locks, its visibility."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Locks that change hands: given, asked for, taken; and the guard's word to a former holder."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

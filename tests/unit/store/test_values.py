@@ -1,7 +1,5 @@
 """Shared values: owned by the first identity, appended without loss, every change told to its waiters."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

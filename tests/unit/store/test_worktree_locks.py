@@ -1,7 +1,5 @@
 """Locks that hold in every work tree and clone of a repository that takes part, and in no other."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Machines of a team: each has a store and a clone of its own, and follows one server."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

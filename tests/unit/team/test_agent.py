@@ -1,7 +1,5 @@
 """The team agent over its socket: elected once, confirming, following, ending itself."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

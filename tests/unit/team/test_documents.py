@@ -1,7 +1,5 @@
 """Two machines share messages, tasks and values: the cases of all servers, and those that one in memory can play."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

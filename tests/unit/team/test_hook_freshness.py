@@ -1,7 +1,5 @@
 """A check's words and actions in a joined work tree, by the freshness of this machine's copy."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The answers to a lock in a joined work tree, by the team agent's answer about it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

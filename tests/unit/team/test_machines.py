@@ -1,7 +1,5 @@
 """The machines of a clone as `status`, `top` and the page show them, from the store and the agent."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

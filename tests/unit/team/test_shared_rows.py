@@ -1,7 +1,5 @@
 """Commits that the team agent is told of, or started for: those of rows that the team shares."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

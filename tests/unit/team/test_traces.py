@@ -1,7 +1,5 @@
 """A session hears that one on another machine has written the file that it is about to write, and not pushed that."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Tasks, messages and requests in a joined scope, by the team agent's answers; and sessions elsewhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import time
@@ -97,9 +95,6 @@ def mail(ground: Ground, recipient: str) -> list[str]:
     return [row["content"] for row in ground.sql("SELECT content FROM messages WHERE recipient = ?", recipient)]
 
 
-# ------------------------------------------------------------------------------------------------------ claims
-
-
 def test_a_claim_is_confirmed(ground: Ground, agent: Agent) -> None:
     ann = ground.session("ann")
     one, other = ask(ground, ann), ask(ground, ann)
@@ -182,9 +177,6 @@ def test_a_task_is_kept_for_a_worker_only_where_that_is_confirmed(ground: Ground
         assert reserve(store, one, Session(bob)).assignee == bob["id"]
 
 
-# ------------------------------------------------------------------------------------------- sessions elsewhere
-
-
 def test_a_session_elsewhere_is_written_to_like_one_here(ground: Ground, agent: Agent, far: str) -> None:
     ann = ground.session("ann", "identity:p")
     assert ground.swarm("send", "hello", "--to", "5f0c2f6e", "--as", ann["id"]).code == 0
@@ -245,9 +237,6 @@ def test_a_task_is_handed_to_a_session_elsewhere(ground: Ground, agent: Agent, f
     assert ground.swarm("claim", done["id"], "--as", ann["id"]).err.rstrip().endswith("on laptop-3fa9c1 has it")
 
 
-# ---------------------------------------------------------------------------------------------------- dispatch
-
-
 def dispatch(ground: Ground, lead: dict, spawn: bool = False, **given) -> dict:
     with ground.store() as store:
         return carry_out(store, Session(lead), DispatchRequest("Read it", spawn=spawn, **given))
@@ -301,9 +290,6 @@ def test_an_open_task_goes_to_no_worker_while_the_server_is_away(ground: Ground,
     assert dispatch(ground, lead)["recipient"] == worker["id"]
 
 
-# --------------------------------------------------------------------------------------------------------- waking
-
-
 @pytest.mark.parametrize("state", ["idle", "working", "read already"])
 def test_a_session_is_woken_by_its_own_machine(machines, herdr: Herdr, monkeypatch, state: str) -> None:
     here, mine, there, theirs = both(machines)
@@ -341,9 +327,6 @@ def test_what_ended_while_no_agent_ran_is_known_elsewhere_as_soon_as_one_does(ma
     here.follow()
     assert here.store.instances.live(theirs.id) is None and here.held() == []
     assert task(here.ground, asked) == ("open", None)
-
-
-# ------------------------------------------------------------------------------------ locks that change machines
 
 
 def both(machines) -> tuple:

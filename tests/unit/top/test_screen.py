@@ -1,7 +1,5 @@
 """The screen of `swarm-mcp top` and its actions, with a store behind it, through Textual's own pilot."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
@@ -10,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from support.altered import Limits
 from support.busy_checkout import busy, session
+from support.command_line import option
 from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
 
@@ -42,7 +41,7 @@ def nobody_around(monkeypatch: pytest.MonkeyPatch, ground: Ground):
 def made(ground: Ground, *words: str) -> Top:
     """The screen as the command makes it with these words."""
     args = parse("top", verb_named("top").usages, list(words))
-    acting = ["--as", args.value("--as")] if args.value("--as") else []
+    acting = option("--as", args.value("--as"))
     return Top(ALL, Reader(ground.scope, args).read, acting, [], Wish(everywhere=args.given("--all")))
 
 

@@ -1,7 +1,5 @@
 """`swarm-mcp top` at a real terminal: its screen, its keys, and the terminal's state after its end."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

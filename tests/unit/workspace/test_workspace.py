@@ -1,7 +1,5 @@
 """Panes: published, woken, looked at, found, and put right when they have moved. `herdr` is a script here."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -67,9 +65,6 @@ def call(ground: Ground, row: dict, name: str, **arguments):
         answer = TOOL[name].call(Caller(store, row), {**defaults, **arguments})
     assert not answer.is_error
     return answer.value
-
-
-# ------------------------------------------------------------------------------------------- waking
 
 
 @requirement("P-21")
@@ -152,9 +147,6 @@ def test_a_pane_that_is_somebody_elses_by_now_is_refused(ground: Ground, herdr: 
     assert peeked["peeked"] is fits and ("peek_error" in peeked) is not fits
 
 
-# ------------------------------------------------------------------------- when the workspace is no help
-
-
 def test_a_missing_command_fails_nothing(ground: Ground, monkeypatch):
     monkeypatch.setenv("PATH", str(ground.folder))
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
@@ -201,9 +193,6 @@ def test_a_handle_is_one_word_and_no_flag(herdr: Herdr, handle: str):
     assert herdr.pane_calls() == []
 
 
-# ------------------------------------------------------------------------------------------ the socket
-
-
 def test_the_socket_is_the_published_one_else_the_environments_else_the_profiles(ground, herdr, monkeypatch, home):
     herdr.pane("w1:p2")
     label = "identity:work origin:claude-code"
@@ -219,9 +208,6 @@ def test_the_socket_is_the_published_one_else_the_environments_else_the_profiles
     assert herdr.sockets() == {"/profile/sock", "/environment/sock"}
     nudge(ground, ann, join(ground, "3", label, "w1:p2", socket_path="/published/sock"))
     assert herdr.sockets() == {"/profile/sock", "/environment/sock", "/published/sock"}
-
-
-# ------------------------------------------------------------------------------------ publishing, repairs
 
 
 def test_a_pane_that_was_moved_is_found_and_published_anew(ground: Ground, herdr: Herdr):
@@ -333,9 +319,6 @@ def test_the_older_key_counts_too(ground: Ground, herdr: Herdr):
     assert nudge(ground, ann, bob)["nudged"]
 
 
-# --------------------------------------------------------------------------------------------- peeking
-
-
 def test_peeking_reads_the_pane_and_sends_nothing(ground: Ground, herdr: Herdr):
     herdr.pane("w1:p2", status="working")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
@@ -359,9 +342,6 @@ def test_peeking_is_refused_in_words(ground: Ground, herdr: Herdr):
     for recipient in (ann["id"], "nope", eve["id"]):
         assert list(call(ground, ann, "peek_peer", recipient=recipient)) == ["error"]
     assert herdr.pane_calls() == []
-
-
-# -------------------------------------------------------------------------------------------- resolving
 
 
 def resolved(ground: Ground, row: dict, handle: str, **how) -> tuple:
@@ -431,9 +411,6 @@ def test_an_unknown_backend_or_kind_is_an_error(ground: Ground, herdr: Herdr, wr
         call(ground, ann, "resolve_workspace_handle", **{"handle": "p", **wrong})
     if "backend" in wrong:
         assert str(error.value).startswith('Unsupported workspace backend "nope"')
-
-
-# --------------------------------------------------------------------------------------------- commands
 
 
 def named(session: dict) -> str:
