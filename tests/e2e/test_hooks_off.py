@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from swarm_mcp.play.clients import SERVER
 
 from .checks import assert_denied, assert_text
 from .client import Client
@@ -132,7 +133,6 @@ def test_the_project_of_another_client(name: str) -> None:
         assert_denied_again(client)
 
 
-THEIRS = [str(Path(__file__).with_name("files_server.py"))]
 CASES = [pytest.param(name, marks=pytest.mark.xdist_group(f"more-{name}"), id=name) for name in NAMES]
 
 
@@ -141,7 +141,7 @@ def other(request: pytest.FixtureRequest) -> Iterator[OtherClient]:
     """A client whose user had a server called `swarm` before swarm was installed."""
     sweep()
     with prepared(request.param) as client:
-        client.add_server("swarm", sys.executable, THEIRS)
+        client.add_server("swarm", SERVER["command"], SERVER["args"])
         Marketplace(client.ground, "install").install(client.name)
         yield client
 
@@ -169,7 +169,9 @@ def test_codex_has_both() -> None:
         codex = Codex(ground)
         codex.prepare()
         with open(ground.home / ".codex" / "config.toml", "a") as file:
-            file.write(f"\n[mcp_servers.swarm]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(THEIRS)}\n")
+            file.write(
+                f"\n[mcp_servers.swarm]\ncommand = {json.dumps(SERVER['command'])}\nargs = {json.dumps(SERVER['args'])}\n"
+            )
         Marketplace(ground, "install").install("codex")
         wait, _ = codex.swarm_tools(("whoami", {}))
         theirs = {"path": str(ground.checkout / "notes.md")}
