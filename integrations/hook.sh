@@ -37,7 +37,7 @@ else
     # Without a relay in C, a turn is handed to a checker by hook.py, if the client that started this hook has one.
     set -- "${state:-/}/checkers/$PPID"-*
     [ "$event$alone" = turn ] && [ -S "$1" ] && guest=1
-    # An installed plugin starts the coordinator without Python before it, for as long as swarm_hook_core/lifecycle.py
+    # An installed plugin starts the coordinator without Python before it, for as long as swarm_hook_core/session_events.py
     # allows.
     case $event in session_start) within=5 ;; turn) within=2 ;; session_end) within=0.9 ;; esac
     [ ! "${guest:-}" ] || within=

@@ -31,7 +31,7 @@ def report_killed(status: int) -> None:
     """Record that the coordinator was killed over this hook, with its exit `status` as a shell has it."""
     from runtime import RUNTIME
 
-    from swarm_hook_core.unanswered import tell
+    from swarm_hook_core.fail_closed import tell
 
     end(tell(RUNTIME, event, status))
 

@@ -13,8 +13,7 @@ from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.traces.quiet_trails import asked_trail
-from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.traces.trail import Trail, asked_trail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ class AskedCore(HookCore):
             return rules.ask(Question(self, call)) or Verdict()
         except Exception as error:
             from swarm_hook_core import fail_closed
-            from swarm_hook_core.faults import describe
+            from swarm_hook_core.state import describe
 
             closed = fail_closed.verdict(self.config, call, error)
             return closed or Verdict(notice=f"swarm: this could not be checked ({describe(error)[:300]}).", failed=True)

@@ -50,3 +50,54 @@ def left(lease: "Any", host: str, wall_now: float) -> "float | None":
     if isinstance(wall_until, (int, float)):
         return wall_until - wall_now
     return 0.0
+
+
+# The processor time that the check of one call may take, all its parts together.
+#
+# It is the time of this thread, so that a busy machine changes no answer. A part that runs out of time becomes a guess:
+# the call goes ahead, and the files that it may write are compared afterwards.
+
+SECONDS = 0.010  # from the first look at the call to the last lock
+LEAST_SECONDS = 0.003  # of each part, even if the parts before it have used up the time
+SECONDS_TO_LOAD = 0.010  # added to that, for importing the readers of programs
+
+
+class Budget:
+    """The time of one check. It begins now, and ends when the thread has taken processor time until `end`.
+
+    Work that keeps no call waiting may have more `seconds`.
+    """
+
+    __slots__ = ("end", "to_load", "imported")
+
+    def __init__(self, seconds: float = 0.0):
+        self.end = time.thread_time() + (seconds or SECONDS)
+        self.to_load = SECONDS_TO_LOAD
+        self.imported = 0.0  # seconds that went into nothing but importing
+
+    def part(self, seconds: "float | None" = None) -> float:
+        """Return when a part of the check that begins now is over: after `seconds`, or when the budget ends."""
+        now = time.thread_time()
+        if seconds is None:
+            until = self.end
+        else:
+            until = min(self.end, now + seconds)
+        return max(until, now + LEAST_SECONDS)
+
+    def forgive_import(self, seconds: float) -> float:
+        """Extend the budget by `seconds` that went into imports alone, and return them.
+
+        They are many without bytecode, and on a slow machine. A caller that imports something in passing has more time
+        then.
+        """
+        self.imported += seconds
+        self.to_load += seconds
+        self.end += seconds
+        return seconds
+
+    def forgive(self, seconds: float) -> float:
+        """Extend the budget by `seconds` that also went into an import, up to a limit; return the extension."""
+        seconds = min(seconds, self.to_load)
+        self.to_load -= seconds
+        self.end += seconds
+        return seconds

@@ -294,7 +294,7 @@ def patch_or_path(patch: str, key: str, whole: str) -> "Callable[[object], list[
             if whole in tool_input:
                 how = REPLACE
         if isinstance(text, str):
-            from swarm_hook_core.patch_headers import changes_by_headers
+            from swarm_hook_core.patch import changes_by_headers
 
             return changes_by_headers(text)
         return [(path, how) for path in named(tool_input)]

@@ -150,7 +150,7 @@ def is_ours(path: str) -> bool:
     state = f"{found.st_mtime_ns} {found.st_size} {path}"
     known = _remembered(state)
     if known is None:
-        from swarm_hook_core.spawn import run
+        from swarm_hook_core.process import run
 
         word = f"{os.getpid()}-{time.time_ns()}"
         words = run([path, "--version"], SECONDS, environment={WORD: word}).stdout.split()

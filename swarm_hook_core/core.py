@@ -43,7 +43,7 @@ class HookCore:
     def registrar(self) -> "Any":
         """The registrar of sessions: by default, the coordinator's command."""
         if self._registrar is None:
-            from swarm_hook_core.command_registrar import CommandRegistrar
+            from swarm_hook_core.registration import CommandRegistrar
 
             self._registrar = CommandRegistrar(self.config, self.coordinator)
         return self._registrar
@@ -270,9 +270,9 @@ class HookCore:
         breaches = watch.finish(self.config, call)
         words = watch.report(self.config, call, breaches, self.coordinator, self.driver)
         if self.config.kernel and call.session_id and has_plans(call.session_id):
-            from swarm_hook_core.kernel import refused
+            from swarm_hook_core.kernel import planning
 
-            words = "\n".join(filter(None, (words, refused.words_after(self, call))))
+            words = "\n".join(filter(None, (words, planning.words_after(self, call))))
         return words
 
     def _ends(self, call: ToolCall) -> None:
@@ -372,6 +372,6 @@ class HookCore:
 
     def record_fault(self, hook: str, error: BaseException) -> None:
         """Record a fault for `swarm-mcp doctor`."""
-        from swarm_hook_core import faults
+        from swarm_hook_core import state
 
-        faults.record(self.config.runtime_name, hook, error)
+        state.record(self.config.runtime_name, hook, error)

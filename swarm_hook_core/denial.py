@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.labels import token
-from swarm_hook_core.storms import MANY, PERSON
-from swarm_hook_core.untrusted_text import cut, named, quoted
+from swarm_hook_core.repeated_denials import MANY, PERSON
+from swarm_hook_core.untrusted_text import cut, named, quoted, token
 from swarm_hook_core.wording import holder
 
 TYPE_CHECKING = False
@@ -20,7 +19,7 @@ class Loss:
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
           now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash; ``tenant``: it is a folder in
-          which the owner works. Without an owner (`without_owner`): ``person``: it is a person's; ``fence``: it is in
+          which the owner works. Without an owner (`without_owner`): ``acting``: it is a person's; ``fence``: it is in
           another work tree; ``head``: it is the HEAD, index or stash that sessions share; ``team``: locks elsewhere
           may be unknown; ``unchecked``: the check has failed. ``kernel``: the kernel refused a write under a lock. Of
           notices alone: ``possible``: a lock that the call may run into; ``merged``, ``merged-person``; ``elsewhere``:

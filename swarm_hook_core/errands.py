@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
-from swarm_hook_core import coordinator, spawn
+from swarm_hook_core import coordinator, process
 from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import ToolCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.tenants.eviction import Eviction
+    from swarm_hook_core.tenants import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 MOST_OWNERS = 20  # overwritten files of one call with an owner who is told
@@ -28,7 +28,7 @@ def send(
     if not argv:
         return False
 
-    spawn.start_detached([*argv, *verb, "--runtime", runtime, "--session-id", session_id, *words])
+    process.start_detached([*argv, *verb, "--runtime", runtime, "--session-id", session_id, *words])
     return True
 
 

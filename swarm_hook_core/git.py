@@ -7,7 +7,7 @@ unpacked archive brings such a configuration along, so every git that answers a 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from swarm_hook_core.spawn import Result, run
+from swarm_hook_core.process import Result, run
 
 FLAGS = (
     "--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",

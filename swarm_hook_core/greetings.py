@@ -5,11 +5,13 @@ from typing import Any
 
 from swarm_hook_core import DISTRIBUTION, __version__
 from swarm_hook_core.coordinator import chosen_command, command
-from swarm_hook_core.labels import token
+from swarm_hook_core.environment import first_set, is_word, nearest_file
+from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.naming import holder_name
-from swarm_hook_core.state import local_store, store_path
-from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named
+from swarm_hook_core.process import run
+from swarm_hook_core.state import local_store, name_of, read_private, state_dir, store_path, write_private
+from swarm_hook_core.untrusted_text import LABEL, NAME, NOTE, cut, named, token
 
 LONGEST_ENTRY = LABEL + NAME + NOTE  # characters about one peer or lock
 MENDING = "Run `swarm-mcp doctor` in a terminal to see why and how to mend it."
@@ -44,7 +46,7 @@ def unregistered(why: str, is_fetched: bool = False) -> str:
 
 def _is_store_at_hand() -> bool:
     """Return True if checks can read the locks without the coordinator, or could as soon as there are any."""
-    from swarm_hook_core import faults
+    from swarm_hook_core import state
 
     try:
         file = local_store()
@@ -52,7 +54,7 @@ def _is_store_at_hand() -> bool:
             return not chosen_command() and not os.path.lexists(store_path())
         StoreReader(file).others_hold("")
     except Exception as error:
-        faults.record("store", "session_start", error)
+        state.record("store", "session_start", error)
         return False
     return True
 
@@ -101,3 +103,126 @@ def _listed(title: str, texts: "Any", count: "Any") -> str:
     texts = texts or []
     more = f" and {count - len(texts)} more" if count > len(texts) else ""
     return f"{title}: {'; '.join(cut(text, LONGEST_ENTRY) for text in texts if isinstance(text, str))}{more}."
+
+
+# The work tracker that a person has set for this session, and making it known to peers.
+#
+# PFX is the runtime's prefix. The first that is set: ``SWARM_PFX_WORK_TRACKER``, ``SWARM_WORK_TRACKER`` (JSON, or
+# ``provider:mcp-server``); ``SWARM_PFX_WORK_TRACKER_PROVIDER`` or ``SWARM_WORK_TRACKER_PROVIDER`` with their parts;
+# the nearest ``.swarm-work-tracker`` or ``.swarm-work-tracker.json`` from the session's folder up to its scope.
+
+FILES = (".swarm-work-tracker", ".swarm-work-tracker.json")
+PARTS = ("team", "project", "repo", "workspace", "board", "url", "default_state", "component")
+SECONDS = 1.0
+
+
+def configured(prefix: str, cwd: str, top: str) -> "dict[str, Any]":
+    """``{provider, [mcp, ...]}`` of a session in `cwd`, looked for in files up to folder `top`; empty for none."""
+    for text in (first_set(f"SWARM_{prefix}_WORK_TRACKER"), first_set("SWARM_WORK_TRACKER")):
+        if text:
+            return parsed(text)
+    return _in_parts(prefix) or parsed(nearest_file(cwd, top, *FILES))
+
+
+def publish(argv: list[str], row: "dict[str, Any]", identity: str, tracker: "dict[str, Any]") -> str:
+    """Set `tracker` for an identity, as instance `row`; why that failed, empty where it did not."""
+    if row.get("scope"):
+        place = ["--scope", str(row["scope"])]
+    else:
+        place = []
+    words = ["kv", "set", f"config/work_tracker/{identity}", dumps(tracker), "--as", row["id"], *place]
+    done = run([*argv, *words], SECONDS)
+    if done.code == 0:
+        return ""
+    return done.stderr.strip()[:240] or f"swarm-mcp kv set exited with {done.code}"
+
+
+def parsed(text: str) -> "dict[str, Any]":
+    """A tracker written as JSON or as ``provider[:mcp-server]``; empty where it is neither."""
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            value = loads(text)
+        except (ValueError, RecursionError):  # not JSON after all
+            return {}
+        if isinstance(value, dict) and isinstance(value.get("provider"), str) and is_word(value["provider"]):
+            return value
+        return {}
+    provider, _, server = (part.strip() for part in text.partition(":"))
+    if not is_word(provider):
+        return {}
+    if server:
+        return {"provider": provider, "mcp": server}
+    return {"provider": provider}
+
+
+def _in_parts(prefix: str) -> "dict[str, Any]":
+    for start in (f"SWARM_{prefix}_WORK_TRACKER_", "SWARM_WORK_TRACKER_"):
+        provider = first_set(start + "PROVIDER")
+        if is_word(provider):
+            found = {"provider": provider, "mcp": first_set(start + "MCP", start + "MCP_SERVER")}
+            found.update((part, first_set(start + part.upper())) for part in PARTS)
+            return {name: value for name, value in found.items() if value}
+    return {}
+
+
+# The first words of each session's last prompt, for people who look on: the page shows them as the session's work.
+#
+# <state folder>/swarm-prompts/<runtime>.<session>
+#
+# Each file is readable by this user alone. It goes with its session, or with the cleanup a day after its last prompt.
+
+LONGEST = 120  # characters
+DAY_SECONDS = 86400
+_FOLDER = "swarm-prompts"
+
+
+def note(runtime: str, session_id: str, prompt: str) -> None:
+    """Keep the first words of a prompt in place of those before. Raises OSError."""
+    words = " ".join(prompt[: 8 * LONGEST].split())[:LONGEST]
+    write_private(_path(runtime, session_id), words)
+
+
+def prune(now: float) -> None:
+    """Remove words that are older than a day; `now` in Unix seconds."""
+    folder = os.path.join(state_dir(), _FOLDER)
+    for name in kept():
+        path = os.path.join(folder, name)
+        try:
+            if os.stat(path).st_mtime < now - DAY_SECONDS:
+                os.remove(path)
+        except OSError:  # removed just now
+            continue
+
+
+def kept() -> "frozenset[str]":
+    """Return the names of all kept files; see `name_in`."""
+    try:
+        return frozenset(os.listdir(os.path.join(state_dir(), _FOLDER)))
+    except OSError:  # none are kept
+        return frozenset()
+
+
+def name_in(runtime: str, session_id: str) -> str:
+    """Return the file name of a session's words."""
+    return f"{name_of(runtime)}.{name_of(session_id)}"
+
+
+def first_words(runtime: str, session_id: str) -> str:
+    """Return the kept words, empty if there are none."""
+    try:
+        return read_private(_path(runtime, session_id), 8 * LONGEST).decode("utf-8", "replace")
+    except OSError:  # none are kept
+        return ""
+
+
+def forget(runtime: str, session_id: str) -> None:
+    """Remove the words of a session that ends."""
+    try:
+        os.remove(_path(runtime, session_id))
+    except OSError:  # none are kept
+        pass
+
+
+def _path(runtime: str, session_id: str) -> str:
+    return os.path.join(state_dir(), _FOLDER, name_in(runtime, session_id))

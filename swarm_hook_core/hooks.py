@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.denial import Denial, Notice
     from swarm_hook_core.kernel.plans import Plan
     from swarm_hook_core.lookup import Held
-    from swarm_hook_core.tenants.eviction import Eviction
+    from swarm_hook_core.tenants import Eviction
     from swarm_hook_core.traces.trail import Owner
 
 
@@ -199,9 +199,9 @@ def run(config: "RuntimeConfig", hook: str, stdin: "IO[Any]", parsed: "Any", bod
 
 
 def _record(config: "RuntimeConfig", hook: str, error: BaseException) -> None:
-    from swarm_hook_core import faults
+    from swarm_hook_core import state
 
-    faults.record(config.runtime_name, hook, error)
+    state.record(config.runtime_name, hook, error)
 
 
 def read(stdin: "IO[Any]") -> str:

@@ -7,12 +7,11 @@ import os
 import time
 from typing import Any
 
-from swarm_hook_core import scratch, spawn
+from swarm_hook_core import process, scratch
 from swarm_hook_core.clock import left
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import command
-from swarm_hook_core.process import host_id
-from swarm_hook_core.spawn import run
+from swarm_hook_core.process import host_id, run
 from swarm_hook_core.state import write_private
 from swarm_hook_core.untrusted_text import TEXT, cut_text
 
@@ -46,7 +45,7 @@ def renew(
         return ""
     due = [ttl for ttl, span in spans if span <= ttl * (1 - 1 / PARTS)]
     if due and _is_first(config, session_id, min(due) / PARTS):
-        spawn.start_detached(words)
+        process.start_detached(words)
     return ""
 
 

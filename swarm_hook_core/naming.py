@@ -9,9 +9,8 @@ Denials and notices load this; a check that lets a call pass does not. Spans of 
 
 from typing import Any
 
-from swarm_hook_core.labels import short_session, token
 from swarm_hook_core.lookup import HOLD, TERMINAL
-from swarm_hook_core.untrusted_text import named, quoted
+from swarm_hook_core.untrusted_text import named, quoted, short_session, token
 
 UNNAMED = "a session of another identity"
 SHORT = 8  # characters of an id

@@ -63,9 +63,9 @@ def judge(
 
                 verdict.plan = plan_of(config, call, session, effects, peers, is_strict)
             except Exception as error:  # the call is judged as if the kernel could hold nothing
-                from swarm_hook_core import faults
+                from swarm_hook_core import state
 
-                faults.record(config.runtime_name, "kernel", error)
+                state.record(config.runtime_name, "kernel", error)
                 verdict.plan = None
         if verdict.plan is not None:
             verdict.notice += " The kernel keeps them read-only for this call." if verdict.notice else ""

@@ -8,7 +8,7 @@ fetched``). Hooks and ``integrations/coordinator.sh`` start that, never uv, whic
 import os
 import time
 
-from swarm_hook_core import DISTRIBUTION, __version__, settings, spawn
+from swarm_hook_core import DISTRIBUTION, __version__, process, settings
 from swarm_hook_core.state import state_dir, write_private
 
 AGAIN_SECONDS = 600  # between two attempts to fetch it
@@ -75,7 +75,7 @@ def fetch() -> None:
 
     # From a folder that no repository has a say in.
     line = 'cd / && exec "$0" tool run --quiet --from "$1" swarm-mcp fetched >"$2" 2>&1'
-    spawn.start_detached(["/bin/sh", "-c", line, program, f"{DISTRIBUTION}=={__version__}", log()])
+    process.start_detached(["/bin/sh", "-c", line, program, f"{DISTRIBUTION}=={__version__}", log()])
 
 
 def log() -> str:

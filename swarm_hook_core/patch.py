@@ -238,3 +238,85 @@ def _as_codex(raw: str) -> "str | None":
     if found:
         return found[1].replace("\t", "").replace("\r", "")
     return None
+
+
+# Reads apply_patch envelopes in a laxer grammar than Codex's (see ``patch``), as other clients do.
+#
+# Seen in OpenCode 1.18, Cline 3.0 and Copilot CLI 1.0.102: blanks around the path do not count, nor do, in Copilot,
+# those before a header; unknown lines are passed over. If a client refuses a patch, or skips a header (behind the end,
+# amid a file's text), this names a path too many, never one too few.
+
+_MOVE = "*** Move to:"
+_HOWS = {"*** Add File:": REPLACE, "*** Update File:": EDIT, "*** Delete File:": REMOVE, _MOVE: REPLACE}
+# The characters that JavaScript trims. Python's own strip() would take \x1c..\x1f and \x85 off a file name, and leave
+# \ufeff.
+_JS_BLANKS = (
+    " \t\n\x0b\x0c\r\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f"
+    "\u205f\u3000\ufeff"
+)
+
+
+def changes_by_headers(text: str) -> "list[tuple[str, str]]":
+    """Return ``(path, how)`` of each file in a header, in order; `how`: `EDIT`, ....
+
+    Raises PatchUnreadable for a text without headers.
+    """
+    changes: dict[str, Any] = {}
+    updated = ""
+    for line in text.split("\n"):
+        header, colon, path = line.partition(":")
+        header, path = header.lstrip(_JS_BLANKS + "\x85") + colon, path.strip(_JS_BLANKS)
+        if header not in _HOWS or not path or "\0" in path:
+            continue
+        if header == _MOVE and updated:
+            changes[updated] = REMOVE  # after the new file is written: of one moved onto itself nothing is left
+        if header != _MOVE or path != updated:
+            changes[path] = _HOWS[header]
+        updated = path
+    if not changes:
+        raise PatchUnreadable("no header in the patch names a file")
+    return list(changes.items())
+
+
+# Edits as one text of sections, with a header for each file: one of the forms of oh-my-pi's edits.
+
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def changes_in_sections(text: str) -> "dict[str, str]":
+    """Return ``{path: how}`` of the files of a text; empty for another kind of text.
+
+    New text that looks like a header names a file more.
+    """
+    changes: dict[str, str] = {}
+    current = ""
+    for line in text.lstrip("\ufeff").split("\n"):
+        words = line.strip()
+        # The file that a line names: ``[a.md#1A2B]``, in other forms ``¶a.md`` or ``<SM:EDIT path="a.md">``
+        if words.startswith("[") and words.endswith("]"):
+            named = words[1:-1]
+        elif words.startswith("\u00b6"):
+            named = words.lstrip("\u00b6")
+        elif words.startswith("<SM:EDIT "):
+            given = words.partition(" path=")[2]
+            named = given[: given.find(given[:1], 1) + 1]  # with its quotes
+        else:
+            named = ""
+        if named:
+            current = _plain(named)
+            changes.setdefault(current, EDIT)
+        elif current and words == "REM":
+            changes[current] = REMOVE
+        elif current and words.startswith("MV "):
+            changes.update({current: REMOVE, _plain(words[3:]): REPLACE})
+    return changes
+
+
+def _plain(path: str) -> str:
+    """The path of a header, without the tag of its content and without quotes."""
+    path = path.strip()
+    if path[-5:-4] == "#" and _HEX.issuperset(path[-4:]):
+        path = path[:-5]
+    if len(path) > 1 and path[0] in "\"'" and path[0] == path[-1]:
+        return path[1:-1]
+    return path

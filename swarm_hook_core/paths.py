@@ -11,9 +11,12 @@ finding the lock:
 Hard links are not seen: two names of one inode are two files here.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Callable, Iterable
+from errno import ENOTDIR
 from typing import Any
 
 NO_CASE = "nocase:"
@@ -26,7 +29,7 @@ def own_path(path: str) -> str:
     return os.path.join(os.path.realpath(folder), name)
 
 
-def real_paths() -> "Callable[[str], str]":
+def real_paths() -> Callable[[str], str]:
     """Return a function like ``os.path.realpath`` that looks at each path and each folder once.
 
     It remembers its answers, so it serves the many paths of one check, and no longer.
@@ -50,7 +53,7 @@ def real_paths() -> "Callable[[str], str]":
     return real
 
 
-def spellings(path: str, cwd: str, real: "Callable[[str], str]" = os.path.realpath) -> list[str]:
+def spellings(path: str, cwd: str, real: Callable[[str], str] = os.path.realpath) -> list[str]:
     """Absolute paths that `path`, written in folder `cwd`, may stand for: textual ones first.
 
     `real`: resolves links (``real_paths`` where there are many).
@@ -84,7 +87,7 @@ def key_of(path: str) -> str:
         return path
 
 
-def keys_for(path: str, cwd: str, real: "Callable[[str], str]" = os.path.realpath) -> list[str]:
+def keys_for(path: str, cwd: str, real: Callable[[str], str] = os.path.realpath) -> list[str]:
     """Return every spelling and key under which a lock on this path may be stored, without repeats.
 
     A lock's key was marked when it was taken if letter case does not count there. So both forms are looked for, and no
@@ -123,7 +126,7 @@ def _resolved(path: str) -> str:
     return path
 
 
-def places_to(path: str) -> "list[str]":
+def places_to(path: str) -> list[str]:
     """Return the folders over absolute, normal `path`, from the top, and itself."""
     found, place = [], ""
     for name in path[1:].split("/"):
@@ -132,7 +135,7 @@ def places_to(path: str) -> "list[str]":
     return found
 
 
-def kind_at(places: "list[str]") -> "int | None":
+def kind_at(places: list[str]) -> int | None:
     """Return the type of the last of `places` (``S_IFMT`` of its mode), 0 if it is missing or closed to us.
 
     None if one of them is a link, so that the path leads elsewhere.
@@ -165,7 +168,7 @@ class PlainPath:
         self.other = f"{folder}/{name.swapcase()}" if name.swapcase() != name else ""
         self.keys = path, _without_case(path)
 
-    def look(self) -> "tuple[bool, bool] | None":
+    def look(self) -> tuple[bool, bool] | None:
         """Ask the disk: return if it is a folder, and if letter case is ignored there. None if a link is on the way."""
         kind = kind_at(self.places)
         if kind is None:
@@ -177,7 +180,7 @@ class PlainPath:
         return kind == 0o040000, is_caseless
 
 
-def plain_path(path: str) -> "PlainPath | None":
+def plain_path(path: str) -> PlainPath | None:
     """Return absolute `path` as a PlainPath; None if it has other spellings, whatever the disk says of it."""
     is_normal = os.sep == "/" and os.path.normpath(path) == path and path.strip() == path
     if is_normal and path[:1] == "/" and path[:2] != "//" and _composed_on_mac(path) == path:
@@ -185,7 +188,7 @@ def plain_path(path: str) -> "PlainPath | None":
     return None
 
 
-def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":
+def finder(keys: Iterable[str]) -> Callable[[str], str | None]:
     """Return a function that returns the key of an absolute path if it is one of `keys`, else None.
 
     Mostly it takes one look at the disk to say no, where `key_of` takes dozens: paths that lead to the same file are
@@ -197,7 +200,7 @@ def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":
     caseless = {_without_case(place) for place in places}
     all_are_places = all(key in caseless for key in keys if key.startswith(NO_CASE))
 
-    def found(path: str) -> "str | None":
+    def found(path: str) -> str | None:
         file = _file_at(path)
         may_be = file in files or file == ()
         if may_be and file is None:  # one that is not there yet
@@ -212,7 +215,7 @@ def finder(keys: "Iterable[str]") -> "Callable[[str], str | None]":
     return found
 
 
-def _file_at(path: str) -> "tuple[int, ...] | None":
+def _file_at(path: str) -> tuple[int, ...] | None:
     """Return the identity of the file that `path` leads to: None if it is missing, an empty tuple if unknown."""
     try:
         there = os.stat(path)
@@ -261,7 +264,7 @@ def ignores_case(path: str) -> bool:
             return _one_file(os.path.join(folder, name), os.path.join(folder, name.swapcase()))
 
 
-def _told_by_names_in(folder: str) -> "bool | None":
+def _told_by_names_in(folder: str) -> bool | None:
     """Return True if letter case is ignored in `folder`, False if it counts, None if its entries do not show it."""
     try:
         with os.scandir(folder) as entries:
@@ -331,7 +334,7 @@ def above(key: str) -> list[str]:
         found.append(mark + path)
 
 
-def below(key: str, root: str) -> "str | None":
+def below(key: str, root: str) -> str | None:
     """Return the rest of `key` below `root`, the key of a folder: ``/a.py``; empty if they are equal, else None."""
     if contains(root, key):
         return key[len(root) :]
@@ -387,3 +390,173 @@ def _composed(path: str) -> str:
     from unicodedata import normalize
 
     return normalize("NFC", path)
+
+
+# Paths that a client mends before it opens them, as Gemini CLI and its kin do.
+
+FOLDERS = 400  # folders to search for a file; the client stops after 50, not counting ignored ones
+
+
+def opened(path: str, is_sought: bool) -> list[str]:
+    """Return every path that the client may open for `path`; relative ones count from this process's folder.
+
+    The client takes the ``@`` of a mention off, unless a folder has that name, and decodes ``%2E``. With `is_sought`,
+    and no file at a relative path, it opens the one file below with a path that ends so.
+    """
+    path = path.replace("\0", "")
+    places = [path]
+    if not os.path.isabs(path) and not os.path.lexists(path):
+        if path[:1] == "@":
+            bare = path[1:].lstrip("/\\")
+        else:
+            bare = path
+        places.append(bare)
+        if is_sought and (not os.path.lexists(bare) or os.path.lexists(path.partition("/")[0])):
+            places += _ending_in(bare)
+    return list(filter(None, dict.fromkeys(one for place in places for one in (place, _decoded(place)))))
+
+
+def _decoded(path: str) -> str:
+    """`path` read as part of an address."""
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
+
+    return unquote(path, errors="surrogateescape")
+
+
+def _ending_in(end: str) -> list[str]:
+    """Absolute paths of the files below this process's folder that end in `end`, those nearest by first."""
+    name, folders, found = os.path.basename(end), [os.getcwd()], []
+    for folder in folders:  # the list grows meanwhile
+        try:
+            entries = list(os.scandir(folder))
+        except OSError:
+            continue  # the client passes over it as well
+        for entry in entries:
+            if entry.name == name and entry.path.endswith(end) and entry.is_file():
+                found.append(entry.path)
+            elif entry.name != ".git" and len(folders) < FOLDERS and entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)
+    return found
+
+
+# Access to a file without following a symbolic link in any folder above it.
+#
+# The paths that journals and records hold were resolved when they were noted. A link may take the place of one of their
+# folders later, also between two system calls: then the same path leads out of the work tree. `FolderOf` opens the
+# folder, and asks the kernel for its real path (Linux). If that is another one, or unknown, it opens the folders from
+# the root down, each by the handle of the one above it, and refuses links. Calls with ``dir_fd`` then reach the file's
+# own folder, wherever its path leads by now.
+#
+# A system without such calls (Windows) looks at the folders first: a link that comes right after that is followed.
+
+BEYOND_LINK = "beyond a symbolic link"  # git's words
+
+_LINK = 0o120000  # as in the module `stat`, which takes time to load
+_HAS_HANDLES = hasattr(os, "O_NOFOLLOW")  # Windows has neither; `supports_dir_fd` would load the whole of `os`
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY)  # O_PATH: a folder may be closed to listing
+for _flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC"):
+    _FOLDER |= getattr(os, _flag, 0)
+
+
+class BeyondLink(NotADirectoryError):
+    """A symbolic link is in the place of a folder: there is no such file."""
+
+    def __init__(self, path: str):
+        super().__init__(ENOTDIR, BEYOND_LINK, path)
+
+
+class FolderOf:
+    """The folder of the file at absolute `path`, whose links are resolved; a ``with`` that gives ``(name, folder)``.
+
+    Both are for functions with ``dir_fd``, such as ``os.lstat(name, dir_fd=folder)``. Raises OSError, BeyondLink for a
+    link. `makes`: missing folders are made.
+    """
+
+    __slots__ = ("_path", "_makes", "_handle")
+
+    def __init__(self, path: str, makes: bool = False):
+        self._path = path
+        self._makes = makes
+        self._handle = -1
+
+    def __enter__(self) -> tuple[str, int | None]:
+        if not _HAS_HANDLES:
+            self._look()
+            return self._path, None
+        *folders, name = self._path.split("/")
+        self._handle = _opened_without_links("/".join(folders))
+        if self._handle >= 0:
+            return name, self._handle
+        self._handle = os.open("/", _FOLDER)
+        try:
+            for folder in filter(None, folders):
+                over, self._handle = self._handle, -1
+                try:
+                    self._handle = self._below(over, folder)
+                finally:
+                    os.close(over)
+        except OSError as error:
+            error.filename = self._path
+            raise
+        return name, self._handle
+
+    def __exit__(self, *_failed: object) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+
+    def _below(self, over: int, folder: str) -> int:
+        try:
+            return self._opened(over, folder)
+        except FileNotFoundError:
+            if not self._makes:
+                raise
+        try:
+            os.mkdir(folder, dir_fd=over)
+        except FileExistsError:
+            pass  # made meanwhile
+        return self._opened(over, folder)
+
+    def _opened(self, over: int, folder: str) -> int:
+        try:
+            return os.open(folder, _FOLDER, dir_fd=over)
+        except OSError as error:
+            if os.lstat(folder, dir_fd=over).st_mode & 0o170000 == _LINK:
+                raise BeyondLink(self._path) from error
+            raise
+
+    def _look(self) -> None:
+        folder = os.path.dirname(self._path)
+        if self._makes:
+            os.makedirs(folder, exist_ok=True)
+        while folder != os.path.dirname(folder):
+            if os.path.islink(folder):
+                raise BeyondLink(self._path)
+            folder = os.path.dirname(folder)
+
+
+def _opened_without_links(folder: str) -> int:
+    """Return a handle of the folder if its path certainly has no link in it, else -1."""
+    try:
+        handle = os.open(folder, _FOLDER)
+    except OSError:  # it is gone, or beyond a link
+        return -1
+    try:
+        if os.readlink(f"/proc/self/fd/{handle}") == folder:
+            return handle
+    except OSError:
+        pass  # another platform
+    os.close(handle)
+    return -1
+
+
+def is_beyond_link(path: str) -> bool:
+    """Return True if a symbolic link is in the place of a folder above the file at `path`."""
+    try:
+        with FolderOf(path):
+            return False
+    except BeyondLink:
+        return True  # there is one
+    except OSError:
+        return False  # no such folder, or a closed one

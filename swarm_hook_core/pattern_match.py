@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from swarm_hook_core import wildmatch
+from swarm_hook_core import wildcards
 from swarm_hook_core.paths import NO_CASE
 
 TYPE_CHECKING = False
@@ -40,10 +40,10 @@ class Cover:
         try:
             self.segments = None
             if self.base:
-                self.segments = wildmatch.parsed(pattern, self.fold)
-        except wildmatch.PatternUnreadable:
+                self.segments = wildcards.parsed(pattern, self.fold)
+        except wildcards.PatternUnreadable:
             self.segments = None
-        prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if self.fold else pattern)
+        prefix = wildcards.literal_prefix(wildcards.folded(pattern) if self.fold else pattern)
         if prefix:
             self.folder = f"{self.base.rstrip('/')}/{prefix}"
         else:
@@ -54,7 +54,7 @@ class Cover:
         start = self.base.rstrip("/") + "/"
         if self.segments is None or not key.startswith(start):
             return False
-        return wildmatch.covers(self.segments, key[len(start) :])
+        return wildcards.covers(self.segments, key[len(start) :])
 
     def places_at(self, key: str) -> set[int]:
         """Return the places in the pattern reached in the folder with this key (``wildmatch.step``); empty if nothing
@@ -66,10 +66,10 @@ class Cover:
         if key != self.base and not key.startswith(start):
             return set()
         rest = key[len(start) :]
-        places = wildmatch.beginning(self.segments)
+        places = wildcards.beginning(self.segments)
         for name in rest.split("/"):
             if name:
-                places = wildmatch.step(self.segments, places, name)
+                places = wildcards.step(self.segments, places, name)
         return places - {len(self.segments)}
 
     def leads_to(self, key: str) -> bool:
@@ -106,8 +106,8 @@ def covered_below(starts: Iterable[tuple[Cover, str, set[int]]], seconds: float)
                     return
                 deeper = []
                 for cover, places in there:
-                    after = wildmatch.step(
-                        cover.segments, places, wildmatch.folded(entry.name) if cover.fold else entry.name
+                    after = wildcards.step(
+                        cover.segments, places, wildcards.folded(entry.name) if cover.fold else entry.name
                     )
                     if after:
                         if len(cover.segments) in after:

@@ -3,11 +3,13 @@
 import os
 from typing import Any
 
-from swarm_hook_core import environment, labels
+from swarm_hook_core import environment, scratch, untrusted_text
 from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.coordinator import command, find_on_path
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.process import client_process
-from swarm_hook_core.state import client_note, name_of, write_private
+from swarm_hook_core.json_text import dumps, loads
+from swarm_hook_core.process import Result, client_process, run
+from swarm_hook_core.state import client_note, has_turn_files, name_of, write_private
 
 
 class NotRegistered(Exception):
@@ -35,7 +37,7 @@ def described(config: "RuntimeConfig", event: "SessionEvent", state: str) -> "di
         "runtime": config.runtime_name,
         "session_id": session_id,
         "directory": cwd,
-        "label": labels.compose(
+        "label": untrusted_text.compose(
             config.runtime_name,
             session_id,
             environment.identity(prefix),
@@ -61,3 +63,133 @@ def note_client(config: "RuntimeConfig", event: "SessionEvent", pid: int) -> Non
     """
     name = f"{name_of(config.runtime_name)}.{name_of(event.session_id)}"
     write_private(client_note(name), f"{pid} {config.transcript or '-'} {event.transcript}")
+
+
+# Registration of sessions through the coordinator's command, which brings its own store.
+
+
+class CommandRegistrar:
+    """Registers and ends the sessions of the runtime `config`. `coordinator` is the command's argv, if it is known.
+
+    ``swarm_mcp.hooks.session_hooks`` has the same methods without a command; `leave_running` means nothing there.
+    """
+
+    def __init__(self, config: "RuntimeConfig", coordinator: "list[str] | None" = None):
+        self.config = config
+        self._coordinator = coordinator
+        self.has_mail = False  # True if the session registered last has unread messages
+
+    @property
+    def command(self) -> list[str]:
+        """Return the coordinator's argv prefix; empty if it is not installed."""
+        return self._coordinator or command()
+
+    @staticmethod
+    def reader() -> None:
+        """Return None: no store is open in this process."""
+
+    def register(
+        self,
+        session: "dict[str, Any]",
+        seconds: float,
+        patience: float,
+        tell: bool = False,
+        leave_running: bool = False,
+    ) -> "dict[str, Any]":
+        """Register or renew `session` (``registration.described``) and return the coordinator's row, with ``id``.
+
+        That may take `seconds`, of them `patience` for a busy store; with `leave_running` the command may go on after
+        that. With `tell` the row's ``messages`` are words for the model, and count as told. Raises NotRegistered.
+        """
+        argv = self.command
+        if not argv:
+            raise NotRegistered(_missing())
+        lease, (pid, started) = session["lease_seconds"], session["client"]
+        plain = [*argv, "register", session["directory"], "--label", session["label"], "--json"]
+        plain += _flags(session, "scope", "file_root") + (["--lease-seconds", str(lease)] if lease else [])
+        full = [*plain, *_flags(session, "runtime", "session_id", "state", "source", "pane")]
+        full += ["--client", f"{pid}:{started}"] if pid else []
+        if session["turn_over"] and has_turn_files():  # an earlier release does not know the word
+            full += ["--turn-over", str(session["turn_over"])]
+        full += ["--patience", str(patience), *(["--tell"] if tell else [])]
+        done = run(full, seconds, leave_running)
+        contract_only = bool(done.code) and "Unknown flag" in done.stderr
+        if contract_only:
+            # Another implementation knows only the contract: one row for each session, from our own record.
+            known = scratch.load(self.config, session["session_id"]).get("instance_id")
+            done = run(plain + (["--adopt-instance-id", known] if known else []), seconds)
+        row = _row(done)
+        self.has_mail = row.get("has_mail") is True
+        if contract_only:
+            _publish_pane(argv, row, session["pane"], seconds)
+        if os.environ.get("SWARM_MCP_BIN", "").strip() or contract_only:
+            facts = {"instance_id": row["id"], "scope": str(row.get("scope") or ""), "label": session["label"]}
+            scratch.remember(self.config, session["session_id"], **facts)
+        return row
+
+    def told(self) -> None:
+        """Note that the model has been told the notices of the last row. The command has done so already."""
+
+    def end(self, session_id: str, client: "tuple[int, str]", seconds: float, patience: float) -> None:
+        """End a session in this `client`, pid and start time. Raises NotRegistered."""
+        argv, saved = self.command, scratch.load(self.config, session_id)
+        if not argv:
+            raise NotRegistered("swarm-mcp was not found")
+        pid, started = client
+        words = ["--runtime", self.config.runtime_name, "--session-id", session_id, "--patience", str(patience)]
+        words += ["--client", f"{pid}:{started}"] if pid else []
+        done = run([*argv, "deregister", *words, "--json"], seconds)
+        if done.code and "Unknown flag" in done.stderr and saved.get("instance_id"):
+            # Another implementation of the contract: it knows instances, not sessions.
+            instance, scope = saved["instance_id"], saved.get("scope", "")
+            if scope:
+                place = ["--scope", scope]
+            else:
+                place = []
+            name = f"identity/workspace/herdr/{instance}"
+            run([*argv, "kv", "del", name, "--as", instance, *place], seconds / 2)
+            done = run([*argv, "deregister", "--as", instance, *place], seconds / 2)
+        if done.code != 0:
+            raise NotRegistered(_why(done))
+
+
+def _flags(session: "dict[str, Any]", *names: str) -> list[str]:
+    return [word for name in names if session[name] for word in (f"--{name.replace('_', '-')}", session[name])]
+
+
+def _missing() -> str:
+    _ours, other = find_on_path()
+    if other:
+        return f"{other} is another program of that name"
+    return "the swarm-mcp command was not found"
+
+
+def _publish_pane(argv: list[str], row: "dict[str, Any]", pane: str, seconds: float) -> None:
+    if not pane:
+        return
+    value = {"schema_version": 1, "backend": "herdr", "handle_kind": "pane", "handle": pane, "pane_id": pane}
+    if row.get("scope"):
+        place = ["--scope", str(row["scope"])]
+    else:
+        place = []
+    key = f"identity/workspace/herdr/{row['id']}"
+    run([*argv, "kv", "set", key, dumps(value), "--as", row["id"], *place], seconds)
+
+
+def _row(done: "Result") -> "dict[str, Any]":
+    if done.code != 0:
+        raise NotRegistered(_why(done))
+    try:
+        row = loads(done.stdout)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
+        raise NotRegistered("swarm-mcp register gave no usable answer")
+    return row
+
+
+def _why(done: "Result") -> str:
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if lines:
+        return lines[-1][:240]
+    return f"swarm-mcp exited with {done.code}"

@@ -46,9 +46,9 @@ def remember(config: "RuntimeConfig", session_id: str, **facts: "Any") -> None:
     try:
         save(config, session_id, **facts)
     except OSError as error:
-        from swarm_hook_core import faults
+        from swarm_hook_core import state
 
-        faults.record(config.runtime_name, "scratch", error)
+        state.record(config.runtime_name, "scratch", error)
 
 
 def clear(config: "RuntimeConfig", session_id: str) -> None:

@@ -7,15 +7,210 @@ import os
 import time
 from typing import Any
 
-from swarm_hook_core import lifecycle
+from swarm_hook_core import environment, scratch
+from swarm_hook_core.config import RuntimeConfig
+from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.registration import NotRegistered
-from swarm_hook_core.state import has_plans, local_store, state_dir
+from swarm_hook_core.lookup import Session
+from swarm_hook_core.lookup.command import CommandReader
+from swarm_hook_core.lookup.sqlite import StoreReader, whole
+from swarm_hook_core.paths import git_root
+from swarm_hook_core.process import client_process
+from swarm_hook_core.registration import NotRegistered, described, note_client
+from swarm_hook_core.state import has_plans, has_turn_files, local_store, state_dir
+from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.untrusted_text import NOTE, cut_text, named
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from swarm_hook_core.core import HookCore
+    from swarm_hook_core.lookup import LockReader
     from swarm_hook_core.traces.news import News
+
+# The life of a session, as its client's hooks tell it: it joins, works, rests, leaves.
+#
+# A registrar registers the session: ``command_registrar.CommandRegistrar``, or an object with its methods.
+
+IDLE = "idle_prompt"  # the notification that a client waits for a prompt
+
+# Seconds to wait for the coordinator, and seconds that it may wait for a busy store. The first covers a slow machine;
+# the second is the price of a locked store at each start.
+START_SECONDS, START_PATIENCE = 5.0, 0.8
+TURN_SECONDS, TURN_PATIENCE = 2.0, 0.3
+END_SECONDS, END_PATIENCE = 0.9, 0.4
+
+
+def start(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", state: str = "idle") -> str:
+    """Register the session for any source, and return words for the model. `state`: its state from now on.
+
+    Raises NotRegistered, recorded already, with those words.
+    """
+    from swarm_hook_core import greetings
+
+    if not event.session_id:
+        _record(config, "session_start", "no session id in the payload")
+        return ""
+    session = described(config, event, state)
+    _note_client(config, event, session)
+    try:
+        row = registrar.register(session, START_SECONDS, START_PATIENCE, tell=True)
+    except NotRegistered as error:
+        _record(config, "session_start", str(error))
+        raise NotRegistered(greetings.unregistered(str(error)), str(error)) from None
+    news = _news(row)
+    tracked = _make_tracker_known(config, event, registrar, row)
+    return greetings.greeting(row) + tracked + (f"\n\n{news}" if news else "")
+
+
+def turn(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any") -> str:
+    """Renew the session at a turn's boundary and return words for the model, nearly always empty.
+
+    It works when the turn begins, and is idle when it ends. A client that
+    does not report an interrupted turn notifies of being idle.
+    """
+    if not event.session_id or (event.name == "Notification" and event.source != IDLE):
+        return ""
+    working = event.name == "UserPromptSubmit"
+    session = described(config, event, "working" if working else "idle")
+    session.update(source="", turn_over=time.time_ns())
+    if working:
+        _note_client(config, event, session)
+    try:
+        return _news(registrar.register(session, TURN_SECONDS, TURN_PATIENCE, tell=working))
+    except NotRegistered as error:
+        _record(config, "turn", str(error))
+        return ""
+
+
+def _note_client(config: "RuntimeConfig", event: "SessionEvent", session: "dict[str, Any]") -> None:
+    try:
+        note_client(config, event, session["client"][0])
+    except OSError as error:  # a full disk: a call of the session ends with its next one
+        _record(config, "session", str(error))
+
+
+def end(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", driver: "Any" = None) -> None:
+    """Withdraw the session's publications, deregister it, and clear the files that it left.
+
+    A session that another client still has open goes on.
+    """
+    from swarm_hook_core import greetings
+
+    if not event.session_id:
+        return
+    try:
+        registrar.end(event.session_id, client_process(config.client_marks), END_SECONDS, END_PATIENCE)
+    except NotRegistered as error:
+        _record(config, "session_end", str(error))
+    scratch.clear(config, event.session_id)
+    greetings.forget(config.runtime_name, event.session_id)
+
+    if not os.path.isdir(traces_dir()):
+        return
+    if not _is_known(config, event, driver):
+        from swarm_hook_core.traces.pruning import forget
+
+        forget(config.runtime_name, event.session_id)
+    elif has_turn_files():
+        from swarm_hook_core.traces import turn_files
+
+        try:
+            turn_files.end(config.runtime_name, event.session_id)
+        except OSError as error:  # they are free in ten minutes
+            _record(config, "session_end", f"the end of its turn was not noted: {error}")
+
+
+def _is_known(config: "RuntimeConfig", event: "SessionEvent", driver: "Any") -> bool:
+    file = local_store()
+    return bool(file) and StoreReader(file, driver).session(config.runtime_name, event.session_id) is not None
+
+
+def end_subagent(
+    config: "RuntimeConfig", event: "SessionEvent", coordinator: "list[str] | None" = None, driver: "Any" = None
+) -> None:
+    """Have the locks of a subagent that has ended released, by a command in the background. Raises OSError."""
+    file = local_store() if event.session_id and event.agent else ""
+    if not file:
+        return
+    store = StoreReader(file, driver)
+    session = store.session(config.runtime_name, event.session_id)
+    if session and (store.holds_as(session.instance_id, event.agent) or _has_turn_files(config, event)):
+        from swarm_hook_core.errands import send
+
+        words = ["--agent", event.agent]
+        send(["agent-ended"], config.runtime_name, event.session_id, words, coordinator)
+
+
+def join_in_passing(
+    config: "RuntimeConfig", event: "SessionEvent", seconds: float, coordinator: "list[str] | None" = None
+) -> str:
+    """Instance id of a session that the store does not know yet, registering it if need be.
+
+    Empty where that fails; the next attempt then waits a few seconds, so that a broken coordinator
+    is not paid for on every write.
+    """
+    from swarm_hook_core.registration import CommandRegistrar
+
+    session_id = event.session_id
+    if not session_id or scratch.tried_lately(config, session_id, 10.0, time.time()):
+        return ""
+    registrar = CommandRegistrar(config, coordinator)
+    try:
+        row = registrar.register(described(config, event, "working"), seconds, TURN_PATIENCE, leave_running=True)
+        return str(row["id"])
+    except NotRegistered as error:
+        _record(config, "pre_tool_use", f"session not registered: {error}")
+        scratch.remember(config, session_id, failed_at=int(time.time()))
+        return ""
+
+
+def _has_turn_files(config: "RuntimeConfig", event: "SessionEvent") -> bool:
+    """Return True if the agent of an event has a file for its turn."""
+    if not has_turn_files():
+        return False
+    from swarm_hook_core.traces import plain_word, turn_files
+
+    whose = config.runtime_name, event.session_id, plain_word(event.agent)
+    return any((one.runtime, one.session_id, one.agent) == whose for one in turn_files.lasting(time.time_ns()))
+
+
+def _news(row: "dict[str, Any]") -> str:
+    notices = row.get("notices")
+    if not isinstance(notices, list) or not notices:
+        return ""
+
+    return "\n".join(cut_text(text) for text in notices if isinstance(text, str))
+
+
+def _make_tracker_known(config: "RuntimeConfig", event: "SessionEvent", registrar: "Any", row: "dict[str, Any]") -> str:
+    """Publish the work tracker that is set for this session; a line about it for the model, or nothing."""
+    from swarm_hook_core import greetings
+
+    cwd = event.cwd or os.getcwd()
+    found = greetings.configured(config.env_prefix, cwd, str(row.get("scope") or ""))
+    if not found:
+        return ""
+
+    identity = environment.identity(config.env_prefix)
+    if identity:
+        why = greetings.publish(registrar.command, row, identity, found)
+    else:
+        why = ""
+    if why:
+        _record(config, "session_start", f"work tracker not published: {why}")
+    server = found.get("mcp") or found.get("mcp_server")
+    if isinstance(server, str):
+        through = f", reached through the MCP server {named(server, NOTE)}"
+    else:
+        through = ""
+    return f"\nWork here is tracked in {found['provider']}{through}: name a task's entry when you complete it."
+
+
+def _record(config: "RuntimeConfig", hook: str, fault: str) -> None:
+    from swarm_hook_core import state
+
+    state.record(config.runtime_name, hook, fault)
 
 
 def begins(core: "HookCore", event: "SessionEvent") -> None:
@@ -23,7 +218,7 @@ def begins(core: "HookCore", event: "SessionEvent") -> None:
     trouble, is_fetched = "", False
     _is_same_turn(core, event)
     try:
-        words = "\n\n".join(filter(None, (lifecycle.start(core.config, event, core.registrar), _mail(core, event))))
+        words = "\n\n".join(filter(None, (start(core.config, event, core.registrar), _mail(core, event))))
     except NotRegistered as error:
         words, trouble, is_fetched = _unregistered(core, event, error)
     news = news_of_others(core, event)
@@ -72,15 +267,15 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
         return
     # Keep the first words of the prompt, for people who look on
     if event.name == "UserPromptSubmit" and not event.agent and event.prompt and event.session_id:
-        from swarm_hook_core import prompts
+        from swarm_hook_core import greetings
 
         try:
-            prompts.note(core.config.runtime_name, event.session_id, event.prompt)
+            greetings.note(core.config.runtime_name, event.session_id, event.prompt)
         except OSError as error:  # a turn begins in any case
             core.record_fault("prompt", error)
     rewound = _rewinds(core, event)
     _calls_are_over(core, event)
-    words = [rewound, lifecycle.turn(core.config, event, core.registrar), core.words_now(event)]
+    words = [rewound, turn(core.config, event, core.registrar), core.words_now(event)]
     if event.name == "UserPromptSubmit":
         words.append(_mail(core, event))
     if core.config.kernel and has_plans(event.session_id):
@@ -116,7 +311,7 @@ def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
             return ""
         changed, root = changed_at_turn(trail)
         if changed:
-            from swarm_hook_core.traces.rewound import Rewinds
+            from swarm_hook_core.traces.rewinds import Rewinds
 
             return Rewinds(trail, changed, root, core.store_reader()).words
     except Exception as error:  # a turn begins and ends in any case
@@ -131,7 +326,7 @@ def _call_at(event: "SessionEvent", tool: str = "", agent: str = "") -> ToolCall
 
 def _calls_are_over(core: "HookCore", event: "SessionEvent") -> None:
     """Note that writes that the session, or its subagent, was allowed and has not made are not coming any more."""
-    if event.name == "Notification" and event.source != lifecycle.IDLE:
+    if event.name == "Notification" and event.source != IDLE:
         return
     try:
         if os.path.isdir(os.path.join(state_dir(), "traces")):
@@ -146,7 +341,6 @@ def _is_same_turn(core: "HookCore", event: "SessionEvent") -> bool:
     """Return True if the client repeats the beginning of a turn that the session is in already."""
     if "turn" not in core.config.dialect.fields or not event.session_id or event.source == "compact":
         return False
-    from swarm_hook_core import scratch
 
     if event.name != "UserPromptSubmit" or not event.turn:
         scratch.end_turn(core.config, event.session_id)
@@ -163,21 +357,21 @@ def has_subagent(core: "HookCore", event: "SessionEvent") -> None:
     if event.name == "SubagentStart":
         from swarm_hook_core.greetings import subagent_greeting
 
-        # Note that a subagent runs: from now on it and the rest of its session are peers (``traces.siblings``)
+        # Note that a subagent runs: from now on it and the rest of its session are peers (``traces.others``)
         try:
             from swarm_hook_core.traces.trail import trail_of
 
             trail = trail_of(core.config, _call_at(event, agent=event.agent))
             if trail is not None and event.agent:
-                from swarm_hook_core.traces import siblings
+                from swarm_hook_core.traces import others
 
-                siblings.begin(trail, trail.place_of(trail.call.folder))
+                others.begin(trail, trail.place_of(trail.call.folder))
         except Exception as error:  # its first call notes it
             core.record_fault("traces", error)
         core.tell("SubagentStart", event, subagent_greeting(event.agent))
     else:
         try:
-            lifecycle.end_subagent(core.config, event, core.coordinator, core.driver)
+            end_subagent(core.config, event, core.coordinator, core.driver)
         finally:
             _calls_are_over(core, event)
         _drop_unheard(core, event)
@@ -190,7 +384,7 @@ def ends(core: "HookCore", event: "SessionEvent") -> None:
         from swarm_hook_core.kernel import planning
 
         planning.forget(event.session_id)
-    lifecycle.end(core.config, event, core.registrar, core.driver)
+    end(core.config, event, core.registrar, core.driver)
     _drop_unheard(core, event)
 
 
@@ -241,8 +435,6 @@ def _mail(core: "HookCore", event: "SessionEvent") -> str:
     if not core.registrar.has_mail:
         return ""
     try:
-        from swarm_hook_core.lookup.sqlite import StoreReader
-
         file = local_store()
         if not file:
             return ""
@@ -260,3 +452,53 @@ def _was_told(core: "HookCore", news: "Any") -> None:
     core.registrar.told()
     if news is not None:
         news.told()
+
+
+# The session of a call that the store does not know: it is registered in passing, or checked all the same.
+
+DEADLINE_SECONDS = 0.2  # for a session that has to be registered first
+
+
+def unregistered(config: "RuntimeConfig", call: "ToolCall", instance_id: str) -> Session:
+    """A session as its own call and environment describe it, where the store does not."""
+    identity, cwd = environment.identity(config.env_prefix), call.cwd
+    if identity:
+        label = f"identity:{identity}"
+    else:
+        label = ""
+    return Session(instance_id, label, cwd, git_root(cwd) if cwd else "", environment.file_root(config.env_prefix))
+
+
+def join(
+    config: "RuntimeConfig",
+    call: "ToolCall",
+    store: "Any",
+    coordinator: "list[str] | None" = None,
+    driver: "Any" = None,
+) -> "tuple[Session | None, LockReader | None]":
+    """Return ``(Session, LockReader)`` of a session that `store` (may be None) does not know; else both None.
+
+    It is registered in passing. If that fails or takes too long it is checked all the same: unknown to the store, it
+    has no locks there.
+    """
+    end = time.monotonic() + DEADLINE_SECONDS
+    known = scratch.load(config, call.session_id).get("instance_id")
+    instance_id = known or join_in_passing(config, call, DEADLINE_SECONDS, coordinator)
+    file = local_store()
+    if file:
+        store = StoreReader(file, driver, waits=True)
+        session = store.session(config.runtime_name, call.session_id)
+        if session is not None:
+            return session, store
+    if store is not None and store.is_ours and not (instance_id and chosen_command()):
+        return unregistered(config, call, instance_id), whole(store)
+    if not instance_id:
+        return None, None
+
+    scope = str(scratch.load(config, call.session_id).get("scope") or "")
+    return unregistered(config, call, instance_id), CommandReader(max(0.05, end - time.monotonic()), scope)
+
+
+def is_elsewhere(config: "RuntimeConfig", session_id: str) -> bool:
+    """Return True if the store may be one that only the coordinator's command can reach."""
+    return bool(chosen_command() or scratch.load(config, session_id).get("instance_id"))

@@ -324,7 +324,7 @@ def _writer(entry: "Any") -> Writer:
 
 def _record_once(fault: str, state: str, name: str) -> None:
     """Hooks are short-lived and many: that this `state` was recorded is kept in the state folder's file `name`."""
-    from swarm_hook_core import faults
+    from swarm_hook_core.state import record
 
     told = os.path.join(state_dir(), name)
     try:
@@ -336,4 +336,4 @@ def _record_once(fault: str, state: str, name: str) -> None:
         write_private(told, state[:8192])
     except OSError:
         return  # nowhere to remember it: better silent than at each call
-    faults.record("settings", "config", fault)
+    record("settings", "config", fault)

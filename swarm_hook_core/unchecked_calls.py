@@ -7,18 +7,18 @@ import os
 import time
 from typing import Any
 
-from swarm_hook_core import faults, sessions
+from swarm_hook_core import session_events, state
 from swarm_hook_core.check import Writes
 from swarm_hook_core.collisions import all_keys
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
-from swarm_hook_core.labels import token
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import local_store
 from swarm_hook_core.targets import shell_text
 from swarm_hook_core.traces.versions.locked import Kept
+from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching import watch
 from swarm_hook_core.wording import named_locks
 
@@ -38,17 +38,17 @@ def beside_locks(
         session, locks = _locks_in_reach(config, call, driver)
         if session is None or not locks:
             return None
-        words = _words(session, locks, faults.describe(error))
+        words = _words(session, locks, state.describe(error))
     except Exception as second:
-        if faults.describe(second) != faults.describe(error):
-            faults.record(config.runtime_name, "pre_tool_use", second)
+        if state.describe(second) != state.describe(error):
+            state.record(config.runtime_name, "pre_tool_use", second)
         return None
 
     watch.begin(config, call, locks, time.time(), Kept)
-    faults.record(config.runtime_name, "pre_tool_use", error)
+    state.record(config.runtime_name, "pre_tool_use", error)
 
     verdict = Verdict(None, words, locks, failed=True)
-    unknown = without_owner("unchecked", "write", faults.describe(error))
+    unknown = without_owner("unchecked", "write", state.describe(error))
     verdict.noted = [Notice(locks[0].file, unknown, words)]
     return verdict
 
@@ -61,7 +61,7 @@ def _locks_in_reach(config: "RuntimeConfig", call: "ToolCall", driver: "Any") ->
     if not file:
         return None, []
     reader = StoreReader(file, driver, waits=True)
-    session = reader.session(config.runtime_name, call.session_id) or sessions.unregistered(config, call, "")
+    session = reader.session(config.runtime_name, call.session_id) or session_events.unregistered(config, call, "")
     peers = Peers(reader, session.instance_id, time.time(), call.agent)
     folders = [call.folder, *map(os.path.dirname, Writes(config, call).paths)]
     roots = dict.fromkeys(key for folder in folders for key in all_keys(session, git_root(folder), "/"))

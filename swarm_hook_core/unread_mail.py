@@ -10,11 +10,10 @@ from typing import Any
 from swarm_hook_core import scratch
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import SOME_AGENT
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_hook_core.state import lock_alone, open_in_private, write_all
-from swarm_hook_core.untrusted_text import quoted
+from swarm_hook_core.untrusted_text import quoted, same_circle, token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

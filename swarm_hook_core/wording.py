@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import AUTO
 from swarm_hook_core.process import host_id
+from swarm_hook_core.untrusted_text import same_circle, token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -192,7 +192,7 @@ def duration(seconds: float) -> str:
 
 
 def ago(seconds: float) -> str:
-    """Return the time since something, for people: ``now``, ``4 min ago``."""
+    """Return the time since something, for people: ``views``, ``4 min ago``."""
     if seconds >= 1:
         return f"{duration(seconds)} ago"
     return "now"

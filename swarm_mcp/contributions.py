@@ -40,14 +40,14 @@ REACTING = ("swarm_mcp.team",)
 COMMITTED = "committed"  # (db, tables): a transaction has changed rows of these tables; an empty name is any table
 MESSAGE_ADDED = "message added"  # (tx, sender, recipient, content, told, file): True if it is posted to another machine
 SESSION_WANTED = "session wanted"  # (store, sender, recipient, task_id, force): wake a session on another machine
-LOCKS_GRANTED = "locks granted"  # (store, locks): a Confirmation (``locking.confirmation``), or None
+LOCKS_GRANTED = "locks granted"  # (store, locks): a Confirmation (``locking.acquisition``), or None
 TASK_CLAIMED = "task claimed"  # (store, task, prior_status): False if another machine was faster
 PUSH_BEGINS = "push begins"  # (folder): words about locks that are unknown here, or an empty text
-MACHINES = "machines"  # (store, scope): Machines (``answers.machines``), or None
+MACHINES = "machines"  # (store, scope): Machines (``answers.people``), or None
 REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repository that is equal on all machines, or None
 
 
-UNCOMMITTED = "swarm_mcp.changes.uncommitted_files:uncommitted_files"  # (store, scope, people): ``answers.edits.Edit``s
+UNCOMMITTED = "swarm_mcp.changes.uncommitted:uncommitted_files"  # (store, scope, people): ``answers.work.Edit``s
 UNDOS = "swarm_mcp.changes.writing"  # the module with `recover`, for undos in this folder of the state folder
 
 
@@ -143,6 +143,6 @@ def tell_committed(database: Any, tables: set[str]) -> None:
     try:
         react_to_row(COMMITTED, database, tables)
     except Exception as error:  # the change itself is done
-        from swarm_hook_core import faults
+        from swarm_hook_core import state
 
-        faults.record_hourly("store", COMMITTED, faults.describe(error))
+        state.record_hourly("store", COMMITTED, state.describe(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.paths import contains, git_root, translated
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import SwarmError
 
 MOST_KNOWN = 500

@@ -24,7 +24,7 @@ _SHELLS = {"bash": "Bash", "powershell": "PowerShell"}
 def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     """Return ``(path, how)`` of each file of a call. Models of OpenAI write patches, as plain texts."""
     if isinstance(tool_input, str):
-        from swarm_hook_core.patch_headers import changes_by_headers
+        from swarm_hook_core.patch import changes_by_headers
 
         return changes_by_headers(tool_input)
     return [(path, REPLACE if "file_text" in tool_input else EDIT) for path in _named(tool_input)]
@@ -69,7 +69,7 @@ def _session_of(parent: str, transcript: "Any") -> str:
     """Return the session of an agent that `parent` has started: a session, or another agent."""
     if transcript and isinstance(transcript, str):
         return os.path.basename(os.path.dirname(transcript))
-    from swarm_hook_core.nested_agents import session_of
+    from swarm_hook_core.guests import session_of
 
     home = os.environ.get("COPILOT_HOME") or os.path.expanduser("~/.copilot")
     return session_of(parent, os.path.join(home, "session-state"))

@@ -14,7 +14,7 @@ def extract_paths(tool_input: "Any") -> list[str]:
     paths = _named(tool_input)
     if all(path[0] == "/" and "%" not in path and "\0" not in path for path in paths):
         return paths
-    from swarm_hook_core.mended_paths import opened
+    from swarm_hook_core.paths import opened
 
     return [place for path in paths for place in opened(path, is_sought="old_string" in tool_input)]
 

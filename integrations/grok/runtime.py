@@ -28,7 +28,7 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
     """Put calls of sub-agents, which have sessions of their own here, down to their session. Drop foreign events."""
     event, given = payload.get("hook_event_name"), payload.get("tool_input")
     if payload.get("toolInputTruncated") and isinstance(given, str):
-        from swarm_hook_core.cut_json import loads_cut
+        from swarm_hook_core.json_text import loads_cut
 
         given = loads_cut(given.removesuffix(" [truncated]"), ("command",))
         payload.update(tool_input=given, input_is_cut=True)
@@ -41,7 +41,7 @@ def _amended(payload: "dict[str, Any]") -> "dict[str, Any]":
         payload["notification_type"] = payload.get("notificationType")
     if is_agent and event in _OF_AGENTS:
         child = payload.get("session_id")
-        from swarm_hook_core.nested_agents import session_by_folder
+        from swarm_hook_core.guests import session_by_folder
 
         parent = session_by_folder(child, payload.get("transcript_path"))
         if parent:

@@ -38,7 +38,7 @@ def _config_of(client: str) -> "RuntimeConfig":
     """The RuntimeConfig of a client, or of one of our own harnesses."""
     folder = os.path.join(os.path.dirname(HERE), client)
     if not os.path.exists(os.path.join(folder, "runtime.py")):
-        from swarm_hook_core.kernel.direct import plain_config
+        from swarm_hook_core.kernel.planning import plain_config
 
         return plain_config(client)
     sys.path.insert(0, folder)
@@ -55,9 +55,9 @@ if __name__ == "__main__":
     except Exception as error:
         status = 0
         try:
-            from swarm_hook_core import faults
+            from swarm_hook_core import state
 
-            faults.record("kernel", "git", error)
+            state.record("kernel", "git", error)
         except Exception:
             pass  # no one to tell
     os._exit(status)

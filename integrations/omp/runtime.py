@@ -19,8 +19,7 @@ def extract_changes(tool_input: "Any") -> list[tuple[str, str]]:
     if isinstance(tool_input, dict):
         text = tool_input.get("input", tool_input.get("_input"))
     if isinstance(text, str):
-        from swarm_hook_core.patch_headers import changes_by_headers
-        from swarm_hook_core.sectioned_edits import changes_in_sections
+        from swarm_hook_core.patch import changes_by_headers, changes_in_sections
 
         changes = changes_in_sections(text)
         if not changes:

@@ -291,12 +291,12 @@ class Check:
                 return session, store
         else:
             store = None
-        from swarm_hook_core import sessions
+        from swarm_hook_core import session_events
 
-        if store is None and needs_lock and not sessions.is_elsewhere(config, call.session_id):
+        if store is None and needs_lock and not session_events.is_elsewhere(config, call.session_id):
             session, found = None, None
         else:
-            session, found = sessions.join(config, call, store, core.coordinator, core.driver)
+            session, found = session_events.join(config, call, store, core.coordinator, core.driver)
         if session is None:
             from swarm_hook_core import fail_closed
 
@@ -360,6 +360,6 @@ class Check:
         """
         self.core.record_fault(part, error)
         if unknown:
-            from swarm_hook_core import fail_closed, faults
+            from swarm_hook_core import fail_closed, state
 
-            fail_closed.demand(self.config, self.call, f"{unknown}: {faults.describe(error)}")
+            fail_closed.demand(self.config, self.call, f"{unknown}: {state.describe(error)}")

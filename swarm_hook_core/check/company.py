@@ -10,7 +10,7 @@ import time
 from swarm_hook_core.check import Check
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.state import has_turn_files, local_store
-from swarm_hook_core.traces.redirections import redirected
+from swarm_hook_core.traces.unread import redirected
 
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
 _OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")

@@ -36,7 +36,7 @@ def main(place: str, command: list[str]) -> None:
         plan = None
     if plan is not None:
         if sys.platform == "darwin":
-            from swarm_hook_core.kernel.seatbelt import wrapped
+            from swarm_hook_core.kernel.namespace import wrapped
 
             command = wrapped(plan, command)
             why = ""

@@ -12,7 +12,7 @@ import os
 import select
 import time
 
-from swarm_hook_core.kernel import namespace, reach
+from swarm_hook_core.kernel import namespace, plans
 from swarm_hook_core.kernel.plans import Plan
 
 STORE_SECONDS = 0.25  # interval of looks at the store's files
@@ -156,7 +156,7 @@ class _Upkeep:
             return
         self.mark, spent = mark, time.process_time()
         try:
-            wanted = {os.fsencode(path) for path in reach.still_held(self.plan)}
+            wanted = {os.fsencode(path) for path in plans.still_held(self.plan)}
         except Exception as error:  # a busy store: the held paths stay held
             if not self.has_failed:
                 self.has_failed = True
@@ -188,8 +188,8 @@ def _store_mark(plan: Plan) -> tuple[int | None, ...]:
 
 def _record(plan: Plan, error: BaseException) -> None:
     try:
-        from swarm_hook_core import faults
+        from swarm_hook_core import state
 
-        faults.record(plan.runtime, "kernel", error)
+        state.record(plan.runtime, "kernel", error)
     except Exception:
         pass  # nobody listens to this process

@@ -9,8 +9,7 @@ from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup import Held, LockReader, ascii_lower
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.pattern_match import Cover
-from swarm_hook_core.process import host_id
-from swarm_hook_core.spawn import run
+from swarm_hook_core.process import host_id, run
 
 
 class CoordinatorUnavailable(Exception):

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core.liveness import departed, served_by
 from swarm_hook_core.lookup import NEAR, SOME_AGENT, Session
 from swarm_hook_core.paths import above
-from swarm_hook_core.process import client_process, host_id
+from swarm_hook_core.process import client_process, departed, host_id, served_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ class Held:
     pattern, base the pattern or None, and the key of the folder that it counts from
     fence         growing number of the grant
     lease         as ``clock.left`` takes it, or None
-    evidence      columns by name from which ``liveness`` concludes that the holder has gone; may be None
+    evidence      columns by name from which ``process`` concludes that the holder has gone; may be None
     kin           words for the holder if it is the main thread, or an agent, of the session that asks; mostly empty
     elsewhere     the locked file of another work tree that `file` is the same as, empty for an ordinary lock
     path_key, repository        its key in the store, by file and by repository; may be None
@@ -105,7 +104,7 @@ class LockReader:
     def other_sessions(self, runtime: str, session_id: str, since: float) -> "list[Any]":
         """Return a row for each session seen after `since`: ``id``, ``label``, ``root``, ``registered_at``, evidence.
 
-        The evidence is that of ``liveness``. Without the session of this client's id, and those that only an MCP server
+        The evidence is that of ``process``. Without the session of this client's id, and those that only an MCP server
         has registered.
         """
         return []

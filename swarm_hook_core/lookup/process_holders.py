@@ -24,7 +24,7 @@ def has_ended(agent: "str | None", here: str) -> bool:
 
 
 def runs_inside(agent: "str | None", evidence: "Any") -> bool:
-    """Return True if the holder, known by its `agent` or ``liveness`` `evidence`, has started this process."""
+    """Return True if the holder, known by its `agent` or ``process`` `evidence`, has started this process."""
     pid, started, _place = _parts(agent)
     if not pid and evidence and evidence["runtime"] == RUNTIME:
         pid, started = evidence["client_pid"], evidence["client_start"]

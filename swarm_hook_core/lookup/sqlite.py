@@ -1,12 +1,18 @@
 """All that a check may ask the coordinator's store, read-only, through indexes. ``glance`` is the first look."""
 
 import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from swarm_hook_core import clock, repository
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.lookup import BATCH, GLOB, REQUESTS
 from swarm_hook_core.lookup.glance import MOST_ROOTS, UNREAD, StoreGlance
 from swarm_hook_core.lookup.locks import Held, LockReader, ascii_lower, plain, storable
-from swarm_hook_core.paths import LONGEST, finder
+from swarm_hook_core.paths import LONGEST, NO_CASE, above, contains, finder, key_of
+from swarm_hook_core.process import gone, host_id
+from swarm_hook_core.repository import Tree
+from swarm_hook_core.wildcards import PatternUnreadable, covers, folded, parsed
 
 # Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
@@ -114,7 +120,6 @@ class StoreReader(StoreGlance, LockReader):
         rows = self._rows_if_known(sql)
         if not rows:
             return 0
-        from swarm_hook_core.lookup.waiters import count
 
         return count(rows, path)
 
@@ -140,11 +145,11 @@ class StoreReader(StoreGlance, LockReader):
         for name in {ascii_lower(name) for name in {os.path.basename(key) for key in keys}}:
             rows += self._ask(sql, (name, ALIAS_LIMIT - len(rows)))
             if len(rows) == ALIAS_LIMIT:
-                from swarm_hook_core import faults
+                from swarm_hook_core import state
 
                 # Each costs a look at the disk. `swarm-mcp` gives such rows a key whenever it writes; until then every
                 # check meets them.
-                faults.record_hourly(
+                state.record_hourly(
                     "store", "pre_tool_use", f"more than {ALIAS_LIMIT} locks without a key share one name"
                 )
                 break
@@ -212,7 +217,6 @@ class StoreReader(StoreGlance, LockReader):
     def patterns_over(self, keys: list[str]) -> list[Held]:
         if not self._has_patterns():
             return []
-        from swarm_hook_core.lookup.pattern_locks import covering, stored_under
 
         found = covering(self._patterns_under(stored_under(_storable(keys))), keys)
         return [_held(row, *found[row["rowid"]], row["path_key"]) for row in self._by_rowid(list(found))]
@@ -220,7 +224,6 @@ class StoreReader(StoreGlance, LockReader):
     def patterns_near(self, folders: list[str], own_id: str) -> list[Held]:
         if not self._has_patterns():
             return []
-        from swarm_hook_core.lookup.pattern_locks import stored_under
         from swarm_hook_core.pattern_match import Cover
 
         folders = _storable(folders)
@@ -253,14 +256,12 @@ class StoreReader(StoreGlance, LockReader):
     def worktree_locks_over(self, keys: list[str]) -> list[Held]:
         if not self._has_worktree_locks():
             return []
-        from swarm_hook_core.lookup.worktree_locks import over
 
         return over(self, keys)
 
     def worktree_locks_under(self, folders: list[str], own_id: str, limit: int) -> list[Held]:
         if not self._has_worktree_locks():
             return []
-        from swarm_hook_core.lookup.worktree_locks import under
 
         return under(self, folders, own_id, limit)
 
@@ -349,3 +350,236 @@ def _batches(values: "list[Any]") -> "list[Any]":
 
 def _marks(values: "Any") -> str:
     return ",".join("?" * len(values))
+
+
+# Locks on patterns, as a check meets them: found by the folder that all they cover is in, and looked at one by one.
+
+
+def stored_under(keys: "Iterable[str]") -> "list[str]":
+    """Return the values of ``path_key`` that a pattern may have if it covers a path with one of these keys."""
+    folders = [*(over for key in keys for over in above(key)), "/", NO_CASE + "/"]
+    return [GLOB + folder for folder in dict.fromkeys(folders)]
+
+
+def covering(locks: "Any", keys: "Iterable[str]") -> "dict[Any, tuple[str, ...]]":
+    """Return ``{lock: keys (of paths) that it covers}``, without locks that cover no such path.
+
+    `locks` has ``(lock, pattern, key of the folder it counts from, its path_key)``. An unreadable pattern covers
+    nothing.
+    """
+    found: dict[Any, tuple[str, ...]] = {}
+    # (base, stored under) -> [(key, the part of it that the pattern is compared with)]
+    inside: dict[tuple[Any, Any], list[tuple[str, str]]] = {}
+    for lock, pattern, base, path_key in locks:
+        place = (base, path_key)
+        if place not in inside:
+            inside[place] = _inside(base, path_key, keys)
+        there = inside[place]
+        if not there or pattern.__class__ is not str:
+            continue
+        fold = base[: len(NO_CASE)] == NO_CASE
+        for run in _runs(pattern, fold):
+            there = [one for one in there if run in one[1]]
+        if not there:
+            continue  # nearly all end here, without being taken apart
+
+        try:
+            segments = parsed(pattern, fold)
+        except PatternUnreadable:  # another program's pattern
+            continue
+        names = tuple(key for key, rest in there if covers(segments, rest))
+        if names:
+            found[lock] = names
+    return found
+
+
+def covered(pattern: "Any", base: "Any", path_key: "Any", keys: "Iterable[str]") -> "tuple[str, ...]":
+    """Return `covering`, of one lock."""
+    return covering([(0, pattern, base, path_key)], keys).get(0, ())
+
+
+def _inside(base: "Any", path_key: "Any", keys: "Iterable[str]") -> "list[tuple[str, str]]":
+    if base.__class__ is not str or path_key.__class__ is not str:
+        return []
+    folder, start = path_key[len(GLOB) :].rstrip("/") + "/", len(base.rstrip("/")) + 1
+    return [(key, key[start:]) for key in keys if key.startswith(folder)]
+
+
+def _runs(pattern: str, fold: bool) -> "Sequence[str]":
+    """Return texts that stand in everything a pattern covers, so far as they can be told at a glance."""
+    if fold:
+        pattern = folded(pattern)
+    if "[" in pattern or "\\" in pattern or "//" in pattern or "/." in pattern or pattern[:1] == ".":
+        return ()
+    return [part.strip("/") for part in pattern.replace("?", "*").split("*")]
+
+
+# The number of sessions that wait for a lock, for a denial. Loaded only for a denied call.
+
+
+def count(rows: "Any", path: str) -> int:
+    """Return how many of `rows` wait for something that `path` is part of, or that is below it.
+
+    A row is ``(wants, until, host, pid, start)`` of ``swarm_waiters``; those that have gone do not count.
+    """
+    key, here, now = key_of(path), host_id(), clock.now()
+    found = 0
+    for wants, until, host, pid, start in rows:
+        over = isinstance(until, (int, float)) and until < now
+        if not over and not gone(host, pid, start, here) and _meets(wants, key):
+            found += 1
+    return found
+
+
+def _meets(wants: "Any", key: str) -> bool:
+    try:
+        asked = loads(wants)
+    except (ValueError, TypeError, RecursionError):  # another program's row
+        return False
+    return isinstance(asked, list) and any(_is_met(want, key) for want in asked if isinstance(want, dict))
+
+
+def _is_met(want: "dict[str, Any]", key: str) -> bool:
+    pattern, stored = want.get("pattern"), want.get("path_key")
+    if pattern:
+        return bool(covered(pattern, want.get("base"), stored, (key,)))
+    names = [stored, *(want.get("keys") or ())]
+    return any(_is_in_reach(key, name) for name in names if isinstance(name, str))
+
+
+def _is_in_reach(key: str, other: str) -> bool:
+    fold = NO_CASE in (key[: len(NO_CASE)], other[: len(NO_CASE)])
+    one, two = (_plain(name, fold) for name in (key, other))
+    return contains(one, two) or contains(two, one)
+
+
+def _plain(key: str, fold: bool) -> str:
+    if key.startswith(NO_CASE):
+        path = key[len(NO_CASE) :]
+    else:
+        path = key
+    if fold:
+        return path.casefold()
+    return path
+
+
+# Locks that hold in several work trees of a repository, as a check in one of them meets them.
+#
+# Loaded only where the store has such a lock. A work tree takes part where its repository has ``swarm.logical`` on,
+# or where a session holds such a lock in it; in any other, these locks hold nothing.
+
+GIT_SECONDS = 0.1  # for the first commit of a repository, on the first question about it
+
+
+def over(reader: "StoreReader", keys: "Iterable[str]") -> "list[Held]":
+    """Return the Held locks of other work trees on the paths with these keys, named as they are in this one.
+
+    `reader` has ``named_in_repositories`` and ``named_between``, as ``sqlite.StoreReader``.
+    """
+    wanted: dict[str, tuple[str, Tree]] = {}  # name in a repository -> (key here, tree)
+    for key, tree in _placed(keys):
+        for name in _names(key, tree):
+            wanted.setdefault(name, (key, tree))
+    return _here(reader, [(held, *wanted[str(held.repository)]) for held in reader.named_in_repositories(list(wanted))])
+
+
+def under(reader: "StoreReader", folders: "Iterable[str]", own_id: str, limit: int) -> "list[Held]":
+    """Return the same for paths below any of these folders, of other sessions than one, at most `limit` for each."""
+    found = []
+    for key, tree in _placed(folders):
+        for name in _names(key, tree):
+            low, high = below(name)
+            for held in reader.named_between(low, high, own_id, limit):
+                if held.repository is not None and held.repository != low:
+                    found.append((held, f"{key.rstrip('/')}/{held.repository[len(low) :]}", tree))
+    return _here(reader, found)
+
+
+def below(name: str) -> "tuple[str, str]":
+    """Return the range ``(from, to)`` of the names in a repository below the folder with this name."""
+    if name.endswith(":"):
+        return (name, name[:-1] + ";")
+    return (name + "/", name + "0")
+
+
+def takes_part(tree: "Tree", keys_in_repository: "Callable[[str, str], Iterable[str | None]]") -> bool:
+    """Return True if locks of other work trees hold in `tree`.
+
+    `keys_in_repository(low, high)` returns the path keys of all such locks with names in that range.
+    """
+    if repository.opted_in(tree):
+        return True
+    ranges = [(one + ":", one + ";") for one in repository.ids(tree)]
+    return any(is_in(key, tree) for low, high in ranges for key in keys_in_repository(low, high))
+
+
+def is_in(key: "str | None", tree: "Tree") -> bool:
+    """Return True if the path with this key belongs to work tree `tree`, and not to another inside of it."""
+    if not isinstance(key, str) or repository.place_of(key, tree.top) is None:
+        return False
+    nearest = repository.tree_over(key.removeprefix(NO_CASE))
+    return nearest is None or nearest.top == tree.top or nearest.top.casefold() == tree.top.casefold() != tree.top
+
+
+def _here(reader: "StoreReader", found: "list[tuple[Held, str, Tree]]") -> "list[Held]":
+    """Return of ``(held, key here, tree)`` the locks as they are named here, without those of this very tree."""
+
+    def keys(low: str, high: str) -> "list[str | None]":
+        return [held.path_key for held in reader.named_between(low, high)]
+
+    taking_part: dict[str, bool] = {}
+    helds = []
+    for held, key, tree in found:
+        if not isinstance(held.path_key, str) or is_in(held.path_key, tree):
+            continue  # found by its path
+        if tree.top not in taking_part:
+            taking_part[tree.top] = takes_part(tree, keys)
+        if taking_part[tree.top]:
+            held.names = (held.path_key, key)
+            held.elsewhere, held.file = held.file, _spelled(key, held.file, tree)
+            helds.append(held)
+    return helds
+
+
+def _spelled(key: str, file: str, tree: "Tree") -> str:
+    """Return the path that a key here names; in the letters of the lock's own `file` where the key has lost them."""
+    if not key.startswith(NO_CASE):
+        return key
+    length = len(repository.place_of(key, tree.top) or "") - len(NO_CASE)
+    if length > 0:
+        return os.path.join(tree.top, file[-length:])
+    return tree.top
+
+
+def _placed(keys: "Iterable[str]") -> "list[tuple[str, Tree]]":
+    """Return ``(key, tree)`` for those keys with paths in a work tree."""
+    trees: dict[str, Tree | None] = {}  # folder -> the tree that it lies in, or None
+    found = []
+    for key in keys:
+        if key.startswith("/") and "\0" not in key:
+            tree = _tree(key, trees)
+            if tree is not None:
+                found.append((key, tree))
+    # A key without letter case cannot be asked about; the same path is among the others with it.
+    tops = {tree.top: tree for _key, tree in found}.values()
+    for key in keys:
+        if key.startswith(NO_CASE):
+            near = [tree for tree in tops if repository.place_of(key, tree.top) is not None]
+            if near:
+                found.append((key, max(near, key=lambda tree: len(tree.top))))
+    return found
+
+
+def _tree(folder: str, trees: "dict[str, Tree | None]") -> "Tree | None":
+    if folder not in trees:
+        parent = os.path.dirname(folder)
+        trees[folder] = repository.tree_at(folder)
+        if trees[folder] is None and parent != folder:
+            trees[folder] = _tree(parent, trees)
+    return trees[folder]
+
+
+def _names(key: str, tree: "Tree") -> "list[str]":
+    if not repository.remembered(tree) and repository.opted_in(tree):
+        repository.learn(tree, GIT_SECONDS)
+    return repository.names_of(key, tree)

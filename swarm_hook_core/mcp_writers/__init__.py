@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from swarm_hook_core.mcp_writers.table import REMOTE, is_own, kind_of, matches, reads
+from swarm_hook_core.mcp_writers.arguments import REMOTE, is_own, kind_of, matches, reads
 from swarm_hook_core.settings import Writer, current
 from swarm_hook_core.shell.model import Effects
 
@@ -70,7 +70,7 @@ def effects_of_tool(tool: str, tool_input: object, folder: str, depth: int = 0) 
 
 def _inner(given: dict[str, Any], depth: int) -> list[tuple[str, dict[str, Any]]]:
     """Return ``[(tool, input)]`` of the calls within a call, with names like those of another server's tools."""
-    from swarm_hook_core.mcp_writers.wrapped import DEEPEST, calls_in
+    from swarm_hook_core.mcp_writers.tool_effects import DEEPEST, calls_in
 
     if depth >= DEEPEST:
         return []

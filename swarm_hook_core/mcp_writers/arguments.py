@@ -163,3 +163,175 @@ def patched(text: str) -> list[tuple[str, str]]:
             found.setdefault(line.partition(" ")[2].partition(" ")[2].strip(), how)
         before = line
     return list(found.items())
+
+
+# Tools that write files, by the names that common MCP servers, clients and editors give them.
+#
+# Collected in 2026 from their declarations: the reference filesystem and git servers and their Go, Rust and Python kin,
+# Desktop Commander, Serena, the JetBrains IDEs, Xcode, text-editor and notebook servers, ``claude mcp serve``, git and
+# terminal servers, browsers (Playwright, Chrome's DevTools); VS Code, Cline and Roo, Cursor, Windsurf, Zed, Kiro,
+# Augment, Continue, Void, Refact. The server's name is the user's choice, so only the tool's name counts.
+
+# Kind -> tools, as `plain` spells them. ``ToolEffects.as_<kind>`` has the effects of a kind: `whole` replaces a file's
+# content, `file` changes a part of it.
+_KINDS = {
+    "whole": "write_file write_files write_text_file write_multiple_files write create_file create_files"
+    " create_text_file create_new_file create_new_file_with_text overwrite_file save_file put_file truncate_file"
+    " replace_file_text_by_path file_write file_create write_to_file write_text write_content write_new_file"
+    " xcode_write"
+    " save_to_file set_file_content set_file_contents set_file_text write_file_content write_file_contents rewrite_file"
+    " create_textdoc hashline_write create_file_or_folder",
+    "file": "edit_file edit_files edit_text_file edit multi_edit edit_block edit_lines touch_file update_file"
+    " append_file append_to_file append_text_file_contents modify_file patch_text_file_contents"
+    " edit_text_file_contents delete_text_file_contents insert_text_file_contents replace_content replace_regex"
+    " replace_lines replace_in_file replace_text_in_file replace_specific_text search_and_replace search_replace"
+    " find_and_replace str_replace delete_lines insert_lines insert_line insert_at_line insert_into_file insert_content"
+    " replace_symbol_body insert_after_symbol insert_before_symbol reformat_file format_file fast_apply file_edit"
+    " file_append replace_string_in_file multi_replace_string_in_file replace_string multi_replace_string"
+    " insert_edit_into_file insert_edit replace_file_content multi_replace_file_content edit_existing_file edit_code"
+    " single_find_and_replace xcode_update hashline_edit hashline_replace hashline_insert hashline_delete"
+    " hashline_patch"
+    " hashline_apply edit_hashline apply_hashline_edits apply_hashline_edit hash_edit edit_by_hash line_edit edit_line"
+    " replace_line delete_line update_textdoc update_textdoc_by_lines update_textdoc_regex undo_textdoc undo_edit"
+    " edit_file_fast_apply fs_append format_document organize_imports restore_file_from_disk",
+    "tree": "replace_in_files replace_in_project search_and_replace_in_files find_and_replace_in_files",
+    "output": "write_pdf write_docx zip_files zip_directory create_zip create_archive browser_take_screenshot"
+    " browser_pdf_save browser_snapshot browser_console_messages browser_network_request browser_network_requests"
+    " browser_evaluate browser_find browser_storage_state browser_start_video browser_stop_video take_screenshot"
+    " take_snapshot take_heapsnapshot take_memory_snapshot performance_start_trace performance_stop_trace"
+    " screencast_start",
+    "remove": "delete_file delete_files remove_file remove_files delete_directory remove_directory delete_path delete"
+    " remove file_delete xcode_rm rm unlink delete_file_or_folder remove_path delete_folder remove_folder trash_file",
+    "move": "move_file move_files move_path move_directory rename_file rename_path move file_move xcode_mv mv"
+    " move_folder rename_folder",
+    "copy": "copy_file copy_files copy_path copy_directory copy file_copy",
+    "folder": "create_directory create_folder make_directory mkdir xcode_make_dir make_dir",
+    "unpack": "unzip_file extract_zip extract_archive unzip",
+    "editor": "str_replace_editor text_editor str_replace_based_edit_tool edit_tool file_editor fs_write",
+    "notebook": "notebook_edit edit_notebook edit_cell insert_cell execute_cell delete_cell move_cell add_cell"
+    " update_cell append_cell edit_cell_source overwrite_cell_source append_markdown_cell insert_markdown_cell"
+    " insert_execute_code_cell append_execute_code_cell execute_cell_simple_timeout execute_cell_streaming"
+    " execute_cell_with_progress convert_cell_type bulk_edit_cells clear_cell_outputs run_notebook_cell"
+    " execute_notebook run_notebook save_notebook create_notebook edit_notebook_cell add_notebook_cell"
+    " insert_notebook_cell delete_notebook_cell edit_notebook_file",
+    "symbol": "rename_symbol rename_refactoring rename_element safe_delete_symbol safe_delete move_symbol"
+    " inline_symbol jet_brains_rename jet_brains_move apply_code_action execute_code_action apply_workspace_edit",
+    "memory": "write_memory edit_memory delete_memory rename_memory",
+    "unnamed": "replace_current_file_text replace_selected_text interact_with_process send_input send_to_terminal"
+    " write_to_terminal write_bash write_powershell",
+    "foreign": "powershell run_powershell execute_powershell execute_pwsh run_pwsh pwsh run_powershell_command"
+    " execute_powershell_command",
+    "patch": "apply_patch apply_diff apply_unified_diff",
+    "shell": "bash shell run_command run_commands execute_command exec_command start_process run_process"
+    " execute_shell_command run_shell_command shell_command shell_exec shell_execute execute_terminal_command"
+    " run_terminal_command run_terminal_cmd run_in_terminal terminal terminal_execute cli_exec cli_exec_raw exec"
+    " execute execute_bash run_bash run_bash_command bash_run launch_process exec_shell run_shell",
+    "code": "execute_code execute_python run_python run_python_code python_repl execute_ipython execute_python_code"
+    " serena_repl",
+}
+# They only read, though they sound like writing.
+_READERS = frozenset("browser_set_storage_state upload_file browser_file_upload set_config_value".split())
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+
+# Words in unknown names that suggest writing.
+_WRITING = frozenset(
+    "write edit rewrite overwrite create update append modify save put patch delete remove insert replace truncate"
+    " format apply move rename copy mkdir touch generate scaffold refactor add set fill merge split resize crop"
+    " compress rotate export download".split()
+)
+# Words before a known name that make it read only: preview_edit_file.
+_ONLY_LOOKS = frozenset(
+    "preview dry check validate get list read can show explain simulate plan search find diff".split()
+)
+# Words in the names of tools that read the files in their arguments.
+READS = _ONLY_LOOKS | frozenset(
+    "load open view analyze analyse compare close query upload import parse lint inspect summarize describe count grep"
+    " lookup fetch run set restore reveal".split()
+)
+
+# Arguments of calls whose files are not on this machine: a forge's repository, a bucket, a sandbox.
+REMOTE = (
+    "owner", "repo", "project_id", "projectId", "repository_id", "repositoryId", "bucket", "sandbox_id", "sandboxId",
+    "container_id", "containerId", "container", "host", "hostname", "connectionName", "drive_id", "driveId", "vm_id",
+)  # fmt: skip
+
+
+def kind_of(tool: str) -> str:
+    """Return the kind of a client's tool or of ``mcp__<server>__<tool>``, or "" if it is not known to write.
+
+    It is a key of ``_KINDS``, or ``git``, or ``unknown`` for an unknown tool with a name that suggests writing.
+    """
+    server, _, name = tool[5:].partition("__") if tool.startswith("mcp__") else ("", "", tool)
+    name = plain(name or server)
+    if "swarm" in (plain(server) or name).split("_"):
+        return ""  # our own server's tools write no files
+    if name.startswith("git_"):
+        from swarm_hook_core.mcp_writers.git import VERBS
+
+        if name[4:] in VERBS:
+            return "git"
+        return ""
+    if name in _READERS:
+        return ""
+    kind = _KIND_OF.get(name)
+    if kind is not None:
+        return kind
+    # Some servers put their own name before each tool's: filesystem_write_file.
+    words = name.split("_")
+    for start in range(1, min(len(words) - 1, 6)):
+        kind = _KIND_OF.get("_".join(words[start:]))
+        if kind is not None:
+            if _ONLY_LOOKS.intersection(words[:start]):
+                return ""
+            return kind
+    if _WRITING.intersection(words) and not _ONLY_LOOKS.intersection(words):
+        return "unknown"
+    return ""
+
+
+def reads(tool: str) -> bool:
+    """Return True if the tool's name suggests reading."""
+    return bool(READS.intersection(plain(tool.rpartition("__")[2] or tool).split("_")))
+
+
+def is_own(tool: str) -> bool:
+    """Return True for a tool of our own server; they write no files."""
+    if tool.startswith("mcp__"):
+        server = tool[5:].partition("__")[0]
+    else:
+        server = tool
+    return "swarm" in plain(server).split("_")
+
+
+def plain(name: str) -> str:
+    """Return a tool's name in lower case with ``_`` between words, from ``createNewFile`` or ``create-new-file``."""
+    found = ""
+    before = ""
+    for letter in name:
+        if letter.isupper():
+            if before and (before.islower() or before.isdigit()):
+                found += "_"
+            found += letter.lower()
+        else:
+            found += letter if letter.isalnum() else "_"
+        before = letter
+    return found
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Return True if all of `name` matches a pattern of ``*`` (any text) and ``?`` (one character)."""
+    at = place = 0
+    star, mark = -1, 0
+    while place < len(name):
+        if at < len(pattern) and pattern[at] == "*":
+            star, mark = at, place
+            at += 1
+        elif at < len(pattern) and pattern[at] in ("?", name[place]):
+            at += 1
+            place += 1
+        elif star >= 0:
+            mark += 1
+            at, place = star + 1, mark
+        else:
+            return False
+    return not pattern[at:].strip("*")

@@ -14,7 +14,7 @@ import gc
 import os
 from collections.abc import Mapping
 
-from swarm_hook_core.budget import Budget
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.walk import Walk
 

@@ -10,7 +10,7 @@ from swarm_hook_core.shell.variables import DECLARERS, declare_texts, map_file, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

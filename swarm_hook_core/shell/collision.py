@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from swarm_hook_core.collisions import all_keys, first_collision
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.labels import token
 from swarm_hook_core.paths import NO_CASE, below, git_root, keys_for
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree
+from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.wording import are_near, may_write, reason, way_past_hooks
 
 TYPE_CHECKING = False
@@ -195,9 +195,9 @@ class _Meeting:
 
         `more`: there may be other locks, and asking about them is worthwhile.
         """
-        from swarm_hook_core.shell.programs.git import command_line, touched_files
+        from swarm_hook_core.shell.programs.git import listings, touched_files
 
-        top = command_line.tree_of(call)
+        top = listings.tree_of(call)
         if not top:
             return None, [], False
         found, more = self._near_git(call, top, limit, seconds)
@@ -232,9 +232,9 @@ class _Meeting:
 
         The first are looked up once for all commands; of many more only those that this command can mean.
         """
-        from swarm_hook_core.shell.programs.git import named_places, touched_files
+        from swarm_hook_core.shell.programs.git import named_files, touched_files
 
-        roots = (() if limit == FIRST_LOCKS else tuple(named_places.places(call, top))) or (top,)
+        roots = (() if limit == FIRST_LOCKS else tuple(named_files.places(call, top))) or (top,)
         if (roots, limit) not in self._nearby:
             self._nearby[roots, limit] = self.peers.first_around(self._keys(roots), limit)
         found, more = self._nearby[roots, limit]
@@ -291,9 +291,9 @@ def _admits(tree: Tree, path: str) -> bool | None:
 
 
 def _fault(by: str, error: BaseException) -> None:
-    from swarm_hook_core import faults
+    from swarm_hook_core import state
 
-    faults.record("effects", "pre_tool_use", f"`{by}`: {faults.describe(error)}")
+    state.record("effects", "pre_tool_use", f"`{by}`: {state.describe(error)}")
 
 
 def _met_by_patterns(
@@ -336,7 +336,7 @@ def _met_by_patterns(
 
 
 def _joined(key: str, rest: str) -> str:
-    from swarm_hook_core.wildmatch import folded
+    from swarm_hook_core.wildcards import folded
 
     if key.startswith(NO_CASE):
         rest = folded(rest)

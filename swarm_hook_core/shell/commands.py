@@ -24,8 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.files import Commands
     from swarm_hook_core.shell.model import Write
-    from swarm_hook_core.shell.scope import Scope
     from swarm_hook_core.shell.syntax import Arithmetic, Command, Redirect, Test
+    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, STARTS, Lexer, is_descriptor
+from swarm_hook_core.shell.lexer import AFTER_WORD, ENDS, ENDS_WORD, STARTS, Allowance, Lexer, TooLong, is_descriptor
 from swarm_hook_core.shell.syntax import (
     Arithmetic,
     Background,
@@ -29,7 +29,6 @@ from swarm_hook_core.shell.syntax import (
     While,
     Word,
 )
-from swarm_hook_core.shell.word_reader import ENDS_WORD, Allowance, TooLong
 
 LONGEST = 256 * 1024  # characters of a script
 MOST_OPEN = 60  # compound commands within each other

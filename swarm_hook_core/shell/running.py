@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from swarm_hook_core.shell.builtins import BUILTINS
 from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.lexer import TooLong
 from swarm_hook_core.shell.model import absolute, is_known
 from swarm_hook_core.shell.statements import statement
-from swarm_hook_core.shell.word_reader import TooLong
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Stream
     from swarm_hook_core.shell.programs import Program
-    from swarm_hook_core.shell.scope import Scope
+    from swarm_hook_core.shell.variables import Scope
     from swarm_hook_core.shell.walk import Walk
 
 
@@ -213,7 +213,7 @@ def _script_text(walk: Walk, scope: Scope, name: str, base: str) -> str | None:
     stream = walk.files.text_of(name, scope.folder)
     if stream is None or stream.text is None or not is_known(stream.text):
         return None
-    from swarm_hook_core.shell.programs.shells import is_shell_script
+    from swarm_hook_core.shell.programs.interpreters import is_shell_script
 
     if is_shell_script(stream.text, base):
         return stream.text

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from swarm_hook_core import wildcards
 from swarm_hook_core.shell.files import Files
+from swarm_hook_core.shell.lexer import DEEPEST, TooLong
 from swarm_hook_core.shell.model import (
     LONGEST_BY,
     MOST_TEXT,
@@ -23,18 +24,17 @@ from swarm_hook_core.shell.model import (
     Guess,
     Input,
     Tree,
+    Unknowns,
     absolute,
     at_most_possible,
     text_of,
 )
 from swarm_hook_core.shell.parser import script_of
 from swarm_hook_core.shell.running import only_reads, run
-from swarm_hook_core.shell.scope import Scope, options_of
 from swarm_hook_core.shell.statements import DEEPEST as DEEPEST_STATEMENT
 from swarm_hook_core.shell.statements import sequence
 from swarm_hook_core.shell.syntax import Script
-from swarm_hook_core.shell.unknowns import Unknowns
-from swarm_hook_core.shell.word_reader import DEEPEST, TooLong
+from swarm_hook_core.shell.variables import Scope, options_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,9 +204,9 @@ class Walk(Unknowns):
 
     def not_understood(self, scope: Scope, error: BaseException, by: str) -> None:
         """A mistake of ours: a guess for the call, a fault for `doctor`."""
-        from swarm_hook_core import faults
+        from swarm_hook_core import state
 
-        faults.record("shell", "pre_tool_use", f"`{by[:LONGEST_BY]}`: {faults.describe(error)}")
+        state.record("shell", "pre_tool_use", f"`{by[:LONGEST_BY]}`: {state.describe(error)}")
         self.guess(scope, f"not understood ({type(error).__name__})", by)
 
     def listed(self, scope: Scope, wanted: str) -> list[str]:
@@ -272,7 +272,7 @@ class Walk(Unknowns):
 
     def computed(self, scope: Scope, text: str) -> str:
         """The number that arithmetic `text` (expanded) amounts to, or UNKNOWN."""
-        from swarm_hook_core.shell.arithmetic import computed
+        from swarm_hook_core.shell.conditions import computed
 
         return computed(self, scope, text)
 

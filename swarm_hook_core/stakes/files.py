@@ -10,7 +10,7 @@ from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import top_around
 from swarm_hook_core.shell.model import Effects, Tree
-from swarm_hook_core.shell.programs.git.removed_trees import submodules
+from swarm_hook_core.shell.programs.git.named_files import submodules
 from swarm_hook_core.traces.trail import Trail
 
 TYPE_CHECKING = False

@@ -21,7 +21,7 @@ from swarm_hook_core.traces import escaped, journal, plain_word, seen
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.told_ends import Logs, marked_ns
 from swarm_hook_core.traces.unread import looks_only
-from swarm_hook_core.traces.versions.by_persons import Saves
+from swarm_hook_core.traces.versions.acts import Saves
 from swarm_hook_core.traces.versions.layout import words_of
 from swarm_hook_core.traces.versions.stored import versions_of
 

@@ -19,10 +19,10 @@ from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import Held
+from swarm_hook_core.shell.call import split
 from swarm_hook_core.shell.model import Effects, GitCall
-from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.programs.git import touched_files
-from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.listings import tree_of
 from swarm_hook_core.stakes.wording import PERSON_ALONE, WAY_PAST, asked_of, joined
 from swarm_hook_core.traces import NOTICE, OFF, journal, keeping
 from swarm_hook_core.traces import head as heads

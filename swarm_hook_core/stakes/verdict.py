@@ -13,7 +13,6 @@ from swarm_hook_core import REMOVE
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
-from swarm_hook_core.labels import token
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.shell.programs.git.table import is_subcommand
 from swarm_hook_core.stakes import stash
@@ -26,6 +25,7 @@ from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.looks import has_read
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.untrusted_text import token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Sequence
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup.locks import Held
+from swarm_hook_core.repeated_denials import MANY, PERSON
 from swarm_hook_core.stakes.files import Stake
 from swarm_hook_core.stakes.owners import Author
-from swarm_hook_core.storms import MANY, PERSON
 from swarm_hook_core.traces import journal
 from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
-from swarm_hook_core.untrusted_text import command, cut, named
+from swarm_hook_core.untrusted_text import command, cut, named, same_circle, token
 from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import and_more, changed_by, holder, purpose
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import REMOVE, REPLACE, fail_closed, faults
+from swarm_hook_core import REMOVE, REPLACE, fail_closed, state
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
-from swarm_hook_core.labels import token
+from swarm_hook_core.repeated_denials import MANY, PERSON
 from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.stakes import wording
 from swarm_hook_core.stakes.wording import Theirs
-from swarm_hook_core.storms import MANY, PERSON
 from swarm_hook_core.traces import (
     NOTICE,
     changed_lines,
-    clearing,
+    elsewhere,
     endings,
     head,
     journal,
@@ -36,6 +35,7 @@ from swarm_hook_core.traces.head.shared import Shared
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import Trail
+from swarm_hook_core.untrusted_text import token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class _Judgement:
         self.reader = reader
         self.neighbours = neighbours
         self.meetings = Meetings(trail, reader, now, effects.budget if effects is not None else None)
-        self.cleared = clearing.places_of(effects)  # folders that the call clears; mostly empty
+        self.cleared = elsewhere.places_of(effects)  # folders that the call clears; mostly empty
         self.denies = trail.level != NOTICE
         self.waits = self.denies and not trail.is_asked
         self.own_at_ns = 0  # time of the call's own entries
@@ -199,7 +199,7 @@ class _Judgement:
         """Return others' pending writes that git commands of the call would discard."""
         if self.effects is None or not self.effects.git:
             return []
-        return clearing.endangered(self.effects, self.meetings)
+        return elsewhere.endangered(self.effects, self.meetings)
 
     def _git_commands(self) -> tuple[Denial | None, str]:
         """Return ``(Denial or None, words)`` about changes that git commands of the call sweep up, and about HEAD."""
@@ -241,14 +241,14 @@ class _Judgement:
         self.own_at_ns = time.time_ns()
         for path in dict.fromkeys(target[1] for target in self.targets):
             self.trail.note("will", path, at_ns=self.own_at_ns)
-        clearing.note(self.trail, "clears", self.cleared, self.own_at_ns)
+        elsewhere.note(self.trail, "clears", self.cleared, self.own_at_ns)
         self.trail.leave_or_record()
 
     def _take_back(self) -> None:
         """Note that a denied call will not make its writes, nor clear folders."""
         for path in dict.fromkeys(target[1] for target in self.targets):
             self.trail.note("wont", path)
-        clearing.note(self.trail, "spares", self.cleared)
+        elsewhere.note(self.trail, "spares", self.cleared)
 
     def _note_denial(self, lost: list[Met]) -> str:
         """Note that the call is denied for the Traces in `lost`. Return a notice if that cannot be noted, else "".
@@ -268,7 +268,7 @@ class _Judgement:
         except OSError as error:
             self.trail.record_fault(error)
 
-            fail_closed.demand(self.config, self.call, f"what others have changed: {faults.describe(error)}")
+            fail_closed.demand(self.config, self.call, f"what others have changed: {state.describe(error)}")
             self.trail.drop()
             return wording.cannot_be_noted(error)
         return ""

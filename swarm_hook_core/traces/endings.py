@@ -24,9 +24,9 @@ from swarm_hook_core.traces import (
     journal_name,
     level,
     names_in,
+    others,
     place_of,
     seen,
-    siblings,
     traces_dir,
     version_path,
 )
@@ -83,7 +83,7 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
     for place in names_in(traces_dir()):
         path = os.path.join(traces_dir(), place, name)
         if event.agent and event.name == "SubagentStop":
-            siblings.end(os.path.dirname(path), name, event.agent)
+            others.end(os.path.dirname(path), name, event.agent)
         try:
             handle = open_private(path, os.O_RDWR | os.O_APPEND)
         except (FileNotFoundError, NotADirectoryError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from swarm_hook_core.git_objects import committed_contents
+from swarm_hook_core.git_repository import committed_contents
 from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines

@@ -4,7 +4,7 @@
 
 A *place* is a repository with all its work trees, or a folder outside of any. One line per entry, in bytes:
 
-    <ns> <kind> <agent> <tool>\\0<key>[\\0<text>]\\n
+    <ns> <kind> <agent> <tool>\0<key>[\0<text>]\n
 
 `ns` is the time in nanoseconds, `key` the resolved path of the file unless said otherwise. Kinds, with their `text`:
 
@@ -24,7 +24,7 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
              ``wont`` withdraws the entry; `text`: the file's path if that is not its key. See ``turn_files``
     gives    the file is the session's no longer
     clears   a call that removes or changes everything at and in `key`, checked beside others; `text`: its verb.
-             See ``clearing``
+             See ``elsewhere``
     spares   it was denied
     aside    a commit that was let pass, during which a hook puts changes aside; `key` is the top of the work tree,
              `text` the hook manager's name. See ``endings``
@@ -55,7 +55,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 
 from swarm_hook_core.state import NotOrdinary, open_private, read_all
-from swarm_hook_core.traces import escaped
+from swarm_hook_core.traces import escaped, state_of
 
 DAY_SECONDS = 86400  # traces older than that are ignored
 ASIDE_SECONDS = 120  # longest commit with hooks (``endings``); after that it keeps other sessions out no longer
@@ -369,3 +369,84 @@ def unescaped(data: bytes) -> str:
         parts = [part.replace(b"\\n", b"\n").replace(b"\\0", b"\0") for part in data.split(b"\\\\")]
         data = b"\\".join(parts)
     return data.decode("utf-8", "surrogatepass")
+
+
+# The files that a journal names: an index of its entries.
+#
+# A checker keeps the indexes from call to call (`journal.is_kept`). A journal mostly grows: its index is read on from
+# the last whole entry, if that is still in its place and the older part is unchanged. Else the index is made anew.
+# A hook that is a process of its own searches the entries themselves.
+
+# Kinds of entries that may concern a file without naming it: commands, folders, commits with hooks; other machines.
+OF_MANY = (b" ran ", b" clears ", b" aside ", b" far ")
+MOST_INDEXES = 1000  # indexes
+
+_indexes: dict[str, _Index] = {}  # path of a journal -> its index
+
+
+def may_concern(path: str, names: Collection[bytes]) -> bool:
+    """Return True if the journal at `path` has an entry about a file with one of these names, or about many files.
+
+    names   escaped names of files, without folders
+
+    Raises NotOrdinary, and OSError.
+    """
+    if not is_kept:
+        data = read(path)
+        return any(mark in data for mark in (*OF_MANY, *names))
+    states = (state_of(path), state_of(path + ".1"))
+    index = _indexes.get(path)
+    if index is None or (index.states != states and not index.has_read_on(path, states)):
+        if len(_indexes) >= MOST_INDEXES:
+            _indexes.clear()
+        index = _indexes[path] = _Index(path, states)
+    return index.is_about_many or not index.names.isdisjoint(names)
+
+
+class _Index:
+    """The names in the journal at `path`. Its parts had these `states` before it was read."""
+
+    __slots__ = ("states", "names", "is_about_many", "_at", "_last")
+
+    def __init__(self, path: str, states: tuple[str, str]):
+        self.states = states
+        self.names: set[bytes] = set()
+        self.is_about_many = False
+        newer, older = parts(path)
+        self._at, self._last = 0, b""  # place of the last whole entry in the newer part, and that entry
+        self._end_with(newer)
+        self._add(joined(newer, older))
+
+    def has_read_on(self, path: str, states: tuple[str, str]) -> bool:
+        """Add the entries since the last look, and return True; False if the journal is not the same one, grown."""
+        if states[1] != self.states[1] or not self._last:
+            return False
+        try:
+            handle = open_private(path, os.O_RDONLY)
+        except OSError:
+            return False  # removed just now, or no file: read anew, it is told
+        try:
+            os.lseek(handle, self._at, os.SEEK_SET)
+            data = read_all(handle, LARGEST)
+        finally:
+            os.close(handle)
+        added = data[len(self._last) :]
+        if not data.startswith(self._last) or WITHDRAWN in added:
+            return False
+        self._add(added)
+        self._end_with(data)
+        self.states = states
+        return True
+
+    def _end_with(self, data: bytes) -> None:
+        """Note the last whole entry of `data`, which begin at the place noted last. No other entry has its time."""
+        whole = data[: data.rfind(b"\n") + 1].rstrip(b"\n")
+        begin = whole.rfind(b"\n") + 1
+        if whole:
+            self._at, self._last = self._at + begin, whole[begin:] + b"\n"
+
+    def _add(self, data: bytes) -> None:
+        self.is_about_many = self.is_about_many or any(mark in data for mark in OF_MANY)
+        for line in data.split(b"\n"):
+            key = line.partition(b"\0")[2].partition(b"\0")[0]
+            self.names.add(key.rpartition(b"/")[2])

@@ -17,7 +17,7 @@ from swarm_hook_core.shell.spans import are_whole, joined_lines
 from swarm_hook_core.traces import NO_FILE, journal, keys_of, state_of
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import Trail
-from swarm_hook_core.watching import snapshot
+from swarm_hook_core.watching import records
 
 LONGEST = 4 * 1024 * 1024  # bytes of a file: the lines of a larger one are not counted
 MOST_PARTS = 40  # parts of one file that are combined
@@ -77,7 +77,7 @@ def _note_part(trail: Trail, meetings: Meetings, path: str, spans: Sequence[Any]
 def measured(path: str) -> tuple[int, int] | tuple[None, None]:
     """Return ``(lines, bytes)`` of a plain file, ``(None, None)`` for a large file or any other."""
     try:
-        data = snapshot.read(path, LONGEST)[1]
+        data = records.read(path, LONGEST)[1]
     except (OSError, ValueError):
         return None, None  # gone, too large, or not a plain file
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data)), len(data)

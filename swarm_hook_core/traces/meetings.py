@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from swarm_hook_core.budget import Budget
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.paths import keys_for, real_paths
-from swarm_hook_core.storms import SECONDS
+from swarm_hook_core.repeated_denials import SECONDS
 from swarm_hook_core.traces import endings, escaped, journal, keys_of, seen
 from swarm_hook_core.traces.committed import Committed
 from swarm_hook_core.traces.elsewhere import places_with

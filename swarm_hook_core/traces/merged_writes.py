@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import client_release, faults, settings, unheard
+from swarm_hook_core import environment, settings, state, unheard
 from swarm_hook_core.config import ALLOWED, PLUGIN, RuntimeConfig
 from swarm_hook_core.denial import Loss, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall
@@ -106,7 +106,7 @@ def can_merge(config: RuntimeConfig, call: ToolCall) -> bool:
 
 def _release(config: RuntimeConfig) -> str:
     try:
-        return client_release.client_version(config)
+        return environment.client_version(config)
     except (OSError, ValueError):
         return ""  # unknown: no release that was tested
 
@@ -145,7 +145,7 @@ def answered(config: RuntimeConfig, call: ToolCall, given: object, words: str) -
     try:
         unheard.keep(config, call, words)
     except OSError as error:  # the words are lost, the merge is not
-        faults.record(config.runtime_name, "unheard", error)
+        state.record(config.runtime_name, "unheard", error)
     if config.merges != ALLOWED:
         return config.dialect.replacement("PreToolUse", given, "")
     output = {"hookEventName": "PreToolUse", "updatedInput": given, "permissionDecision": "allow"}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 
 from swarm_hook_core.traces import NO_FILE, UNDO, escaped, journal, state_of
 from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.watching.snapshot import difference, full_resolved, parse
+from swarm_hook_core.watching.records import difference, full_resolved, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from swarm_hook_core.shell.model import Effects
 from swarm_hook_core.traces import LATER, LOOK, MERGED, changed_lines, journal, keys_of, seen, state_of, version_path
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.versions.stored import version_at
-from swarm_hook_core.watching.snapshot import digest_of, parse, read_resolved
+from swarm_hook_core.watching.records import digest_of, parse, read_resolved
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
-from swarm_hook_core import REMOVE, caller
+from swarm_hook_core import REMOVE, caller, state
 from swarm_hook_core.config import SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup import SOME_AGENT
@@ -26,6 +27,7 @@ from swarm_hook_core.traces import (
     keeping,
     kept_dir,
     keys_of,
+    level,
     level_of,
     line,
     names_in,
@@ -37,6 +39,7 @@ from swarm_hook_core.traces import (
 )
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from swarm_hook_core.denial import Notice
     from swarm_hook_core.shell.model import Effects
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.unread import Reading
 
+if TYPE_CHECKING:
     Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
     Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
 
@@ -137,10 +141,10 @@ class Trail:
 
     def pass_over(self, error: OSError) -> None:
         """Record that a journal cannot be read. Raises NotChecked if the settings deny unchecked calls."""
-        from swarm_hook_core import fail_closed, faults
+        from swarm_hook_core import fail_closed
 
         if not self.is_asked:
-            faults.record_hourly(self.config.runtime_name, "traces", error)
+            state.record_hourly(self.config.runtime_name, "traces", error)
         fail_closed.demand(self.config, self.call, f"what others have changed: {error}")
 
     def may_lead_elsewhere(self) -> bool:
@@ -190,9 +194,9 @@ class Trail:
         if self.sweeps is not None:
             self.sweeps.note()
         if effects is not None and (effects.trees or effects.git):
-            from swarm_hook_core.traces import clearing
+            from swarm_hook_core.traces import elsewhere
 
-            clearing.note(self, "clears", clearing.places_of(effects))
+            elsewhere.note(self, "clears", elsewhere.places_of(effects))
         return True
 
     def targets_of(self, effects: Effects | None) -> list[Target]:
@@ -371,9 +375,7 @@ class Trail:
 
     def record_fault(self, error: OSError) -> None:
         """Record a fault in the traces of the call."""
-        from swarm_hook_core import faults
-
-        faults.record(self.config.runtime_name, "traces", error)
+        state.record(self.config.runtime_name, "traces", error)
 
     def _note_end(self) -> None:
         """Collect the end of the call before this one, if the hook after it has left a mark."""
@@ -449,9 +451,59 @@ def _met_paths(effects: Effects | None) -> list[str]:
         return []
     paths = [os.path.join(read.folder, read.path) for read in effects.reads]
     if effects.git:
-        from swarm_hook_core.shell.programs.git.command_line import tree_of
+        from swarm_hook_core.shell.programs.git.listings import tree_of
 
         # Many commands of one call mostly name the same repository: ask once for each.
         calls = {(one.folder, *one.top, *map(str, one.environment.items())): one for one in effects.git}
         paths += [os.path.join(tree_of(call) or call.folder, ".git") for call in calls.values()]
     return paths
+
+
+# Trails that leave nothing: of a call that is only asked about, and of readers that are no calls of a client.
+#
+# Such readers are commits, the page, copies for other machines.
+
+
+class AskedTrail(Trail):
+    """A Trail that is never left."""
+
+    __slots__ = ()
+    is_asked = True
+
+    def leave(self) -> None:
+        """Forget the entries."""
+        self._lines = {}
+
+
+def asked_trail(config: RuntimeConfig, call: ToolCall) -> AskedTrail | None:
+    """Return the Trail of a call that is only asked about; None if its checkout wants no traces."""
+    found = level(config.env_prefix, call.folder)
+    if found == OFF:
+        return None
+    return AskedTrail(config, call, found)
+
+
+class OnlookersTrail(Trail):
+    """A Trail in `folder` for the part `part` of `reader`; faults are recorded under these two names.
+
+    `runtime` and `session_id`: the reading session, if any. Its changes count as its own.
+    """
+
+    __slots__ = ("_reader", "_part")
+
+    def __init__(self, reader: str, part: str, folder: str, level: str, runtime: str = "", session_id: str = ""):
+        config: Any = _Nobody(runtime)
+        Trail.__init__(self, config, ToolCall(part, {}, session_id, folder, agent=SOME_AGENT), level)
+        self._reader = reader
+        self._part = part
+
+    def pass_over(self, error: OSError) -> None:
+        """Record that a journal cannot be read. Nothing is denied, as nothing is written."""
+        state.record_hourly(self._reader, self._part, error)
+
+
+class _Nobody:
+    """Stands for the config of a client: a Trail without one needs the name alone."""
+
+    def __init__(self, runtime_name: str):
+        self.runtime_name = runtime_name

@@ -13,7 +13,7 @@ Of two that take a file at one moment, each has noted that before it looks, so a
 files one at a time (`_OneAtATime`), so the earlier one sees nothing and has the file. Where that order is lost, since a
 process was stopped in there, both may be denied; they cannot both be let pass. No clocks are compared.
 
-Requests for locks look at the journals too, after the lock is committed as well (``swarm_mcp.store.turn_locks``).
+Requests for locks look at the journals too, after the lock is committed as well (``swarm_mcp.store.lock_finder``).
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from typing import Any
 
 from swarm_hook_core import caller
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.liveness import departed
 from swarm_hook_core.lookup import AUTO, Held
 from swarm_hook_core.paths import key_of
-from swarm_hook_core.process import host_id
+from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import (
     TURN_SECONDS,
     NotOrdinary,

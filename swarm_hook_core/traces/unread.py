@@ -11,15 +11,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.budget import Budget
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.paths import contains, keys_for
 from swarm_hook_core.traces import journal
 from swarm_hook_core.traces.journal import Entry
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects, Tree
 
+if TYPE_CHECKING:
     # (entry of a command or None, keys of the files that it wrote, folders that it wrote)
     Written = tuple[Entry | None, AbstractSet[str], Sequence[Tree]]
 
@@ -152,9 +154,9 @@ class UnreadCommands:
         """Return ``[(entry, deed, place)]`` for the places cleared by commands after `since_ns`."""
         found = []
         for entry in self._since(since_ns):
-            from swarm_hook_core.traces import clearing
+            from swarm_hook_core.traces import elsewhere
 
-            places = clearing.places_of(self._reading.effects_of(entry))
+            places = elsewhere.places_of(self._reading.effects_of(entry))
             found += [(entry, deed, place) for place, deed in places.items()]
         return found
 
@@ -191,3 +193,47 @@ def looks_only(raw: bytes) -> bool:
     if first == b"git":
         first = b"git " + rest.partition(b" ")[0]
     return first in _LOOK and not any(mark in text for mark in _GO_ON)
+
+
+# The files that a shell command redirects into, by a first look at its text.
+
+_EXPANDED = "$*?[~\\'\""  # signs that a shell replaces in a word
+_APART = str.maketrans(dict.fromkeys(";|&()`'\"\n\t{}=", " "))
+
+
+def redirected_files(text: str, folder: str) -> list[str]:
+    """Return absolute paths of files that the shell command `text`, run in `folder`, may write by a plain redirection.
+
+    Only a first look: a word behind `>` may be part of a text. A name that a shell would expand is left out, and all
+    names if the command changes its folder later than by a first `cd`.
+    """
+    begin = text.lstrip()
+    if begin.startswith("cd "):
+        to, _, rest = begin[3:].partition("&&")
+        to = to.strip()
+        if not rest or not to or any(sign in to for sign in _EXPANDED):
+            return []
+        folder, text = os.path.join(folder, to), rest
+    if "cd " in text or "pushd" in text:
+        return []
+    words = dict.fromkeys(
+        word for word in redirected(text, appends=True) if not any(sign in word for sign in _EXPANDED)
+    )
+    return [os.path.normpath(os.path.join(folder, word)) for word in words]
+
+
+def redirected(text: str, appends: bool = False) -> Iterator[str]:
+    """Yield the word after each `>` that replaces a file; not after `>>` unless `appends`, `>&1`, `=>`, `->`, `>=`."""
+    place = text.find(">")
+    while place >= 0:
+        after = text[place + 1 : place + 400]
+        before = text[place - 1 : place]
+        if appends and after[:1] == ">" and before != "<":
+            place, after = place + 1, after[1:]
+        if after[:1] in (">", "&", "=", "(") or before in ("=", "-", "<"):
+            place = text.find(">", place + 1 + (after[:1] == ">"))
+            continue
+        words = after.lstrip("|! \t").translate(_APART).split()
+        if words and words[0] != "/dev/null":
+            yield words[0]
+        place = text.find(">", place + 1)

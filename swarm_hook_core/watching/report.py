@@ -6,15 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from swarm_hook_core import environment, faults, untrusted_text
-from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.liveness import departed
+from swarm_hook_core import environment, state, untrusted_text
 from swarm_hook_core.lookup import Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.naming import agent_name, holder_name
 from swarm_hook_core.paths import key_of, keys_for
-from swarm_hook_core.process import host_id
+from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.state import local_store
+from swarm_hook_core.untrusted_text import same_circle, token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _standing(
         held = {(one.file, one.instance_id) for one in alive}
         return session, [breach for breach in breaches if (breach.lock, breach.holder) in held]
     except Exception as error:
-        faults.record(config.runtime_name, "watch", error)
+        state.record(config.runtime_name, "watch", error)
         return None, breaches
 
 
@@ -95,7 +94,7 @@ def _tell_holders(
         try:
             send(["altered"], config.runtime_name, session_id, [*words, "--", *(one.file for one in some)], argv)
         except (OSError, ValueError) as error:  # the model is still told
-            faults.record(config.runtime_name, "watch", error)
+            state.record(config.runtime_name, "watch", error)
 
 
 def _words(breaches: list[Breach], viewer: str, own_id: str) -> str:

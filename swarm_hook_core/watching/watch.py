@@ -12,20 +12,185 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.json_text import dumps
+from swarm_hook_core.paths import NO_CASE, key_of
 from swarm_hook_core.state import is_watching, state_dir
-from swarm_hook_core.watching import records, watched_files
-from swarm_hook_core.watching.records import Record
-from swarm_hook_core.watching.snapshot import HASHED_BYTES, Snapshot, difference, full, glance, is_as_noted, parse
+from swarm_hook_core.watching import records
+from swarm_hook_core.watching.records import (
+    HASHED_BYTES,
+    Record,
+    Snapshot,
+    difference,
+    full,
+    glance,
+    is_as_noted,
+    parse,
+)
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
+    from swarm_hook_core.pattern_match import Cover
+
+# The files compared for a lock: those that it covers when a call begins, and those that have appeared later.
+
+# of `.git`; the other files change by reading alone
+_REPOSITORY = ("HEAD", "packed-refs", "config", "refs", "hooks", "info")
+ENTRIES_SEEN = 2000  # entries of a locked folder's tree, before it counts as too large
+FILES_IN_FOLDER = 200  # files of a locked folder, in order of names
+PATTERN_SECONDS = 0.05  # for all patterns of one call
+
+
+def files_of(
+    locks: Sequence[Held], room: int, is_file: Callable[[str], bool] = lambda path: False
+) -> Iterator[tuple[Held, str, str, list[str], bool]]:
+    """Yield ``(lock, place, its key, files, True if complete)`` for each of `locks` (Held), files in order of names.
+
+    At most `room` files in all. `place`: the folder of the files, or the file itself. ``is_file(path)`` is True if that
+    is known to be a plain file.
+    """
+    patterns = [lock for lock in locks if lock.pattern]
+    covered = {}
+    if patterns:
+        covered = dict(zip(map(id, patterns), _pattern_files(patterns)))
+    for lock in locks:
+        if id(lock) in covered:
+            place, key, files, complete = covered[id(lock)]
+            most = min(room, FILES_IN_FOLDER)
+            files, complete = files[:most] if complete else [], complete and len(files) <= most
+        else:
+            place, key = lock.file, lock.names[-1] if len(lock.names) > 1 and lock.names[-1] else key_of(lock.file)
+            if is_file(place):
+                files, complete = [place][:room], room > 0
+            else:
+                files, complete = _files_at(place, room)
+        room -= len(files)
+        yield lock, place, key, files, complete
+
+
+def _files_at(file: str, room: int) -> tuple[list[str], bool]:
+    """Return ``(files to watch for a lock on `file`, in order; True if complete)``."""
+    place = file
+    if glance(file).is_link:
+        place = os.path.realpath(file)
+        if not os.path.isdir(place):
+            return [file, place][:room], room > 1
+    if not os.path.isdir(place):
+        return [file][:room], room > 0
+    if os.path.basename(place) == ".git":
+        tops = [os.path.join(place, name) for name in _REPOSITORY]
+    else:
+        tops = [place]
+    found, complete = _files_below(tops)
+    found.sort()
+    room = min(room, FILES_IN_FOLDER)
+    return found[:room], complete and len(found) <= room
+
+
+def key_of_file(file: str, key: str, path: str) -> str:
+    """Return the key of `path`, found by `_files_at` for a lock on `file` with this key."""
+    if path == file:
+        return key
+    if path.startswith(file + os.sep):
+        folder = file
+    else:
+        folder = key
+    # no link was followed on the way down: the rest of the path is the rest of the key
+    if key.startswith(NO_CASE):
+        return key_of(path)
+    return key + path[len(folder) :]
+
+
+def _files_below(tops: list[str]) -> tuple[list[str], bool]:
+    """Return ``(files below these folders, True if complete)``, without the insides of repositories."""
+    found, pending, seen = [], list(tops), 0
+    while pending:
+        folder = pending.pop()
+        try:
+            entries = list(os.scandir(folder))
+        except NotADirectoryError:
+            found.append(folder)
+            continue
+        except OSError:
+            continue  # unreadable, or gone just now
+        for entry in entries:
+            seen += 1
+            if seen > ENTRIES_SEEN:
+                return found, False
+            if not entry.is_dir(follow_symlinks=False):
+                found.append(entry.path)
+            elif entry.name != ".git":
+                pending.append(entry.path)
+    return found, True
+
+
+def new_files(lock: dict[str, Any], known: set[str]) -> tuple[str, list[str]]:
+    """Return ``(place, files)`` that have appeared in a locked folder or under a locked pattern since the note."""
+    until, place = lock["until"], lock["file"]
+    if until == "":
+        return place, []
+    if lock.get("pattern"):
+        place, _key, paths, _all = _pattern_files([_Remembered(lock)])[0]
+        paths = paths[:FILES_IN_FOLDER]
+    elif os.path.isdir(place):
+        paths, _ = _files_at(place, FILES_IN_FOLDER)
+    else:
+        return place, []
+    return place, [path for path in paths if path not in known and (until is None or path < until)]
+
+
+def _pattern_files(locks: Sequence[Any]) -> list[tuple[str, str, list[str], bool]]:
+    """Return ``[(folder, its key, files, True if complete)]`` for `locks` with ``views``, ``pattern`` and ``base``.
+
+    `folder`: the folder of all files of the pattern, as the lock spells it. Unreadable folders give no files.
+    """
+    from swarm_hook_core.pattern_match import Cover, covered_below
+
+    covers = [Cover(lock) for lock in locks]
+    folders = [_folder_of(cover) for cover in covers]
+    starts = [
+        (cover, folder, cover.places_at(cover.folder))
+        for cover, folder in zip(covers, folders)
+        if cover.segments is not None
+    ]
+    found: dict[int, list[str]] = {id(cover): [] for cover in covers}
+    cut = set()
+    for path, cover in covered_below(starts, PATTERN_SECONDS):
+        if not path:
+            cut.add(id(cover))
+        elif os.path.islink(path) or not os.path.isdir(path):
+            found[id(cover)].append(path)
+    return [
+        (folder, cover.folder, sorted(found[id(cover)]), id(cover) not in cut) for cover, folder in zip(covers, folders)
+    ]
+
+
+class _Remembered:
+    """A lock on a pattern, from a record."""
+
+    __slots__ = ("file", "pattern", "base")
+
+    def __init__(self, facts: dict[str, Any]):
+        self.file, self.pattern, self.base = facts["file"], facts["pattern"], facts["base"]
+
+
+def _folder_of(cover: Cover) -> str:
+    from swarm_hook_core.wildcards import literal_prefix
+
+    pattern, file = cover.held.pattern, cover.held.file
+    if not isinstance(pattern, str):
+        return cover.folder[cover.folder.find("/") :]
+    place = file.removesuffix(pattern.lstrip("/"))
+    if place == file:
+        return cover.folder[cover.folder.find("/") :]
+    return os.path.join(place.rstrip("/") or "/", literal_prefix(pattern)).rstrip("/") or "/"
+
 
 FILES_AT_ONCE = 400
 MOST_REMEMBERED = 1000  # files
@@ -169,10 +334,10 @@ def locks_as_they_are(held: Sequence[Held], most: int, kept: Any) -> list[dict[s
     """Return the facts of the locks `held` and of at most `most` of their files; keep the contents in `kept`."""
     keeper = _Keeper(kept)
     locks = []
-    for one, place, key, paths, complete in watched_files.files_of(held, most, keeper.knows):
+    for one, place, key, paths, complete in files_of(held, most, keeper.knows):
         entries = []
         for path in paths:
-            path_key = watched_files.key_of_file(place, key, path)
+            path_key = key_of_file(place, key, path)
             entries.append([path, path_key, *keeper.look_at(path)])
         facts: dict[str, Any] = {
             "file": one.file,
@@ -293,9 +458,9 @@ def compare(facts: dict[str, Any], ends: bool) -> list[Breach]:
         if _is_untouched_file(lock):
             continue
         known = {entry[0] for entry in lock["entries"]}
-        place, new = watched_files.new_files(lock, known)
+        place, new = new_files(lock, known)
         for path in new:
-            key = watched_files.key_of_file(place, lock["key"], path)
+            key = key_of_file(place, lock["key"], path)
             lock["entries"].append([path, key, str(Snapshot()), "", "there was no such file"])
         for entry in list(lock["entries"]):
             path, key, before, kept, why = entry
@@ -348,6 +513,6 @@ def _is_over(record: Record, hook: str, now: float) -> bool:
 
 def record_fault(config: RuntimeConfig, error: BaseException) -> None:
     """Record a fault of a watch: the call goes on."""
-    from swarm_hook_core import faults
+    from swarm_hook_core import state
 
-    faults.record(config.runtime_name, "watch", error)
+    state.record(config.runtime_name, "watch", error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 VERBS = {
     "task": "swarm_mcp.agents.commands.task",
     "dispatch": "swarm_mcp.agents.commands.dispatch",
-    "poll": "swarm_mcp.agents.commands.poll",
+    "poll": "swarm_mcp.agents.commands.workers",
     "cancel": "swarm_mcp.agents.commands.workers",
     "pause": "swarm_mcp.agents.commands.workers",
     "resume": "swarm_mcp.agents.commands.workers",
@@ -13,8 +13,8 @@ VERBS = {
     "runs": "swarm_mcp.agents.commands.runs",
     "logs": "swarm_mcp.agents.commands.runs",
     "harness": "swarm_mcp.agents.commands.harness",
-    "roles": "swarm_mcp.agents.commands.roles",
-    "loop": "swarm_mcp.agents.commands.loop",
+    "roles": "swarm_mcp.agents.commands.task",
+    "loop": "swarm_mcp.agents.commands.workers",
     "work": "swarm_mcp.agents.commands.workers",
     "acp": "swarm_mcp.agents.commands.acp",
 }
@@ -38,4 +38,4 @@ RETIRED = {
     "loop --variant": "say its role in the prompt, and --mode read-only where it is to write nothing",
     "cancel --discard": "`git worktree remove` takes a task's work tree away",
 }
-TOOLS = ("swarm_mcp.agents.tools.dispatch",)
+TOOLS = ("swarm_mcp.agents.tools",)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.naming import UNNAMED, holder_name
+from swarm_hook_core.untrusted_text import same_circle, token
+from swarm_hook_core.wording import duration
+from swarm_mcp import contributions
 from swarm_mcp.answers.views import name_of, without_walls
-from swarm_mcp.domain.session import SYSTEM, Session
+from swarm_mcp.domain import SYSTEM, Session
 from swarm_mcp.store import Store
+
+TYPE_CHECKING = False
 
 
 class People:
@@ -54,3 +58,90 @@ class People:
         if self._labels.get(instance_id) != label:
             self._names.pop(instance_id, None)
         self._labels[instance_id] = label
+
+
+# The machines that share a checkout's locks: their names, their presence, and how up to date the copy of each is.
+#
+# The package that knows these machines answers (``contributions``).
+
+if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+else:
+    from swarm_mcp.domain import NamedValues as NamedTuple
+
+
+class MachineNow(NamedTuple):
+    """A machine, its owner (`person`, empty if unknown), and the number of its `sessions` here.
+
+    `silent_for`: seconds since its last heartbeat was due, 0 for a present machine, None if unknown. `behind`: the
+    number of changes that have not reached it. `has_ended`: it shares nothing any longer, since it has no work there.
+    """
+
+    name: str
+    person: str
+    sessions: int
+    is_own: bool
+    silent_for: float | None
+    behind: int
+    has_ended: bool = False
+
+    @property
+    def is_offline(self) -> bool:
+        """Return True if it is silent without having left."""
+        return bool(self.silent_for) and not self.has_ended
+
+    @property
+    def state(self) -> str:
+        """Return its state in a few words."""
+        if self.is_own:
+            return "this one"
+        if self.silent_for is None:
+            return "not known"
+        how = "there"
+        if self.silent_for:
+            how = f"{'ended' if self.has_ended else 'silent for'} {duration(self.silent_for)}"
+            how += " ago" if self.has_ended else ""
+        if self.behind:
+            return f"{how}, {self.behind} changes behind"
+        return how
+
+
+class Machines(NamedTuple):
+    """The machines that share the locks of a checkout.
+
+    kind          the name of the package's answer, and of its verb
+    repository    their name for the repository
+    is_fresh      this machine knows every lock that counts elsewhere
+    freshness     how fresh this machine's knowledge of the others is, in words
+    said_at       Unix seconds of the server's last word, None for never
+    error         the reason why the server is not reached; empty if it is, or if that is unknown
+    milliseconds  the time the server took to list the machines; None before the first time
+    machines      this one first; without an answer, only machines with known sessions
+    """
+
+    kind: str
+    repository: str
+    is_fresh: bool
+    freshness: str
+    said_at: int | None
+    error: str
+    milliseconds: float | None
+    machines: list[MachineNow]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """It as answers have it: ``{repository, fresh, said_at, error, milliseconds, machines}``."""
+        machines = [{**one._asdict(), "state": one.state} for one in self.machines]
+        return {
+            "repository": self.repository, "fresh": self.is_fresh, "said_at": self.said_at, "error": self.error,
+            "milliseconds": self.milliseconds, "machines": machines,
+        }  # fmt: skip
+
+
+def machines_of(store: Store, scope: str) -> Machines | None:
+    """Return the machines that share the locks of the work tree around the folder `scope`; None without any.
+
+    Without shared locks on this machine this costs one look at the disk.
+    """
+    found: Machines | None = contributions.react(contributions.MACHINES, store, scope)
+    return found

@@ -1,7 +1,7 @@
 """The largest size of an answer, and the cutting of larger ones.
 
 An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. Listings end before they get larger
-(``paging``). `fitted` cuts every other answer and notes the omission beside the cut field:
+(``size``). `fitted` cuts every other answer and notes the omission beside the cut field:
 
   "not_shown": {"peers": 99950}     so many more ``peers`` exist
   "cut": {"content": 65536}         the length of the whole ``content`` in characters
@@ -9,13 +9,19 @@ An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. List
 
 from __future__ import annotations
 
+import sys
+
 from swarm_hook_core.json_text import dumps
+from swarm_mcp.domain import Page
+from swarm_mcp.store.cursors import cursor, place_of
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
+
+if TYPE_CHECKING:
     Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000
@@ -138,3 +144,124 @@ def _beginning(text: str, most: int, measure: Measure) -> str:
         end = int(end * min(0.9, most / size))
         size = measure(text[:end])
     return text[:end]
+
+
+# Pages of listings: rows after a cursor, as many as an answer has room for.
+#
+# The store yields the rows of a listing one after the other, each with its cursor (``store.cursors``). `page` takes the
+# rows that fit.
+
+__all__ = ["cursor", "page", "place_of"]
+
+if TYPE_CHECKING:
+    R = TypeVar("R")
+
+MOST_LOOKED_AT = 5000  # rows in search of one page; hidden ones count
+
+
+def page(
+    rows: Iterable[tuple[str, R]],
+    shown: Callable[[R], dict[str, Any] | None],
+    total: Callable[[], int],
+    *,
+    after: str = "",
+    limit: int | None = None,
+    most: float = ROWS_BYTES,
+    measure: Measure = sent,
+) -> Page:
+    """Return the next page of a listing: at most `limit` rows, of at most `most` bytes as `measure` counts them.
+
+    `rows` are those behind the cursor `after`, as `walk` gives them; `shown` returns a row as an answer has it, None
+    for a hidden row; `total()` counts the listing, and is asked only if it does not fit. A row that is too large for
+    any answer is cut (``answer_size``), every other one is whole.
+    """
+    found: list[dict[str, Any]] = []
+    left, last, looked = most, after, 0
+    for place, row in rows:
+        one = shown(row)
+        if one is not None:
+            if limit is not None and len(found) >= limit:
+                return Page(found, total(), last)
+            size = measure(one) if left < float("inf") else 0
+            if size > left and found:
+                return Page(found, total(), last)
+            if size > left:
+                one = shortened(one, int(most), measure)
+                size = measure(one)
+            found.append(one)
+            left -= size
+        last, looked = place, looked + 1
+        if looked >= MOST_LOOKED_AT and left < float("inf"):
+            return Page(found, total(), last)
+    return Page(found, total() if after else None)
+
+
+# The width of texts in cells of a terminal, and cutting them to a width.
+
+
+def width(text: str) -> int:
+    """Terminal cells of `text`: two for East Asian wide characters, zero for combining ones."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import category, east_asian_width
+
+    shown = [c for c in text if category(c) not in ("Mn", "Me", "Cf")]
+    return len(shown) + sum(east_asian_width(c) in ("W", "F") for c in shown)
+
+
+def clipped(text: str, room: int, keep_end: bool = False) -> str:
+    """`text` in at most `room` cells, an ellipsis where something is missing."""
+    if width(text) <= room:
+        return text
+    if room < 1:
+        return ""
+    try:
+        "…".encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        ellipsis = "…"
+    except UnicodeEncodeError:  # the terminal has no such character
+        ellipsis = "~"
+    mark, kept, used = ellipsis, [], 0
+    for c in reversed(text) if keep_end else text:
+        used += width(c)
+        if used > room - width(mark):
+            break
+        kept.append(c)
+    return mark + "".join(reversed(kept)) if keep_end else "".join(kept) + mark
+
+
+def folded(line: str, room: int, deeper: int = 2) -> list[str]:
+    """Fold `line` into parts of at most `room` cells, between words only; further parts are indented by `deeper` cells
+    more.
+
+    A word that is longer than a line is not broken.
+    """
+    if width(line) <= room:
+        return [line]
+    words = line.lstrip(" ").split(" ")
+    margin = " " * (len(line) - len(line.lstrip(" ")))
+    below = " " * max(0, len(margin) + deeper)
+    parts, current = [], margin + words[0]
+    for word in words[1:]:
+        if width(current) + 1 + width(word) > room >= len(below) + width(word) and current.strip(" "):
+            parts.append(current.rstrip(" "))
+            current = below + word
+        else:
+            current += f" {word}"
+    return [*parts, current.rstrip(" ")]
+
+
+def parted(text: str, room: int) -> list[str]:
+    """Split `text` into parts of at most `room` cells, without losing a character.
+
+    The split is after a blank or a slash if possible, else after another separator of file names.
+    """
+    parts: list[str] = []
+    while width(text) > room:
+        end = len(text)
+        while end > 1 and width(text[:end]) > room:
+            end -= 1
+        at = max(text.rfind(mark, 0, end) for mark in " /") + 1 or max(text.rfind(mark, 0, end) for mark in "-_.") + 1
+        end = at if 0 < at < len(text) else end
+        parts.append(text[:end].rstrip(" "))
+        text = text[end:]
+    return [*parts, text]

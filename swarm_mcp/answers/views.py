@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import same_circle, token
-from swarm_mcp.domain.session import Session
-from swarm_mcp.store.naming import known_as, may_meet, name_of, seconds_since, without_walls
+from swarm_hook_core.untrusted_text import same_circle, token
+from swarm_mcp.domain import Session
+from swarm_mcp.store.messages import known_as, may_meet, name_of, seconds_since, without_walls
 
 __all__ = [
     "known_as", "known_shortly", "may_meet", "name_of", "public_instance", "registration", "seconds_since", "short",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterable
+from contextlib import closing
 from itertools import islice
 from typing import NamedTuple
 
+from swarm_hook_core.clock import Budget
+from swarm_hook_core.traces import level, others_in, place_of
+from swarm_hook_core.traces.file_changes import Patience
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import OnlookersTrail
 from swarm_mcp.answers.people import People
+from swarm_mcp.answers.timeline import Happening, timeline
 from swarm_mcp.answers.views import short
-from swarm_mcp.domain.message import Message, task_and_text
-from swarm_mcp.domain.run import ENDED, Run
-from swarm_mcp.domain.session import Session, onlooker
-from swarm_mcp.domain.task import STATUSES, TERMINAL, Task
+from swarm_mcp.domain import ENDED, STATUSES, TERMINAL, Message, Run, Session, Task, onlooker, task_and_text
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.store import Store
 
@@ -161,3 +168,122 @@ def outcome(run: Run) -> str:
     if result.get("is_error"):
         return f"failed: {result.get('error_category') or 'unknown'}"
     return "done"
+
+
+# Marks that change when a file grows or is replaced, without reading it.
+
+Marks = dict[str, tuple[int, int]]  # path -> size in bytes, time of its last change in ns
+
+
+def file_marks(paths: Iterable[str]) -> Marks:
+    """The marks of those files that are there: they differ from earlier ones once a file has changed."""
+    found = {}
+    for path in paths:
+        try:
+            there = os.stat(path)
+        except OSError:  # not there
+            continue
+        found[path] = there.st_size, there.st_mtime_ns
+    return found
+
+
+# Changed and uncommitted files, from the sessions' traces (``swarm_hook_core.traces``).
+#
+# Traces are in no store: their journals are read, and git is asked, for about 10 ms if there are any. `journal_marks`
+# tells if a new look is worthwhile.
+
+SECONDS = 0.3  # seconds of processor time for commands that have not been analysed yet
+MOST = 100  # files
+PREFIX = "MCP"  # of variables that are about no client
+
+
+class Edit(NamedTuple):
+    """One uncommitted change of the file at `path`: its author, its time in Unix seconds, and the tool.
+
+    The tool of a change on another machine is unknown: ``-``.
+    """
+
+    path: str
+    instance_id: str
+    name: str
+    at: int
+    tool: str
+
+
+def journal_marks(scope: str) -> Marks:
+    """The marks of the journals that `edits` of a scope reads: they differ once one has grown."""
+    return file_marks(_journals(scope))
+
+
+def edits(store: Store, scope: str, people: People, limit: int = MOST) -> list[Edit]:
+    """Return the newest uncommitted changes in a scope by sessions that are still there, newest first.
+
+    A session that has taken its change back has none, as `blame` says.
+
+    For sessions on other machines these are their unpushed changes. Raises nothing: unreadable journals or
+    folders count as empty.
+    """
+    if not store.exists() or not _journals(scope):
+        return []
+    trail = OnlookersTrail("swarm", "edits", scope, level(PREFIX, scope))
+    try:
+        with closing(store.as_hooks_read_it()) as reader:
+            meetings = Meetings(trail, reader, time.time(), Budget(SECONDS))
+            patience = Patience(trail.changes)
+            fresh = meetings.fresh_of_each_below(scope)
+            trail.changes.prepare(dict.fromkeys(one.path for one in fresh), patience.left())
+            traces = [one for one in fresh if patience.has_part(one.path, one.journal) is not False]
+            traces += meetings.on_other_machines_below(scope)
+    except (OSError, ValueError):  # unreadable journals count as empty
+        return []
+    traces.sort(key=lambda trace: -trace.at_ns)
+    shown = []
+    for trace in traces[:limit]:
+        people.learn(trace.held.instance_id, trace.held.label)
+        name = people.called(trace.held.instance_id)
+        shown.append(Edit(trace.path, trace.held.instance_id, name, int(trace.at_ns / 1e9), trace.tool))
+    return shown
+
+
+def _journals(scope: str) -> list[str]:
+    try:
+        return others_in(place_of(scope), "")
+    except (OSError, ValueError):  # no journals
+        return []
+
+
+# The history of a checkout: its timeline, its tasks, and its uncommitted changes.
+
+COUNTED = 2000  # events of one answer
+CHANGED = "changed"
+
+
+class CheckoutHistory(NamedTuple):
+    """The newest `happenings` of a checkout, oldest first; `before`: how many there are besides, before these.
+
+    `counts`: how often each kind happened in all. `is_cut`: there were more than are counted.
+    """
+
+    happenings: list[Happening]
+    before: int
+    counts: dict[str, int]
+    is_cut: bool
+
+
+def checkout_history(store: Store, scope: str, people: People, since: int, limit: int) -> CheckoutHistory:
+    """Return the newest `limit` events in `scope` since then.
+
+    An uncommitted change is one event for each file: the last change of it.
+    """
+    found = timeline(store, scope, people, since, store.now() + 1, COUNTED, with_tasks=True)
+    changed = [
+        Happening(0, scope, one.at, CHANGED, one.instance_id, one.name, one.path, "", "", 0.0, "", {"tool": one.tool})
+        for one in edits(store, scope, people)
+        if one.at >= since
+    ]
+    every = sorted([*found.happenings, *changed], key=lambda one: one.at)
+    counts: dict[str, int] = {}
+    for one in every:
+        counts[one.what] = counts.get(one.what, 0) + 1
+    shown = every[-limit:]
+    return CheckoutHistory(shown, len(every) - len(shown), counts, found.is_cut)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 VERBS = {
     "diff": "swarm_mcp.changes.commands.diff",
-    "blame": "swarm_mcp.changes.commands.blame",
-    "commit": "swarm_mcp.changes.commands.commit",
+    "blame": "swarm_mcp.changes.commands.diff",
+    "commit": "swarm_mcp.changes.commands.undo",
     "undo": "swarm_mcp.changes.commands.undo",
 }
 OTHER_WORDS = {
@@ -13,5 +13,5 @@ OTHER_WORDS = {
     "dirty": "diff", "rollback": "undo", "discard": "undo", "rewind": "undo", "checkin": "commit", "ci": "commit",
 }  # fmt: skip
 PLACES = {"diff": "steal"}
-TOOLS = ("swarm_mcp.changes.tools.commit", "swarm_mcp.changes.tools.undo")
-CHECKS = {"undo": "swarm_mcp.changes.undo_check:findings"}
+TOOLS = ("swarm_mcp.changes.tools",)
+CHECKS = {"undo": "swarm_mcp.changes.undoing:findings"}

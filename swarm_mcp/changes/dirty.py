@@ -8,18 +8,69 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
+from typing import NamedTuple
 
-from swarm_hook_core.git_objects import blobs, sizes
-from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.no_links import FolderOf
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository, blobs, sizes
+from swarm_hook_core.paths import FolderOf
 from swarm_hook_core.repository import tree_over
+from swarm_hook_core.state import read_all
+from swarm_hook_core.traces import NO_FILE, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes.present import present
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+# The present state and content of a file, or of a symbolic link, that is handled whole, without lines.
+
+LARGEST = 16 * 1024 * 1024  # bytes of a file; a larger one is not read
+
+_READ = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+    _READ |= getattr(os, _flag, 0)
+
+
+def state_now(path: str) -> str:
+    """As `state_of`, of a path without links: a file behind a link that took a folder's place counts as missing."""
+    try:
+        with FolderOf(path) as (name, folder):
+            return state_of(name, folder)
+    except (OSError, ValueError):
+        return NO_FILE  # its folder is gone, or no folder
+
+
+def present(path: str) -> tuple[os.stat_result | None, bytes | None]:
+    """Return the facts and the content of the file at `path`, of a link its target. Raises OSError.
+
+    `path`: absolute, the links above it resolved. No facts for a missing file. No content for one over 16 MiB, a
+    folder, or a device.
+    """
+    try:
+        with FolderOf(path) as (name, folder):
+            return present_in(folder, name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None  # a missing file
+
+
+def present_in(folder: int | None, name: str) -> tuple[os.stat_result, bytes | None]:
+    """As `present`, of a file in an open folder. Raises FileNotFoundError for a missing one."""
+    found = os.lstat(name, dir_fd=folder)
+    if stat.S_ISLNK(found.st_mode):
+        return found, os.fsencode(os.readlink(name, dir_fd=folder))
+    if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
+        return found, None
+    handle = os.open(name, _READ, dir_fd=folder)
+    try:
+        data = read_all(handle, LARGEST + 1)
+    finally:
+        os.close(handle)
+    if len(data) > LARGEST:
+        return found, None  # it has grown just now
+    return found, data
+
 
 SECONDS = 20.0  # for all of git's answers
 NONE = ""  # the mode of a missing file
@@ -279,4 +330,76 @@ def relative_names(top: str, paths: Iterable[str]) -> list[str]:
         if name == os.curdir:
             name = ""  # all of the work tree
         found.append(name.replace(os.sep, "/"))
+    return found
+
+
+# Contents and times of files in the last commit, for many files by three questions to git for each work tree.
+
+KEPT_SECONDS = 8 * 86400  # no version of a file is older: the time of an older commit does not matter
+
+
+class LastCommit(NamedTuple):
+    """A file in the last commit.
+
+    content   its content, None if the commit has no such file, or a large one
+    at        time of the newest commit that changed the file, in Unix seconds; 0 if it is older than all versions
+    is_large  True if it has over 1 MiB there: no version has so much
+    """
+
+    content: bytes | None
+    at: int
+    is_large: bool = False
+
+
+NOWHERE = LastCommit(None, 0)
+
+
+def last_commits(paths: Iterable[str]) -> dict[str, LastCommit]:
+    """Return ``{path: LastCommit}`` of absolute `paths`, links resolved. Raises SwarmError if git does not answer."""
+    found: dict[str, LastCommit] = {}
+    by_top: dict[str, list[str]] = {}
+    for path in paths:
+        tree = tree_over(os.path.dirname(path))
+        if tree is None:
+            found[path] = NOWHERE
+        else:
+            by_top.setdefault(tree.top, []).append(path)
+    for top, some in by_top.items():
+        names = {os.path.relpath(path, top): path for path in some}
+        try:
+            contents, large = _contents(top, list(names))
+            times = _times(top, list(names))
+        except NoAnswer as error:
+            raise SwarmError(f"git does not answer in {top}: {error}") from None
+        for name, path in names.items():
+            found[path] = LastCommit(contents.get(name), times.get(name, 0), name in large)
+    return found
+
+
+def _contents(top: str, names: list[str]) -> tuple[dict[str, bytes | None], set[str]]:
+    """Return ``{name: content}``, and the names of files over 1 MiB, which are not read."""
+    repository = Repository(top, SECONDS)
+    try:
+        found = dict(zip(names, sizes(repository, [f"HEAD:{name}" for name in names])))
+        large = {name for name, size in found.items() if size is not None and size > LIMIT_BYTES}
+        small = [name for name, size in found.items() if size is not None and size <= LIMIT_BYTES]
+        contents = blobs(repository, [f"HEAD:{name}" for name in small])
+    except Refused:
+        return {}, set()  # no repository that git accepts
+    return {name: contents[f"HEAD:{name}"] for name in small}, large
+
+
+def _times(top: str, names: list[str]) -> dict[str, int]:
+    options = ("--format=%x01%ct", "--name-only", "-z", "--no-renames", "--root", "--diff-merges=combined")
+    since = f"--since={int(time.time()) - KEPT_SECONDS}"
+    paths = [f":(top,literal){name}" for name in names]
+    try:
+        output = Repository(top, SECONDS).ask("log", *options, since, "HEAD", "--", *paths)
+    except Refused:
+        return {}  # no commit yet
+    found: dict[str, int] = {}
+    for block in output.split("\x01")[1:]:
+        at, _, changed = block.partition("\0")
+        for name in changed.lstrip("\n").split("\0") if at.isdigit() else ():  # else a part of an odd name
+            found.setdefault(name, int(at))  # the newest commit comes first
     return found

@@ -8,8 +8,7 @@ from swarm_hook_core.naming import UNNAMED, agent_name, session_name
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import known_shortly, may_meet
-from swarm_mcp.domain.session import onlooker
-from swarm_mcp.domain.task import TERMINAL
+from swarm_mcp.domain import TERMINAL, onlooker
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.sessions.acting import session_named, surrounding_session, viewer_identity
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from swarm_mcp.domain.session import Session as Row
-    from swarm_mcp.domain.task import Task
+    from swarm_mcp.domain import Session as Row
+    from swarm_mcp.domain import Task
     from swarm_mcp.sessions.acting import Given
     from swarm_mcp.store import Store
 

@@ -16,8 +16,8 @@ import time
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private, write_private
-from swarm_hook_core.traces.undo_records import FILE, RECORD, checked, file_of, record_of, undos_dir
-from swarm_mcp.changes.present import present
+from swarm_hook_core.traces.keeping import FILE, RECORD, checked, file_of, record_of, undos_dir
+from swarm_mcp.changes.dirty import present
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

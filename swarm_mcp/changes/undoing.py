@@ -14,27 +14,28 @@ from difflib import unified_diff
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import journal, journal_name, keys_of, place_of, seen, state_of, told_ends
-from swarm_hook_core.traces.equal_lines import split_lines
+from swarm_hook_core.traces.changed_lines import split_lines
 from swarm_hook_core.traces.others import OVERDUE_SECONDS, WRITES
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.changes import records
 from swarm_mcp.changes.owners import A_PERSON, PERSONS, session_called, session_in_words
-from swarm_mcp.changes.persons_lines import plan_persons
-from swarm_mcp.changes.planning import Plan, plan_session, plan_undo_of, sessions_at_work
-from swarm_mcp.changes.problems import Problem
-from swarm_mcp.changes.records import LINK, FileUndo, Record
-from swarm_mcp.changes.writing import ChangedMeanwhile, recover, write
-from swarm_mcp.domain.session import Session
+from swarm_mcp.changes.planning import Plan, plan_persons, plan_session, plan_undo_of, sessions_at_work
+from swarm_mcp.changes.records import AGE_SECONDS, LINK, FileUndo, Record, unreadable
+from swarm_mcp.changes.writing import ChangedMeanwhile, Problem, recover, write
+from swarm_mcp.doctor.own_checks import Asked
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.acquisition import take
+from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.sessions.acting import terminal_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
@@ -349,3 +350,26 @@ def turn_began(whose: tuple[str, str], folder: str) -> int:
     last = max((entry.at_ns for kind in ("wrote", "ran") for entry in journal.newest_of(data, kind)), default=0)
     ends = (entry.at_ns for entry in journal.newest_of(data, "over") if entry.tool == "-")
     return max((at for at in ends if at < last), default=0)
+
+
+# The doctor's check of undos that were interrupted: it finishes them, puts them back, or names those it cannot.
+
+DAYS = AGE_SECONDS // 86400
+
+
+def findings(_asked: Asked) -> list[Finding]:
+    """Return a finding for interrupted undos that were put right, and one for each that cannot be; mostly []."""
+    try:
+        told = recover()
+    except OSError as error:
+        return [Finding("undo", "warn", f"an interrupted undo cannot be put right: {error}", "swarm-mcp undo")]
+    found = [Finding("undo", "warn", "; ".join(told))] if told else []
+    return [*found, *(_unreadable(folder) for folder in unreadable())]
+
+
+def _unreadable(folder: str) -> Finding:
+    message = (
+        f"the undo {os.path.basename(folder)} was interrupted, and its plan cannot be read: some of its files may be"
+        f" undone, others not. {folder} has their contents, before and after it, for {DAYS} days"
+    )
+    return Finding("undo", "warn", message, f"swarm-mcp diff, to compare; then rm -r {folder}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from swarm_hook_core.traces.equal_lines import equal_parts, split_lines
+from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.versions.layout import lines_kept, words_of
 
 TYPE_CHECKING = False

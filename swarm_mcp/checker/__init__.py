@@ -15,7 +15,7 @@ connection is no answer: the relay runs the hook as a process of its own.
 A plugin that lives in its client's process asks without a relay (``integrations/checker.ts``): the parent is its own
 process, and the end of its patience is "+" and nanoseconds from now.
 
-``keeper`` is the server's side, ``process`` the checker, ``surroundings`` the state of a call that it puts on.
+``keeper`` is the server's side, ``session_hooks`` the checker, ``process`` the state of a call that it puts on.
 """
 
 from __future__ import annotations

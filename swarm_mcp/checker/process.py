@@ -21,15 +21,61 @@ import swarm_hook_core
 from swarm_hook_core import __version__, caller, coordinator, patch, repository, settings
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.guests import HOSTS
-from swarm_hook_core.lookup import glance, waiting
+from swarm_hook_core.lookup import glance
 from swarm_hook_core.state import open_in_private
 from swarm_hook_core.traces import journal
 from swarm_mcp.checker import BEGUN, EVENTS, LARGEST_HEAD, LARGEST_PAYLOAD, SIZES, WORDS, checkers_dir
-from swarm_mcp.checker.surroundings import Surroundings
-from swarm_mcp.hooks.process import run_in_store
+from swarm_mcp.hooks.session_hooks import run_in_store
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.store import driver
+
+# The surroundings of one call, as a hook inherits them from its client: the checker puts them on while it answers.
+
+
+class Surroundings:
+    """The `environment` of a relay, as the system has it, and its `folder`. A context manager.
+
+    `words`: the hook's command line; `output`: takes its output. The environment stays until the next call, mostly with
+    the same.
+    """
+
+    def __init__(self, environment: list[bytes], folder: bytes, words: list[str], output: io.StringIO):
+        self._environment = environment
+        self._folder = folder
+        self._words = words
+        self._output = output
+
+    def __enter__(self) -> Surroundings:
+        self._kept = sys.stdout, sys.stderr, sys.argv
+        put_on(self._environment)
+        os.chdir(self._folder)
+        sys.stdout, sys.stderr, sys.argv = self._output, io.StringIO(), self._words
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.stdout, sys.stderr, sys.argv = self._kept
+        caller.answer_for(0, 0, None)
+        os.chdir("/")  # the folder may be removed or unmounted
+
+
+def put_on(environment: list[bytes]) -> None:
+    """Make `environment` this process's own: of two entries of one name the first counts, as in a new process."""
+    new: dict[bytes, bytes] = {}
+    for entry in environment:
+        name, sign, value = entry.partition(b"=")
+        if name and sign:
+            new.setdefault(name, value)
+    old = os.environb
+    zone = old.get(b"TZ")
+    for name in [name for name in old if name not in new]:
+        del old[name]
+    for name, value in new.items():
+        if old.get(name) != value:
+            old[name] = value
+    if old.get(b"TZ") != zone:
+        time.tzset()
+
 
 LISTENER, SERVER = 3, 0  # open files: the socket, and the end of a pipe that closes with the server
 LOWEST = 100  # number of the checker's own open files: a command may name those of a hook, as /dev/fd/3
@@ -39,8 +85,8 @@ ANSWER_NS = 50_000_000  # likewise, for the end of a hook behind its answer
 REAP_MS = 1000  # between two looks at errands that go on
 _MODULES_APART = ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace")  # of processes of their own
 # Modules that the hook of a turn loads beside the hook core.
-_OF_TURNS = ("hooks.session_hooks", "hooks.protection_watch", "store.store", "store.sessions", "store.notices",
-             "store.messages", "store.cleanup", "sessions.scope_summary")  # fmt: skip
+_OF_TURNS = ("hooks.session_hooks", "hooks.protection_watch", "store.store", "store.sessions", "store.messages",
+             "store.cleanup", "sessions.scope_summary")  # fmt: skip
 
 
 class Refused(Exception):
@@ -244,7 +290,7 @@ def forget() -> None:
     settings._last = (None, None)
     patch._last = (None, [])
     repository._known.clear()
-    waiting._in_vain.clear()
+    glance._in_vain.clear()
     glance.forget_connection(if_replaced=True)
 
 

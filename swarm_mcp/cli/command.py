@@ -39,7 +39,7 @@ def run(items: list[str]) -> int:
                 " like `swarm-mcp serve` (`swarm-mcp help` lists the commands)"
             )
         if alone:
-            from swarm_mcp.cli.front_page import show_front_page
+            from swarm_mcp.cli.help_page import show_front_page
 
             code = show_front_page()
         else:
@@ -173,7 +173,7 @@ def _fail(line: str, code: int) -> int:
 def _report(verb: str, error: Exception) -> str:
     import traceback  # loads what no command needs that ends well
 
-    from swarm_hook_core.faults import describe
+    from swarm_hook_core.state import describe
 
     try:
         path = os.path.join(state_dir(), "crashes", f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt")

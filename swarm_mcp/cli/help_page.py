@@ -6,10 +6,29 @@ import re
 import textwrap
 from inspect import cleandoc
 
-from swarm_mcp.cli.arguments import ACTING, FRONT, GROUPS, SUBJECTS, Option, Usage, Word
+from swarm_mcp import __version__
+from swarm_mcp.cli.arguments import (
+    ABSOLUTE,
+    ACTING,
+    FRONT,
+    GROUPS,
+    START,
+    SUBJECTS,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    parse,
+)
+from swarm_mcp.cli.output import line_width, listing, say, say_help
 from swarm_mcp.cli.terminal import paint
 from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, declared, summary_of, verb_named, words_of
-from swarm_mcp.cli.words import clause
+from swarm_mcp.cli.words import Reader, clause, count
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import current_scope
+from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.sessions.acting import viewer_identity
+from swarm_mcp.store import Store
 
 WIDEST = 100  # prose in longer lines is hard to read
 NARROWEST = 24  # cells of a text beside a name; in less room it stands below the name
@@ -150,3 +169,52 @@ def _table(rows: dict[str, str], column: int, room: int) -> list[str]:
 def _wrapped(text: str, room: int, indent: str = "") -> list[str]:
     """`text` in lines of at most `room` cells, the further ones indented; no word is parted."""
     return textwrap.wrap(text, room, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+# The front page of `swarm-mcp` without arguments at a terminal: the state of this checkout, and the first commands.
+
+MOST_LOCKS = 5  # the whole page shall fit a terminal of 24 lines
+
+
+def show_front_page() -> int:
+    """Say it; the exit code."""
+    args = parse("", [Usage(ABSOLUTE, *ACTING)], [])
+    say(f"swarm-mcp {__version__} in {current_scope()}")
+    code = 0
+    try:
+        _say_standing(args)
+    except SwarmError as error:
+        say(f"The state cannot be read: {error}. Next: swarm-mcp doctor")
+        code = 1
+    say()
+    say_help(group_page(START, line_width()))
+    say()
+    say("`swarm-mcp help` lists all commands, `swarm-mcp COMMAND --help` explains one.")
+    return code
+
+
+def _say_standing(args: Arguments) -> None:
+    scope = current_scope()
+    with Store(read_only=True) as store:
+        viewer, waiting = viewer_identity(store, args), store.queue.lengths()
+        reader = Reader(args, store, viewer)
+        sessions = store.instances.count(scope)
+        total, locks = store.locks.foremost(scope, viewer, MOST_LOCKS, reader.own_id, waiting)
+        shown = [(reader.path(lock["file"]), reader.holder(lock), reader.when(lock["created_at"])) for lock in locks]
+    if not sessions and not total:
+        say(f"No sessions and no locks here. {_first_step()}")
+        return
+    say(f"{count(sessions, 'session')}, {count(total, 'lock')}")
+    listing(
+        ("file", "who", "since", "waits"),
+        [(*row, waiting.get(lock["id"], "")) for row, lock in zip(shown, locks)],
+        [f"  {file}  by {who}, {since}" for file, who, since in shown],
+    )
+    if total > len(locks):
+        say(f"and {count(total - len(locks), 'more lock')}: swarm-mcp locks")
+
+
+def _first_step() -> str:
+    if marketplace_folder().exists():
+        return "An agent that you start here takes part by itself."
+    return "Begin with: swarm-mcp install"

@@ -6,27 +6,31 @@ import os
 from itertools import takewhile
 
 from swarm_hook_core.environment import identity
-from swarm_hook_core.lookup import process_holders
-from swarm_hook_core.naming import LONGEST_WORDS, holder_name
+from swarm_hook_core.lookup import plain, process_holders
+from swarm_hook_core.naming import LONGEST_WORDS, agent_name, holder_name
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.process import start_time
-from swarm_hook_core.untrusted_text import named, quoted
+from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.views import seconds_since
+from swarm_mcp.answers.views import seconds_since, short
 from swarm_mcp.cli.arguments import Arguments
 from swarm_mcp.cli.output import refused
-from swarm_mcp.cli.words import clause, said_path
-from swarm_mcp.domain.session import Session
+from swarm_mcp.cli.words import Reader, clause, said_path
+from swarm_mcp.domain import Session, Waiter
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.locking.acquisition import refused_answer, requested
+from swarm_mcp.locking.acquisition import Taken, acquire, refused_answer, requested
 from swarm_mcp.sessions.acting import find_acting_session, session_of_person, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
+
+    from swarm_mcp.domain import Lock
 
 
 def lock_request(args: Arguments, store: Store, instance: Session, files: list[str], **facts: Any) -> LockRequest:
@@ -129,3 +133,99 @@ def process_holder(store: Store, args: Arguments, argv: list[str]) -> tuple[Sess
         )
     )
     return row, ""
+
+
+# Columns of a lock in listings beyond file, holder and note: mode, time left, agent, fence, length of the queue.
+
+if TYPE_CHECKING:
+    Row = dict[str, Any]  # of a listing of locks
+
+HEADERS = ("mode", "left", "agent", "fence", "waits")
+
+
+def counted(store: Store, rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield `rows` of a listing, with the length of the queue (``glance``) of each lock that has one."""
+    return with_waiting(rows, store.queue.lengths())
+
+
+def with_waiting(rows: Iterable[Row], waiting: dict[str, int]) -> Iterator[Row]:
+    """As `counted`; `waiting` maps the ids of locks to the lengths of their queues (``queue.lengths``)."""
+    for row in rows:
+        if row["id"] in waiting:
+            row = {**row, "waiting": waiting[row["id"]]}
+        yield row
+
+
+def cells(row: Row, now: float) -> tuple[object, ...]:
+    """The values of `HEADERS` for a row of a listing."""
+    fence = row.get("fence") or ""
+    return (_mode(row), _left(row, now), _agent(row), str(fence), row.get("waiting") or "")
+
+
+def suffix(row: Row, now: float) -> str:
+    """The same at the end of a line, empty for the lock that the contract knows: exclusive, for good, of a session."""
+    agent = _agent(row)
+    if agent and not agent.endswith(")"):
+        agent = f"agent {agent}"
+    left = _left(row, now)
+    if "lapses_in" in row:
+        left += " left"
+    parts = (_mode(row), agent, left, clause("{} waiting", row.get("waiting")))
+    return clause("  [{}]", ", ".join(filter(None, parts)))
+
+
+def _agent(row: Row) -> str:
+    """The agent of the session that holds the lock: the beginning of its id, or its name for a command; empty for the
+    session.
+    """
+    agent = row.get("agent") or ""
+    if not agent:
+        return ""
+    name = agent_name(agent)
+    if name.startswith("agent "):
+        return short(agent)
+    return name
+
+
+def _mode(row: Row) -> str:
+    kinds = (("pattern", "pattern"), ("repository", "all work trees"), ("team_fence", "all machines"))
+    known = [words for name, words in kinds if row.get(name)]
+    if "all machines" in known and "all work trees" in known:
+        known.remove("all work trees")
+    return " ".join(filter(None, [row.get("mode") or "", *known]))
+
+
+def _left(row: Row, now: float) -> str:
+    if "lapses_in" in row:
+        return duration(row["lapses_in"])
+    if isinstance(row.get("expected_end"), (int, float)):
+        away = row["expected_end"] - now
+        if away <= 0:
+            return "overdue"
+        return f"about {duration(away)}"
+    return ""
+
+
+# A command in the queue for locks: shows the holder it waits for.
+
+
+def acquire_shown(args: Arguments, store: Store, instance: Session, wanted: LockRequest, aside: bool = False) -> Taken:
+    """As ``lock_acquisition.acquire``, waiting as long as --wait says; `aside` as in ``Progress``."""
+    seconds = args.seconds("--wait")
+    if not seconds:
+        return acquire(store, instance, wanted, seconds)
+    from swarm_mcp.cli.progress import Progress
+
+    reader = Reader(args, store, token(instance.label or "", "identity"))
+    with Progress(args.json, aside) as progress:
+
+        def tell(obstacle: Lock | Waiter) -> None:
+            who = reader.known(obstacle.owner_label, obstacle.instance_id)
+            if isinstance(obstacle, Waiter):
+                progress.begin(f"waiting in the queue behind {who}")
+            else:
+                progress.begin(f"waiting for {reader.path(plain(obstacle.file))}, held by {who}")
+
+        taken = acquire(store, instance, wanted, seconds, tell)
+        progress.end()
+        return taken

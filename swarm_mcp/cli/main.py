@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     if items[:1] not in ([], ["serve"]):  # a server lives on
         gc.set_threshold(COMMANDS_GARBAGE)
     if items[:1] == ["hook"]:
-        from swarm_mcp.hooks.process import as_wired
+        from swarm_mcp.hooks.session_hooks import as_wired
 
         status = as_wired(items[1:])
         if status is not None:

@@ -14,7 +14,7 @@ import time
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
 from swarm_mcp.answers.views import seconds_since
-from swarm_mcp.domain.session import STALE_SECONDS, Session
+from swarm_mcp.domain import STALE_SECONDS, Session
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
@@ -231,7 +231,7 @@ def say_row(parts: tuple[tuple[str, str], ...]) -> None:
 
 def _below_its_beginning(texts: list[str]) -> list[str]:
     """The last of the texts of a row in parts that fit the terminal, all but the first of them indented."""
-    from swarm_mcp.answers.text_width import parted, width
+    from swarm_mcp.answers.size import parted, width
 
     before = sum(width(text) + 2 for text in texts[:-1])
     deeper = 0
@@ -257,7 +257,7 @@ def presence(row: Session, now: int) -> str:
 
 
 def state_of(row: Session, now: int) -> str:
-    """``working`` or ``idle`` for sessions with hooks; ``live`` or ``stale`` for others."""
+    """``working`` or ``idle`` for sessions with hooks; ``run`` or ``stale`` for others."""
     if row.last_seen is not None:
         return row.state or "live"
     if seconds_since(row.heartbeat, now) <= STALE_SECONDS:
@@ -283,7 +283,7 @@ def _folded(line: str, stream: TextIO, deeper: int = 2) -> list[str]:
     """`line` in parts that fit the terminal that `stream` goes to (as by ``folded``); one where it goes elsewhere."""
     if stream is None or not stream.isatty():
         return [line]
-    from swarm_mcp.answers.text_width import folded
+    from swarm_mcp.answers.size import folded
     from swarm_mcp.cli.terminal import terminal_width
 
     return folded(line, terminal_width(stream), deeper)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from swarm_hook_core.untrusted_text import one_line
-from swarm_mcp.answers.text_width import clipped, folded, parted, width
+from swarm_mcp.answers.size import clipped, folded, parted, width
 from swarm_mcp.cli.terminal import meaning, paint, terminal_width
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import NamedTuple
 else:
-    from swarm_mcp.domain.record import NamedValues as NamedTuple
+    from swarm_mcp.domain import NamedValues as NamedTuple
 
 GAP = 2
 NARROWEST = 6  # cells that a column keeps when others need its room

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.faults import LIMIT_BYTES, fault_log
 from swarm_hook_core.json_text import loads
-from swarm_hook_core.state import read_private
+from swarm_hook_core.state import LIMIT_BYTES, fault_log, read_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

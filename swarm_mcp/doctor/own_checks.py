@@ -15,28 +15,212 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_hook_core import DISTRIBUTION
-from swarm_hook_core.faults import describe, fault_log
+import swarm_mcp
+from swarm_hook_core import DISTRIBUTION, own_release
+from swarm_hook_core.coordinator import chosen_command, find_on_path
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.settings import WORDS, read
-from swarm_hook_core.state import config_path, store_path
+from swarm_hook_core.state import (
+    config_path,
+    describe,
+    fault_log,
+    open_private,
+    read_private,
+    state_dir,
+    store_path,
+    write_all,
+)
+from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp import __version__, contributions
 from swarm_mcp.answers.views import name_of, seconds_since, veiled
-from swarm_mcp.doctor import kernel, state_folder
-from swarm_mcp.doctor.copies import which_copy
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.doctor.faults import recorded_faults
-from swarm_mcp.domain.session import STALE_SECONDS
+from swarm_mcp.domain import STALE_SECONDS
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.guard import hooks
-from swarm_mcp.installation import interpreter, marketplace_folder, plugin_source
+from swarm_mcp.installation import coordinator_command, interpreter, marketplace_folder, plugin_source
 from swarm_mcp.runtimes import bundle, server_name, user_settings
-from swarm_mcp.runtimes.base import Finding, Runtime
+from swarm_mcp.runtimes.base import Finding, Runtime, object_in
+from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
+
+# Several copies of swarm-mcp may be on a machine: the one that runs here, and the one of a client's plugin.
+
+
+def which_copy() -> str:
+    """Return the kind and the place of the copy that this process runs."""
+    packages = os.path.dirname(os.path.dirname(os.path.abspath(swarm_mcp.__file__)))
+    if os.path.exists(os.path.join(packages, "pyproject.toml")):
+        return f"a checkout: {packages}"
+    if is_launched(packages):
+        return f"the plugin's own, fetched by uv: {packages}"
+    return f"installed in {sys.prefix}"
+
+
+def of_plugin(client: Runtime, root: Path) -> Finding:
+    """Return the copy that the plugin of `client` in `root` runs as its server and registers sessions with."""
+    name, install = f"{client.name} command", f"swarm-mcp install --client {client.name}"
+    chosen, recorded = chosen_command(), _recorded(client, root)
+    if chosen:
+        return Finding(name, "info", f"SWARM_MCP_BIN: {' '.join(chosen)}")
+    if recorded:
+        if recorded == coordinator_command():
+            return Finding(name, "ok", "this one, as `swarm-mcp install` has named it")
+        missing = [word for word in recorded if os.path.isabs(word) and not os.path.exists(word)]
+        if missing:
+            return Finding(name, "fail", f"the plugin was installed with {missing[0]}, and that is gone", install)
+        text = "another copy, named by `swarm-mcp install`"
+        return Finding(name, "info", text, install, {"command": recorded})
+    on_path, other = find_on_path()
+    if on_path:
+        return Finding(name, "ok", f"found on PATH: {on_path}")
+    fetched = own_release.command()
+    if fetched:
+        return Finding(name, "ok", f"the plugin's own, fetched by uv: {fetched[0]}")
+    if own_release.uv() and own_release.is_wanted():
+        said = _last_attempt()
+        if said:
+            return Finding(name, "warn", f"none; uv could not fetch it: {said}", f"see {own_release.log()}")
+        return Finding(name, "info", "none yet; the next session's start has uv fetch it")
+    text = "none"
+    if other:
+        text = f"none: {other} is another program"
+    return Finding(name, "warn", f"{text}; its sessions can lock nothing", "pipx install swarm-locks")
+
+
+def _last_attempt() -> str:
+    """The first line that uv has said of its last attempt to fetch the release; empty where it has said nothing."""
+    try:
+        said = read_private(own_release.log(), 4096).decode("utf-8", "replace")
+    except OSError:  # no attempt yet
+        return ""
+    return one_line(said.strip().partition("\n")[0])
+
+
+def _recorded(client: Runtime, root: Path) -> list[str]:
+    """The command that `swarm-mcp install` has named in a plugin; empty where that looks for one.
+
+    Codex's copy has no record of it, but its server is started so.
+    """
+    record = read_record(root).get("coordinator")
+    if isinstance(record, list) and record:
+        return [str(word) for word in record]
+    servers = object_in(root / client.folder / "mcp.json").get("mcpServers")
+    server = None
+    if isinstance(servers, dict):
+        server = next(iter(servers.values()), None)
+    if not isinstance(server, dict) or not isinstance(server.get("args"), list):
+        return []
+    words = [str(server.get("command")), *map(str, server["args"])]
+    if "serve" not in words or any(word.endswith(COORDINATOR) for word in words):
+        return []
+    return words[: words.index("serve")]
+
+
+# Write access to this user's folders of swarm: its state, its store and the plugin's folder.
+#
+# Without the state folder hooks note neither changes nor reads of sessions. A store that can be read, in a folder that
+# is closed, is a sandbox as a rule, and processes outside of it write the store. So that is a warning, as is a closed
+# plugin folder.
+
+PROBE_BYTES = 4096
+MOST_NAMED_FILES = 3
+MEND = (
+    "make room on the disk, or give the folder back to this user; or set SWARM_STATE_DIR, SWARM_DB_PATH and"
+    " XDG_DATA_HOME to places that can be written"
+)
+
+
+def finding() -> Finding:
+    """Find out if the state folder, its journals, and the folders of store and plugin can be written."""
+    folder, store, plugin = state_dir(), os.path.dirname(store_path()), str(marketplace_folder())
+    wrong = _of_folder(folder) or _of_journals()
+    closed = {what: why for what, place in (("store", store), ("plugin", plugin)) if (why := _why_closed(place))}
+    details = {"path": folder, "store": store, "plugin": plugin, "wrong": wrong, "closed": closed}
+    said = []
+    if wrong:
+        if len(wrong) > MOST_NAMED_FILES:
+            more = f" and {len(wrong) - MOST_NAMED_FILES} more"
+        else:
+            more = ""
+        said.append(
+            f"hooks cannot note changes by sessions: {'; '.join(wrong[:MOST_NAMED_FILES])}{more}. Until that is mended,"
+            " calls go ahead over uncommitted changes of others; locks hold"
+        )
+    said += [f"the {what}'s folder cannot be written: {why}" for what, why in closed.items()]
+    if said:
+        is_broken = wrong or ("store" in closed and not os.path.exists(store_path()))
+        return Finding("state", "fail" if is_broken else "warn", "; ".join(said), MEND, details)
+    if os.path.isdir(folder):
+        return Finding("state", "ok", f"state, store and plugin can be written ({folder})", details=details)
+    return Finding("state", "ok", f"{folder} will be made when it is needed", details=details)
+
+
+def _why_closed(folder: str) -> str:
+    """Why nothing can be written into a folder that is there, or could be made; empty where it can."""
+    place = folder
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    if not os.path.isdir(place):
+        return f"{place} is no folder"
+    if os.access(place, os.W_OK | os.X_OK):
+        return ""
+    return f"{place} may not be written by this user, or is read-only"
+
+
+def _of_folder(folder: str) -> list[str]:
+    """Return the reason that no file can be made in `folder` (one line), or nothing."""
+    if not os.path.lexists(folder):
+        why = _why_closed(folder)
+        if why:
+            return [f"{folder} cannot be made: {why}"]
+        return []
+    path = os.path.join(folder, f"probe.{os.getpid()}.tmp")
+    try:
+        handle = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except OSError as error:
+        return [f"{folder}: {error.strerror}"]
+    try:
+        write_all(handle, b"\0" * PROBE_BYTES)
+        return []
+    except OSError as error:
+        return [f"{folder}: {error.strerror}"]
+    finally:
+        os.close(handle)
+        os.remove(path)
+
+
+def _of_journals() -> list[str]:
+    """Return the reasons that journals cannot be added to, a line each."""
+    wrong: list[str] = []
+    base = traces_dir()
+    if os.path.lexists(base) and not os.path.isdir(base):
+        return [f"{base} is no folder"]
+    for place in _listed(base):
+        if not os.path.isdir(place) or not os.access(place, os.W_OK | os.X_OK):
+            wrong.append(f"{place}: no journal can be made in it")
+            continue
+        for path in _listed(place):
+            if not os.path.isfile(path) or os.path.islink(path):
+                wrong.append(f"{path} is no ordinary file")
+            elif not os.access(path, os.W_OK):
+                wrong.append(f"{path}: no permission to write")
+    return wrong
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(os.path.join(folder, name) for name in os.listdir(folder))
+    except OSError:  # no journals yet
+        return []
+
 
 RECENT_SECONDS = 86400
 MOST_NAMED = 100  # sessions of one scope
@@ -275,7 +459,7 @@ def journal(_asked: Asked) -> Finding:
 
 def state(_asked: Asked) -> Finding:
     """Return the state of the state folder."""
-    return state_folder.finding()
+    return finding()
 
 
 def settings(_asked: Asked) -> Finding:
@@ -344,7 +528,7 @@ def guard(_asked: Asked) -> Finding:
 
 def kernel_hold(asked: Asked) -> Finding:
     """Return the state of the kernel's hold for the clients."""
-    return kernel.finding(asked.clients)
+    return enforcement.finding(asked.clients)
 
 
 def faults(_asked: Asked) -> Finding:

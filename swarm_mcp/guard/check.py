@@ -4,28 +4,119 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from bisect import bisect_left
-from collections.abc import Iterator
-from typing import Any, NamedTuple, TextIO
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
+from swarm_hook_core import coordinator, git, process, state
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.environment import identity
-from swarm_hook_core.labels import same_circle, token
 from swarm_hook_core.lookup import GLOB
-from swarm_hook_core.lookup.pattern_locks import covered
 from swarm_hook_core.lookup.process_holders import runs_inside
+from swarm_hook_core.lookup.sqlite import covered
 from swarm_hook_core.paths import NO_CASE, above, contains, key_of, keys_for
 from swarm_hook_core.settings import is_silent
 from swarm_hook_core.state import store_path
-from swarm_hook_core.wildmatch import folded
-from swarm_mcp.domain.lock import Lapse, is_mutex
-from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import UnknownInstance
-from swarm_mcp.folders import current_scope
-from swarm_mcp.guard.repository import Repository, pushes
-from swarm_mcp.sessions.acting import session_named, surrounding_session
-from swarm_mcp.sessions.agents_shell import is_own
+from swarm_hook_core.traces import OFF, TURN, level
+from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.trail import OnlookersTrail
+from swarm_hook_core.untrusted_text import same_circle, token
+from swarm_hook_core.wildcards import folded
+from swarm_mcp.domain import Lapse, Session, is_mutex
+from swarm_mcp.errors import SwarmError, UnknownInstance
+from swarm_mcp.folders import current_scope, scope_of
+from swarm_mcp.installation import coordinator_command
+from swarm_mcp.sessions.acting import is_own, session_named, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import reach_in
+from swarm_mcp.store.refusals import MOST_NAMED, Attempt
+
+if TYPE_CHECKING:
+    from swarm_hook_core.traces.others import Trace
+
+# The guard's questions to git: the place of a repository, and the files of a commit or a push.
+
+GIT_SECONDS = 3.0
+MOST_COMMITS = 1000  # of one push that are looked through
+
+_NOTHING = "0" * 40
+
+
+class Repository:
+    """The repository around `folder`, as git sees it from there.
+
+    top     the work tree, links resolved
+    own     its git folder; `common`: the one it shares with its other work trees
+    """
+
+    def __init__(self, folder: str):
+        self.folder = folder
+        # One question each: a folder's name may have newlines itself.
+        self.top, self.own, common = (
+            self.ask("rev-parse", name).removesuffix("\n")
+            for name in ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+        )
+        self.common = os.path.realpath(os.path.join(folder, common))
+
+    def ask(self, *words: str, wrong: str | None = None) -> str:
+        """Return the output of ``git <words>``. If git fails, return `wrong`, or raise SwarmError if that is None."""
+        done = git.ask(words, self.folder, GIT_SECONDS)
+        if done.code == 0:
+            return str(done.stdout)
+        if wrong is not None and done.code is not None:
+            return wrong
+        raise SwarmError(f"git {words[0]}: {done.stderr.strip() or 'failed'}")
+
+    def text(self, *words: str) -> str:
+        """`ask` without the newline at its end; empty where git fails or prints nothing."""
+        return self.ask(*words, wrong="").removesuffix("\n")
+
+    def staged(self) -> list[str]:
+        """The files that a commit would change, remove or add, relative to the work tree."""
+        return _printed_names(self.ask("diff", "--cached", "--name-only", "-z", "--no-renames", *git.NO_PROGRAMS))
+
+    def pushed(self, lines: list[str], remote: str) -> list[str]:
+        """Return the files of all commits that a push would carry.
+
+        `lines` as git gives them to pre-push: local ref, local commit, remote ref, remote commit. Commits that any
+        branch of the remote was last seen to hold are not carried again.
+        """
+        found: dict[str, None] = {}
+        known = ""
+        if remote:
+            known = self.text("for-each-ref", "--count=1", f"refs/remotes/{remote}/")
+        without = ["--not", f"--remotes={remote}" if known else "--remotes"]
+        for line in lines:
+            words = line.rsplit(" ", 3)  # the local one may be any revision, with blanks in it
+            if len(words) != 4 or not words[1].strip("0"):
+                continue  # a branch is removed there: no commit goes anywhere
+            there = words[3].strip("0") and self.ask("cat-file", "-e", words[3], wrong="missing") == ""
+            base = []
+            if there:
+                base = [f"^{words[3]}"]
+            found.update(dict.fromkeys(_printed_names(self.ask(*_LOG, words[1], *base, *without, "--"))))
+        return list(found)
+
+
+_LOG = (
+    "log", "--format=", "--name-only", "-z", "-c", "--no-renames", *git.NO_PROGRAMS, f"--max-count={MOST_COMMITS}",
+)  # fmt: skip
+
+
+def pushes(text: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the lines of pre-push's standard input `text`, or the same from variables of the pre-commit framework."""
+    lines = [line for line in text.split("\n") if line]
+    here = environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")
+    if not lines and here:
+        lines = [f"refs/local {here} refs/remote {environment.get('PRE_COMMIT_FROM_REF') or _NOTHING}"]
+    return lines
+
+
+def _printed_names(printed: str) -> list[str]:
+    return [name for name in printed.split("\0") if name]
+
 
 HOOKS = ("pre-commit", "pre-push")
 BUSY_SECONDS = 1.0
@@ -206,3 +297,118 @@ def piped() -> TextIO | None:
     if sys.stdin is None or sys.stdin.isatty():
         return None
     return sys.stdin
+
+
+# Uncommitted changes of other live sessions that a commit would include.
+
+SECONDS = 0.5  # of processor time, to read commands of others
+PREFIX = "MCP"  # of variables that are about no client
+
+
+class Changes(NamedTuple):
+    """Changes of other sessions to the staged files (`traces`), and True if the level in force refuses the commit.
+
+    `top`: the work tree. `identity`: the identity of the session that reads the words.
+    """
+
+    traces: list[Trace]
+    refused: bool
+    top: str
+    identity: str
+
+
+def changed_by_others(folder: str, who: str = "") -> Changes:
+    """Return the changes of others in the commit in `folder`, for the session `who` as in ``check.refusals``.
+
+    Later writes by the committer's own session make a file its own. Raises SwarmError.
+    """
+    chosen = level(PREFIX, folder)
+    nothing = Changes([], False, folder, "")
+    if chosen == OFF or not os.path.isfile(store_path()):
+        return nothing
+    me_is_nobody = SimpleNamespace(runtime=None, session_id=None, label=None)
+    repository = Repository(folder)
+    with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+        me = committer(store, who) or me_is_nobody
+        session = me.runtime or "", me.session_id or ""
+        trail = OnlookersTrail("guard", "pre-commit", repository.top, chosen, *session)
+        if trail.is_alone():
+            return nothing
+        meetings = Meetings(trail, store.as_hooks_read_it(), time.time(), Budget(SECONDS))
+        staged = {os.path.join(repository.top, file) for file in repository.staged()}
+        traces = [trace for trace in meetings.fresh_below(repository.top) if trace.path in staged]
+        traces = [trace for trace in traces if not meetings.went_on_with(trace)]
+    if me is not me_is_nobody:
+        viewer = token(me.label or "", "identity")
+    else:
+        viewer = identity(PREFIX)
+    return Changes(traces, bool(traces) and chosen == TURN, repository.top, viewer)
+
+
+# The record of a commit or push that the guard has refused, or warned of: one event for people.
+
+
+def record(hook: str, folder: str, who: str, found: list[Refusal], changes: Changes | None) -> None:
+    """Have the refusal of a commit or push written down, or the notice about it. Raises nothing.
+
+    A command in the background does it: the guard has little time before git goes on without its answer.
+
+    hook     of ``check.HOOKS``
+    folder   of the commit
+    who      names the committing session, as in ``check.refusals``
+    found    locked files, and `changes`: changes of other sessions to staged files
+    """
+    made = _of_locks(hook, folder, found) if found else _of_changes(folder, changes)
+    if made is None:
+        return
+    file, holder_id, attempt = made
+    try:
+        with Store(read_only=True, busy_seconds=BUSY_SECONDS) as store:
+            me = committer(store, who)
+        words = ["--runtime", "git", "--session-id", me.id if me else "-", "--scope", scope_of(folder)]
+        process.start_detached(
+            [
+                *(coordinator.command() or coordinator_command()),
+                "denied",
+                *words,
+                *_options(holder_id, attempt),
+                "--",
+                file,
+            ]
+        )
+    except (SwarmError, OSError) as error:  # the commit itself is judged
+        state.record("guard", hook, state.describe(error))
+
+
+def _options(holder_id: str, attempt: Attempt) -> list[str]:
+    facts = {
+        "--holder": holder_id, "--tool": attempt.tool, "--why": attempt.why, "--deed": attempt.deed,
+        "--command": attempt.command, "--changed": str(attempt.changed_at or ""),
+    }  # fmt: skip
+    words = [f"{flag}={value}" for flag, value in facts.items() if value]
+    return [*words, *(f"--also={path}" for path in attempt.also), *["--notice"] * attempt.is_notice]
+
+
+def _of_locks(hook: str, folder: str, found: list[Refusal]) -> tuple[str, str, Attempt]:
+    lock, why = found[0].lock, "lock"
+    if lock.get("lapsed"):
+        why = "lapsed"
+    paths = [os.path.join(folder, one.file or ".git") for one in found[: MOST_NAMED + 1]]
+    attempt = Attempt(_command(hook), paths[0], folder, why=why, deed="commit", also=tuple(paths[1:]))
+    return paths[0], str(lock["instance_id"] or ""), attempt
+
+
+def _of_changes(folder: str, changes: Changes | None) -> tuple[str, str, Attempt] | None:
+    if changes is None or not changes.traces:
+        return None
+    first, by = changes.traces[0], _command("pre-commit")
+    also = tuple(trace.path for trace in changes.traces[1 : MOST_NAMED + 1])
+    attempt = Attempt(
+        by, first.path, folder, why="sweep", deed="commit", command=by, changed_at=int(first.at_ns / 1e9),
+        also=also, is_notice=not changes.refused,
+    )  # fmt: skip
+    return first.path, first.held.instance_id, attempt
+
+
+def _command(hook: str) -> str:
+    return f"git {hook.removeprefix('pre-')}"

@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import settings
+from swarm_hook_core import protected, settings
 from swarm_hook_core.json_text import dumps, loads
-from swarm_hook_core.protected import files, guard
 from swarm_hook_core.state import config_path, mark_of, state_dir, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
@@ -21,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Session
 
 NAME = "protection"  # of the record in the state folder
 LARGEST = 256 * 1024  # bytes of the record
@@ -92,12 +91,12 @@ def listed(store: Store, scope: str) -> str:
     """Return the files that decide on the protection of sessions in `scope`, a line each, with a mark that changes with
     the file.
     """
-    common = guard.git_folder(scope)
-    hooks = [os.path.join(folder, name) for folder in ("hooks", guard.GUARD_FOLDER) for name in guard.GUARDED]
+    common = protected.git_folder(scope)
+    hooks = [os.path.join(folder, name) for folder in ("hooks", protected.GUARD_FOLDER) for name in protected.GUARDED]
     of_git = []
     if common:
         of_git = [os.path.join(common, name) for name in ("config", *hooks)]
-    paths = [config_path(), *of_git, *[path for path, _client in files.settings_files()]]
+    paths = [config_path(), *of_git, *[path for path, _client in protected.settings_files()]]
     store_path = str(store.described().get("db_path") or "")
     lines = [str(store.events_so_far()), f"{mark_of(store_path, '@')} {store_path}"]
     return "\n".join([*lines, *(f"{mark_of(path)} {path}" for path in paths if "\n" not in path)])
@@ -151,7 +150,7 @@ def _clients_gone(record: dict[str, Any]) -> list[tuple[str, str]]:
     record["clients"] = now
     return [
         ("hooks", f"{path} no longer holds swarm's plugin{_clock(path)}: writes of {client} are not checked any more")
-        for path, client in files.settings_files()
+        for path, client in protected.settings_files()
         if known.get(path, [0, 0, False])[2] and not now.get(path, [0, 0, False])[2]
     ]
 
@@ -159,7 +158,7 @@ def _clients_gone(record: dict[str, Any]) -> list[tuple[str, str]]:
 def _clients_now(known: dict[str, Any]) -> dict[str, Any]:
     """Return the settings file of each client: time of its change, size, and True if swarm is in it."""
     found = {}
-    for path, _client in files.settings_files():
+    for path, _client in protected.settings_files():
         try:
             seen = os.stat(path)
         except OSError:  # the client has no settings
@@ -168,16 +167,16 @@ def _clients_now(known: dict[str, Any]) -> dict[str, Any]:
         if isinstance(before, list) and before[:2] == [seen.st_mtime_ns, seen.st_size]:
             found[path] = before
         else:
-            found[path] = [seen.st_mtime_ns, seen.st_size, files.holds_swarm(path)]
+            found[path] = [seen.st_mtime_ns, seen.st_size, protected.holds_swarm(path)]
     return found
 
 
 def _guard_gone(record: dict[str, Any], scope: str) -> list[tuple[str, str]]:
-    common = guard.git_folder(scope)
+    common = protected.git_folder(scope)
     if not common:
         return []
-    was = bool(record["guards"].get(common)) or guard.has_guard_record(common)
-    if guard.guard_is_wired(common):
+    was = bool(record["guards"].get(common)) or protected.has_guard_record(common)
+    if protected.guard_is_wired(common):
         record["guards"][common] = True
         return []
     if not was or record["guards"].get(common) == "gone":

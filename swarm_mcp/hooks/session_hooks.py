@@ -12,23 +12,25 @@ import sys
 from swarm_hook_core.process import runs_app_server
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import mark_of, name_of, state_dir
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.contributions import put_undos_right
+from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.store import session_table
 from swarm_mcp.store.database import Database
 
-LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
-
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import IO, Any, TypeVar
 
     from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_mcp.domain.message import Notice
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Notice, Session
     from swarm_mcp.store.sessions import Registration
 
+LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
+
+if TYPE_CHECKING:
     T = TypeVar("T")
 
 
@@ -51,7 +53,7 @@ class StoreRegistrar:
                 messages.put_back(self._database, [notice.id for notice in self._untold])
             self._database.close()
         if self._is_cleanup_due:
-            from swarm_hook_core.spawn import start_detached
+            from swarm_hook_core.process import start_detached
 
             start_detached([*this_command(), "cleanup", "--due"])
 
@@ -65,7 +67,7 @@ class StoreRegistrar:
     def register(self, session: dict[str, Any], _seconds: float, patience: float, tell: bool = False) -> dict[str, Any]:
         """Register or renew `session`, as from ``registration.described``. Return its row, as the command shows it.
 
-        The row's ``notices`` count as read from `told` on. Raises NotRegistered.
+        The row's ``messages`` count as read from `told` on. Raises NotRegistered.
         """
         return self._in_store(patience, lambda db: self._registered(db, session, tell))
 
@@ -81,11 +83,11 @@ class StoreRegistrar:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
 
         def ended(db: Database) -> None:
-            from swarm_mcp.store import session_ends
+            from swarm_mcp.store import sessions
 
             row = session_table.of_session(db, self._runtime, session_id)
             if row:
-                session_ends.end_session(db, row, client)
+                sessions.end_session(db, row, client)
 
         self._in_store(patience, ended)
 
@@ -116,12 +118,12 @@ class StoreRegistrar:
 
             shown["summary"] = scope_summary(db, row)
         if tell:
-            from swarm_mcp.store import notices
+            from swarm_mcp.store import messages
 
             find_lowered(db, row)
-            self._untold = notices.take(db, row)
+            self._untold = messages.take_notices(db, row)
             shown["notices"] = [notice.text for notice in self._untold]
-            self.has_mail = notices.are_messages_unread(db, row)
+            self.has_mail = messages.are_messages_unread(db, row)
         return shown
 
     def _in_store(self, patience: float, work: Callable[[Database], T]) -> T:
@@ -132,7 +134,7 @@ class StoreRegistrar:
         except SwarmError as error:
             raise NotRegistered(str(error)) from error
         except Exception as error:  # a bug: the session goes on, and is told that it is not registered
-            from swarm_hook_core.faults import describe
+            from swarm_hook_core.state import describe
 
             raise NotRegistered(describe(error)) from error
 
@@ -162,9 +164,9 @@ def find_lowered(db: Database, row: Session) -> None:
         with Store(db.path, busy_seconds=db.busy_seconds) as store:
             look(store, row, path)
     except Exception as error:
-        from swarm_hook_core import faults
+        from swarm_hook_core import state
 
-        faults.record("coordinator", "protection", faults.describe(error))
+        state.record("coordinator", "protection", state.describe(error))
 
 
 def _is_as_it_was(path: str, db: Database) -> bool:
@@ -206,3 +208,77 @@ def _pane(name: str) -> dict[str, str]:
     from swarm_mcp.store.user_interface import pane_in
 
     return pane_in({**os.environ, "HERDR_PANE_ID": name})
+
+
+# A hook of a plugin as a process of the coordinator: ``swarm-mcp hook EVENT --runtime NAME [--within SECONDS]``.
+#
+# An installed plugin starts the hooks of a session's life so (``integrations/hook.sh``), because one interpreter is
+# enough for them. The client waits for each, so their command line has a reader of its own.
+
+HOOKS = ("session-start", "session-end", "pre-tool-use", "post-tool-use", "turn", "subagent")
+_LIFE = ("session-start", "session-end", "turn")
+
+
+def as_wired(words: list[str]) -> int | None:
+    """Run the hook of exactly this command line, as plugins have it. Return its status, or None for another line."""
+    if len(words) != 5 or words[1::2] != ["--runtime", "--within"]:
+        return None
+    hook, seconds = words[0].replace("_", "-"), words[4]
+    if hook not in _LIFE or not seconds.replace(".", "", 1).isdecimal():
+        return None
+    end_within(float(seconds))
+    return run(hook, words[2])
+
+
+def run(hook: str, runtime: str) -> int:
+    """Run one hook on standard input and output; its exit status. Raises UsageError before it reads anything."""
+    from swarm_mcp.runtimes import hook_config
+
+    config = hook_config(runtime)
+    if hook not in _LIFE or os.environ.get("SWARM_MCP_BIN", "").strip():
+        import shlex
+
+        from swarm_hook_core.core import HookCore
+        from swarm_mcp.installation import coordinator_command
+        from swarm_mcp.runtimes import runtime as runtime_called
+
+        if hook == "subagent" and not runtime_called(runtime).has_subagents:
+            raise UsageError(f"{runtime} has no such hook: {hook}")
+        # An installed plugin knows its coordinator from its own record; here it is this very installation.
+        os.environ.setdefault("SWARM_MCP_BIN", shlex.join(coordinator_command()))
+        status: int = getattr(HookCore(config), f"run_{hook.replace('-', '_')}_hook")(sys.stdin)
+        return status
+    from swarm_mcp.store import driver
+
+    return run_in_store(runtime, hook.replace("-", "_"), sys.stdin, driver.load())
+
+
+def run_in_store(runtime: str, event: str, payload: IO[Any], driver: Any) -> int:
+    """Run a hook of a session's life, which registers the session in the store itself; its exit status.
+
+    `driver`: the SQLite module of this process.
+    """
+    from swarm_hook_core.core import HookCore
+    from swarm_mcp.runtimes import hook_config
+
+    registrar = StoreRegistrar(runtime)
+    core = HookCore(hook_config(runtime), driver=driver, registrar=registrar)
+    status: int = getattr(core, f"run_{event}_hook")(payload)
+    try:
+        registrar.close()
+        put_undos_right()
+    except Exception as error:  # the hook is done; were this told by the status, the plugin would run it once more
+        from swarm_hook_core import state
+
+        state.record(runtime, event, state.describe(error))
+    return status
+
+
+def end_within(seconds: float) -> None:
+    """Have this process killed when the time is over, at any point: the store loses nothing by it."""
+    # `signal` offers the same, at the cost of enums (a millisecond). It is CPython's own, and in no stubs.
+    import _signal  # type: ignore[import-not-found]
+
+    if hasattr(_signal, "setitimer"):
+        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL)
+        _signal.setitimer(_signal.ITIMER_REAL, seconds)

@@ -7,20 +7,72 @@ in the queue writes.
 
 from __future__ import annotations
 
-from swarm_hook_core import clock
-from swarm_mcp.domain.lock import Lock, Waiter, granted, keeps_out
-from swarm_mcp.domain.session import Session
-from swarm_mcp.errors import LockRefused, Refused
-from swarm_mcp.locking.confirmation import confirm_locks
+import os
+
+from swarm_hook_core import clock, git
+from swarm_hook_core.repository import Tree
+from swarm_mcp import contributions
+from swarm_mcp.contributions import LOCKS_GRANTED, TASK_CLAIMED
+from swarm_mcp.domain import OPEN, Lock, Session, Task, Waiter, granted, keeps_out
+from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest, request
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from swarm_mcp.locking.confirmation import Confirmation
+# Confirmation of grants that must also hold on other machines, by the package that knows these machines.
+#
+# A grant is written here first. Then the package has its server confirm it, so that of any number of machines one has
+# the lock or the task. Without such a package, or outside of the work trees that it knows, a grant needs no
+# confirmation.
+
+if TYPE_CHECKING:
+
+    class Confirmation(Protocol):
+        """The answer of other machines about locks that were granted here."""
+
+        @property
+        def is_lost(self) -> bool:
+            """Return True if another machine was faster. The locks are not held here any more."""
+            ...
+
+        @property
+        def is_everywhere(self) -> bool:
+            """Return True if the locks hold on all machines."""
+            ...
+
+        @property
+        def said(self) -> str:
+            """Return the text beside the lock about the machines that it holds on."""
+            ...
+
+        def shown(self, lock: Lock) -> dict[str, Any]:
+            """Return the fields that it adds to the answer about the first `lock`."""
+            ...
+
+        def facts(self, lock: Lock) -> dict[str, Any]:
+            """Return the fields that it adds to the facts about one `lock` among others."""
+            ...
+
+
+def confirm_locks(store: Store, rows: list[Lock]) -> Confirmation | None:
+    """Return the Confirmation of locks that were just granted, or None if they need none."""
+    found: Confirmation | None = contributions.react(LOCKS_GRANTED, store, rows)
+    return found
+
+
+def is_task_confirmed(store: Store, task: Task, prior_status: str) -> bool:
+    """Return True if the claim on `task` counts; False if another machine was faster and has changed the task.
+
+    `prior_status`: the status before the claim. Raises NotConfirmed, with the claim taken back, if the other machines
+    cannot be asked.
+    """
+    return contributions.react(TASK_CLAIMED, store, task, prior_status) is not False
+
 
 LONGEST_NAP = 0.5  # Seconds between two looks: leases lapse and processes die without a commit.
 LONGEST_WAIT = 30 * 86400.0
@@ -267,7 +319,7 @@ def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
 def steal(
     store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
 ) -> dict[str, Any]:
-    """Call ``transfers.steal``, and have the lock confirmed. Its Confirmation, or None, is ``confirmation``."""
+    """Call ``transfers.steal``, and have the lock confirmed. Its Confirmation, or None, is ``acquisition``."""
     done = store.transfers.steal(instance, file, reason, force, ttl)
     taken = _confirmed(store, [done["lock"]])
     if taken is None:
@@ -288,3 +340,71 @@ def _mark(obstacle: Lock | Waiter) -> object:
     if isinstance(obstacle, Waiter):
         return obstacle.ticket
     return obstacle.id
+
+
+# Claiming and reserving of tasks: first here, then on all machines that share them (``acquisition``).
+
+MOST_CLAIMS = 20  # while other machines are faster, or change the task
+
+
+def claim(store: Store, instance: Session, task_id: str, ignore_unread: bool = False) -> dict[str, Any]:
+    """Call ``tasks.claim``. Raises NotConfirmed, with the task unchanged, if other machines cannot be asked."""
+    for _ in range(MOST_CLAIMS):
+        begun = store.tasks.claim(instance, task_id, ignore_unread)  # raises if another machine has it by now
+        if is_task_confirmed(store, begun["task"], begun["prior_status"]):
+            return begun
+    raise Refused("Task is changed by other machines all the time; look at it again")
+
+
+def claim_next(
+    store: Store,
+    instance: Session,
+    types: list[str] | None = None,
+    files: list[str] | None = None,
+    ignore_unread: bool = False,
+) -> dict[str, Any]:
+    """Call ``tasks.claim_next``. Raises NotConfirmed, with the task unchanged, if other machines cannot be asked."""
+    for _ in range(MOST_CLAIMS):
+        begun = store.tasks.claim_next(instance, types, files, ignore_unread)
+        if is_task_confirmed(store, begun["task"], begun["prior_status"]):
+            return begun
+    raise Refused("other machines claim the same tasks all the time; try again")
+
+
+def reserve(store: Store, task_id: str, worker: Session) -> Task:
+    """Call ``tasks.reserve``. Raises NotConfirmed, with the task unchanged, if other machines cannot be asked."""
+    for _ in range(MOST_CLAIMS):
+        task = store.tasks.reserve(task_id, worker)
+        if is_task_confirmed(store, task, OPEN):
+            return task
+    raise Refused("Task is changed by other machines all the time; look at it again")
+
+
+# The git setting by which every lock on a path holds in all work trees of a clone.
+
+LOGICAL = "swarm.logical"
+GIT_SECONDS = 5.0
+
+
+def logical_of(tree: Tree, name: str = LOGICAL) -> str | None:
+    """Return ``swarm.logical``, or the setting `name`, from the clone's own configuration; None if it is not set."""
+    words = ["config", "--file", _config(tree.common), "--no-includes", "--get", name]
+    done = git.ask(words, tree.common, GIT_SECONDS)
+    if done.code == 0:
+        return str(done.stdout).removesuffix("\n")
+    return None
+
+
+def set_logical(common: str, value: str | None, name: str = LOGICAL) -> None:
+    """Set `name` in the clone with this common git folder; None removes it. Raises SwarmError."""
+    if value is not None:
+        words = [name, value]
+    else:
+        words = ["--unset", name]
+    done = git.ask(["config", "--file", _config(common), *words], common, GIT_SECONDS)
+    if done.code != 0:
+        raise SwarmError(f"git config {name}: {done.stderr.strip() or 'failed'}")
+
+
+def _config(common: str) -> str:
+    return os.path.join(common, "config")

@@ -5,22 +5,37 @@ from __future__ import annotations
 import os
 from contextlib import closing
 
-from swarm_hook_core import clock
+from swarm_hook_core import clock, repeated_denials, repository
 from swarm_hook_core.asked import KINDS, AskedCore
-from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.liveness import SERVER_RUNTIME
+from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup import Session as Asker
-from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import Lock, Waiter
-from swarm_mcp.domain.session import Session, nobody_in, onlooker
+from swarm_hook_core.lookup.sqlite import covered
+from swarm_hook_core.paths import above
+from swarm_hook_core.process import SERVER_RUNTIME
+from swarm_hook_core.repeated_denials import PERSON, SECONDS
+from swarm_hook_core.untrusted_text import command, named, quoted, same_circle, token
+from swarm_hook_core.watching.report import quoted as as_word
+from swarm_hook_core.wildcards import literal_prefix
+from swarm_hook_core.wording import duration
+from swarm_mcp.answers.incidents import Group, grouped, incident_of
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.size import cursor, page, place_of, sent
+from swarm_mcp.answers.timeline import event_shown, happening, learn_labels
+from swarm_mcp.answers.views import known_as, may_meet
+from swarm_mcp.domain import Event, Lock, Session, Waiter, nobody_in, onlooker
 from swarm_mcp.runtimes import NAMES, hook_config
-from swarm_mcp.sessions.agents_shell import TERMINAL
+from swarm_mcp.sessions.acting import TERMINAL
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import Reach, reach_of, rule, with_names
+from swarm_mcp.store.activity import payload_of
+from swarm_mcp.store.lock_request import Reach, reach_of, rule, tree_of, with_names
+from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any
+
+    from swarm_mcp.answers.size import Measure
 
 MOST_NAMED = 200  # locks, and waiters, of one explanation
 
@@ -37,7 +52,7 @@ def explanation(
 ) -> dict[str, Any]:
     """Return ``{file, pattern, held, waiting, write}`` for `word` in `place`, as identity `viewer` may see it.
 
-    `place` is an instance, or any object with ``directory``, ``root``, ``file_root`` and ``scope``. `held` has the
+    `place` is an instance, or any object with ``directory``, ``root``, ``file_root`` and ``variables``. `held` has the
     locks over the file in the shape of a listing, each with its ``rule`` (``lock_request.rule``) and ``yours``.
     `waiting` is the queue, first come first. `write` is the answer to a write by `session` (None: a session without
     locks) or its subagent `agent` now; None for a pattern. `held` and `waiting` have at most 200 rows; ``not_shown``
@@ -167,3 +182,247 @@ def _waiting(
             shown.update(hidden=True, files=[reach.file])
         found.append(shown)
     return found
+
+
+# The history of a file's locks, and the last refusals and notices about it.
+
+AT_ONCE = 1000  # events that are read together, the newest first
+MOST_READ = 20_000  # events that one answer looks through; the cursor behind them goes on
+HOUR_SECONDS, INCIDENTS = 3600, 5
+FEW_EVENTS, FEW_READ = 100, 2000  # events of one path, and those looked through for them, for its last incidents
+# Kinds that are about one file alone: a lock on a folder over it is no part of them.
+_OF_ONE_FILE = ("lock_denied", "write_denied", "write_noticed", "lock_breached", "restored")
+
+
+def history(
+    store: Store,
+    place: Session,
+    word: str,
+    viewer: str,
+    limit: int,
+    after: str = "",
+    measure: Measure = sent,
+    most_read: int = MOST_READ,
+) -> dict[str, Any]:
+    """Return ``{file, events}`` for `word` in `place` (as for ``explanation``): the newest `limit`, oldest first.
+
+    An event is ``{id, at, what, rule, file, instance_id, label, details}``. `rule` says how it concerns the path, as in
+    ``lock_request.rule``. Names and notes of sessions with another identity than `viewer` are left out. At most
+    `most_read` events are read; ``next`` is then the cursor for `after`, to read the earlier ones. Raises SwarmError.
+    """
+    reach = reach_of(place, word)
+    names, known = _Names(reach), store.activity.acquaintance(f"identity:{viewer}" if viewer else None)
+    found: list[tuple[Any, ...]] = []
+    begin = place_of(after, (int,))
+    before, read = begin[0] if begin else None, 0
+    while len(found) < limit and read < most_read:
+        rows = store.activity.of_locks(before, AT_ONCE)
+        found += [(row, payload, how) for row in rows if (how := names.concern(row, payload := payload_of(row)))]
+        before, read = rows[-1].id if rows else before, read + AT_ONCE
+        if len(rows) < AT_ONCE:
+            read = 0
+            break
+    cut = len(found) > limit
+    found = found[:limit]
+    learn_labels(store, known, [(row, payload) for row, payload, _how in found])
+    shown = [event_shown(known, *one) for one in reversed(found)]
+    _count(shown, found)
+    fits = page((("", one) for one in reversed(shown)), dict, lambda: 0, measure=measure).rows
+    last = None  # event that was read
+    if len(fits) < len(shown) or cut:
+        last = fits[-1]["id"]
+    elif read:
+        last = before
+    answer = {"file": reach.file, "events": fits[::-1]}
+    if last is not None and store.activity.of_locks(last, 1):
+        answer["next"] = cursor(last)
+    return answer
+
+
+def incidents_about(store: Store, place: Session, word: str, people: People) -> list[Group]:
+    """Return the last refusals and notices of the past hour about `word` in `place` (as for `history`)."""
+    if not store.exists():
+        return []
+    events = history(store, place, word, people.viewer, FEW_EVENTS, most_read=FEW_READ)["events"]
+    found = [incident_of(happening(one, people, place.scope), one.get("repeated", 0)) for one in reversed(events)]
+    return grouped([one for one in found if one and one.at > store.now() - HOUR_SECONDS], INCIDENTS)
+
+
+class _Names:
+    """All that a path is called in events."""
+
+    def __init__(self, reach: Reach):
+        self.reach = reach
+        self.own = {*reach.keys, reach.file, *([reach.key] if reach.key else [])}
+        self.over = {folder for name in self.own for folder in above(name)}
+        self.in_repository: set[str] = set()
+        if reach.key is not None and not reach.pattern and (tree := tree_of(reach)):
+            self.in_repository = {name for key in (*self.own, *self.over) for name in repository.names_of(key, tree)}
+
+    def concern(self, row: Event, payload: dict[str, Any]) -> str:
+        """Return the rule by which an event concerns the path, or an empty text."""
+        kind, subject, key = row.type.partition(".")[2], plain(row.subject or ""), payload.get("key")
+        if self.reach.pattern:
+            same = (payload.get("pattern"), payload.get("base")) == (self.reach.pattern, self.reach.base)
+            if same or subject == self.reach.file:
+                return "pattern"
+            return ""
+        if kind == "lock_denied" and (payload.get("path") in self.own or payload.get("path_key") in self.own):
+            return payload.get("rule") or "file"
+        if kind in ("write_denied", "write_noticed") and self.own.intersection(_texts(payload.get("also"))):
+            return "file"
+        if subject in self.own or (isinstance(key, str) and key in self.own):
+            return "file"
+        if kind in _OF_ONE_FILE:
+            return ""
+        if subject in self.over or (isinstance(key, str) and key in self.over):
+            if not payload.get("pattern"):
+                return "folder"
+            return ""
+        pattern, base = payload.get("pattern"), payload.get("base")
+        if isinstance(pattern, str) and isinstance(base, str) and self._covers(pattern, base):
+            return "pattern"
+        if payload.get("repository") in self.in_repository:
+            return "repository"
+        return ""
+
+    def _covers(self, pattern: str, base: str) -> bool:
+        prefix, folder = literal_prefix(pattern), base
+        if prefix:
+            folder = f"{base.rstrip('/')}/{prefix}"
+        return bool(covered(pattern, base, GLOB + folder, list(self.own)))
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [one for one in value if isinstance(one, str)]
+    return []
+
+
+def _count(shown: list[dict[str, Any]], found: list[tuple[Any, ...]]) -> None:
+    """Count how often each denial was repeated within its pause (``repeats``); a repeat adds no event."""
+    if not any(one["what"] == "denied" for one in shown):
+        return
+    known = repeated_denials.known()
+    events = [(one, row, payload) for one, (row, payload, _how) in zip(shown, reversed(found))]
+    for at, (one, row, payload) in enumerate(events):
+        if one["what"] != "denied":
+            continue
+        same = [
+            later["at"] for later, other, told in events[at + 1 :]
+            if later["what"] == "denied" and (other["actor"], told.get("key")) == (row["actor"], payload.get("key"))
+        ]  # fmt: skip
+        end = min([*same, one["at"] + KNOWN_SECONDS + 1])
+        again = repeated_denials.counted(
+            known, row["actor"], payload.get("holder") or "", payload.get("key"), one["at"], end
+        )
+        if again:
+            one["repeated"] = again
+
+
+# Notices about a session's uncommitted changes: another session has overwritten them, or tries to.
+
+
+def tell_of_loss(
+    store: Store, writer: Session | None, owner_id: str, file: str, is_removed: bool, kept: str, made: tuple[str, str]
+) -> list[str]:
+    """Tell the owner of a change that `writer` was let overwrite or remove it; the ids of the sessions that were told.
+
+    `kept`: where the content before is, empty where it is not kept; `made`: the tool of the call, and the command.
+    """
+    tool, line = made
+    if writer is not None:
+        deed = "remove" if is_removed else "overwrite"
+        passed = Attempt(tool, file, why="passed", deed=deed, command=line, is_notice=True)
+        store.denials.note(writer, writer.scope, file, owner_id, passed)
+    owner = store.instances.live(owner_id)
+    if owner is None:
+        return []
+    by = ""
+    if writer is None or may_meet(writer.label, owner.label):
+        if line:
+            by = f" ({command(line)})"
+        elif tool:
+            by = f" ({named(tool)})"
+        else:
+            by = ""
+    undo = f"The content before is kept: `swarm-mcp restore {as_word(file)}` brings it back."
+    what = f"was let {'remove' if is_removed else 'overwrite'} {named(file)}{by}"
+    text = (
+        f"[auto] {_name(writer, owner)} {what}, which you changed and have not committed."
+        f" {undo if kept else 'The content before could not be kept.'} Read the file before you go on with it."
+    )
+    if store.notices.tell(owner, text):
+        return [owner.id]
+    return []
+
+
+def tell_of_denials(store: Store, writer: Session | None, owner_id: str, file: str, times: int) -> list[str]:
+    """Tell the owner of a change, or from so many `times` on a person, that `writer` tries again and again."""
+    if writer is None:
+        return []
+    owner, told = store.instances.live(owner_id), []
+    often = f"{times} times within {duration(SECONDS)}"
+    if times < PERSON:
+        if owner is not None:
+            text = (
+                f"[auto] {_name(writer, owner)} was denied {often} to overwrite {named(file)}, which you changed"
+                " and have not committed. When you are done with it, commit it, or tell that session."
+            )
+            told += [owner.id] if store.notices.tell(owner, text) else []
+        return told
+    identity = token(writer.label or "", "identity")
+    for lead in store.instances.in_scope(writer.scope):
+        words = (lead.label or "").split()
+        if lead.id == writer.id or "mode:gateway" not in words or token(lead.label or "", "identity") != identity:
+            continue
+        if owner is not None:
+            whose = _name(owner, writer)
+        else:
+            whose = "a session that has gone"
+        text = (
+            f"[auto] For the person you work for: {known_as(writer)} was denied {often} to overwrite"
+            f" {named(file)}, and goes on trying: {whose} has changed it and not committed it. A person has to say"
+            " whose change goes first."
+        )
+        told += [lead.id] if store.notices.tell(lead, text) else []
+    return told
+
+
+def tell_of_eviction(
+    store: Store, writer: Session | None, owner_id: str, folder: str, call: tuple[str, str, bool], commits: list[str],
+    main: str,
+) -> list[str]:  # fmt: skip
+    """Tell the session that works in `folder` of a call by `writer` that takes it away; the ids of those told.
+
+    `call`: its deed as a verb, its command, True if it was denied; `commits`: name and subject of those that no other
+    ref has; `main`: a folder of the same repository that stays, or empty.
+    """
+    owner = store.instances.live(owner_id)
+    if owner is None:
+        return []
+    deed, line, is_denied = call
+    by, kept = "", ""
+    if line and (writer is None or may_meet(writer.label, owner.label)):
+        by = f" ({command(line)})"
+    if commits:
+        names = [one.partition(" ") for one in commits]
+        listed = ", ".join(f"{named(name)} {quoted(subject)}" for name, _blank, subject in names)
+        where = f" -C {as_word(main)}" if main else ""
+        kept = f" On no other branch or tag: {listed}; `git{where} branch NAME {named(names[0][0])}` keeps them."
+    if is_denied:
+        what = f"was stopped once from a call that would {deed} {named(folder)}{by}, in which you work"
+        rest = " It may make the call again: commit, and tell that session if you still need the folder."
+    else:
+        what = f"makes a call to {deed} {named(folder)}{by}, in which you work"
+        rest = " Look if the folder is still there before you go on."
+    text = f"[auto] {_name(writer, owner)} {what}.{kept}{rest}"
+    return [owner.id] if store.notices.tell(owner, text) else []
+
+
+def _name(session: Session | None, reader: Session) -> str:
+    if session is None:
+        return "A session unknown here"
+    if may_meet(session.label, reader.label):
+        return known_as(session)
+    return "A session of another identity"

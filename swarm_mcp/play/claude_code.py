@@ -13,8 +13,7 @@ from swarm_mcp.play.clients import FILES, KEY, SCRIPT, SERVER, SPOILT, TEXT, Cal
 from swarm_mcp.play.scene import YOURS, Scene, copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import runtime
-from swarm_mcp.runtimes.claude_code import home
-from swarm_mcp.runtimes.claude_settings import PREFERENCES, ClaudeSettings
+from swarm_mcp.runtimes.claude_code import PREFERENCES, ClaudeSettings, home
 
 QUESTION = "Do you want to"
 _MODE = re.compile(r'"permissionMode":"(\w+)"')

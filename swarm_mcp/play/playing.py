@@ -16,10 +16,9 @@ from swarm_mcp.play.models import play
 from swarm_mcp.play.more import Copilot, Grok, Kilo, OpenCode, Pi
 from swarm_mcp.play.others import Gemini, Qwen
 from swarm_mcp.play.scene import FREE, LINE, YOURS, Scene
-from swarm_mcp.runtimes.base import Finding, Look, Runtime, object_in
+from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps, object_in
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.steps import Steps
 
 PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Pi)
 CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}

@@ -7,20 +7,53 @@ import json
 import re
 import shutil
 import subprocess
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from queue import SimpleQueue
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import hook_config
-from swarm_mcp.runtimes.changelog import newer
-from swarm_mcp.runtimes.coverage import Coverage
-from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.installed import Coverage, HookCommand, Installed, newer
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.steps import Steps
+
+# The steps of the work for one agent client, reported as they happen.
+
+
+class Begun(str):
+    """A step that is beginning. Any other text reports a finished one."""
+
+    __slots__ = ()
+
+
+class Steps:
+    """The work for one client: reported when a step begins, and again when it is done. `done` keeps the latter."""
+
+    def __init__(self, tell: Callable[[str], None] = lambda words: None):
+        self.done: list[str] = []
+        self._tell = tell
+
+    def begin(self, doing: str) -> None:
+        """Report that a step begins."""
+        self._tell(Begun(doing))
+
+    @contextmanager
+    def step(self, doing: str, done: str) -> Iterator[None]:
+        """Report that a step begins, and after the block that it is `done`."""
+        self.begin(doing)
+        yield
+        self.add(done)
+
+    def add(self, done: str) -> None:
+        """Say that something has been done."""
+        self.done.append(done)
+        self._tell(done)
+
 
 PLUGIN = "swarm"
 MARKETPLACE = "swarm"
@@ -276,3 +309,71 @@ def as_failure() -> Iterator[None]:
         yield
     except (SwarmError, OSError) as error:
         raise ClientFailed(str(error)) from error
+
+
+# Work for several agent clients at once: most of it is waiting for programs of theirs to start.
+
+Told = TypeVar("Told")
+
+
+class Interrupted(Exception):
+    """The rest of the work is not wanted any more."""
+
+
+class Ended:
+    """The last that comes from a client's thread; `error` where it has failed."""
+
+    def __init__(self, error: BaseException | None = None):
+        self.error = error
+
+
+class SideBySide(Generic[Told]):
+    """Work for several clients, in a thread each, from entering the ``with`` block to leaving it.
+
+    `work(client, tell)` hands its results to `tell`. That raises Interrupted once the block has been left early: a
+    running step is still finished, and the next is not begun.
+    """
+
+    def __init__(self, clients: list[Runtime], work: Callable[[Runtime, Callable[[Told], None]], None]):
+        self._work = work
+        self._told: SimpleQueue[tuple[Runtime, Told | Ended]] = SimpleQueue()
+        self._left = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(client,), daemon=True) for client in clients]
+
+    def __enter__(self) -> SideBySide[Told]:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._left.set()
+        for thread in self._threads:
+            thread.join()
+
+    def told(self) -> Iterator[tuple[Runtime, Told]]:
+        """Yield the results of the work, each client's in order, as they come, until all of it has ended.
+
+        Raises the errors of the work.
+        """
+        working = len(self._threads)
+        while working:
+            client, told = self._told.get()
+            if not isinstance(told, Ended):
+                yield client, told
+                continue
+            working -= 1
+            if told.error:
+                raise told.error
+
+    def _run(self, client: Runtime) -> None:
+        def tell(told: Told) -> None:
+            if self._left.is_set():
+                raise Interrupted
+            self._told.put((client, told))
+
+        try:
+            self._work(client, tell)
+        except BaseException as error:
+            self._told.put((client, Ended(error)))
+        else:
+            self._told.put((client, Ended()))

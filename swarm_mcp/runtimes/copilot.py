@@ -11,14 +11,12 @@ from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, as_failure, starts_our_hooks
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
+from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Steps, as_failure, starts_our_hooks
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
 from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import servers_in_json
-from swarm_mcp.runtimes.steps import Steps
 
 MANIFEST = ".github/plugin/plugin.json"  # Copilot prefers it to the manifest of Claude Code in the same folder
 SOURCES, ENABLED = "extraKnownMarketplaces", "enabledPlugins"

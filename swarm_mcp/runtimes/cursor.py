@@ -14,16 +14,14 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, as_json
+from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
-from swarm_mcp.runtimes.coverage import YES, Coverage
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
 from swarm_mcp.runtimes.in_users_file import InUsersFile
-from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.installed import YES, Coverage, Installed
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
-from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/cursor"
 

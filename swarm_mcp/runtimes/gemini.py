@@ -9,20 +9,16 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from swarm_hook_core.faults import describe
+from swarm_hook_core.state import describe
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
-from swarm_mcp.runtimes.base import Finding, as_json, object_in
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in
+from swarm_mcp.runtimes.base import Finding, Steps, as_json, object_in
+from swarm_mcp.runtimes.in_place import InPlace, LinkedExtension, root_of
+from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
-from swarm_mcp.runtimes.linked_extension import LinkedExtension
-from swarm_mcp.runtimes.links import root_of
 from swarm_mcp.runtimes.server_name import servers_in_json
 from swarm_mcp.runtimes.settings_layers import Layer, last_of, switched_off, unread
-from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm"  # of the extension, and of its hooks
 FOLDER = "integrations/gemini"

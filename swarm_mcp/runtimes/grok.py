@@ -12,16 +12,13 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import own_table
-from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, as_json, says, starts_our_hooks
+from swarm_mcp.runtimes import users_file
+from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, Steps, as_json, says, starts_our_hooks
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import ROOT_VARIABLES, Installed, hooks_in, in_quotes
-from swarm_mcp.runtimes.links import leads_to, put_link, take_link
+from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
-from swarm_mcp.runtimes.steps import Steps
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"
@@ -68,8 +65,8 @@ class Grok(InPlace):
         try:
             for earlier in _servers():
                 if earlier != table:
-                    own_table.take_out(_settings(), earlier, LAUNCHER)
-            if own_table.put(_settings(), table, body, LAUNCHER):
+                    users_file.take_out(_settings(), earlier, LAUNCHER)
+            if users_file.put(_settings(), table, body, LAUNCHER):
                 steps.add(f"added the MCP server to {_settings()}")
         except SwarmError as error:  # the hooks hold without it
             steps.add(f"the MCP server could not be added: {error}")
@@ -80,7 +77,7 @@ class Grok(InPlace):
             if _is_ours(link, name):
                 take_link(link, steps)
         for table in _servers():
-            if own_table.take_out(_settings(), table, LAUNCHER):
+            if users_file.take_out(_settings(), table, LAUNCHER):
                 steps.add(f"removed the MCP server from {_settings()}")
 
     def traces(self) -> bool:
@@ -147,7 +144,7 @@ def _table(root: Path) -> str:
 def _servers() -> list[str]:
     """The tables of our server that are in Grok's settings."""
     tables = [f"mcp_servers.{name}" for name in NAMES]
-    return [table for table in tables if own_table.has(_settings(), table, LAUNCHER)]
+    return [table for table in tables if users_file.has(_settings(), table, LAUNCHER)]
 
 
 def _links() -> dict[Path, str]:

@@ -14,16 +14,13 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, as_failure, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, object_in
 from swarm_mcp.runtimes.bundle import LAUNCHER
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
 from swarm_mcp.runtimes.edited_yaml import YamlText
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.links import leads_to, put_link, take_link
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle
-from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import delete, read_text, write_whole
 
 FOLDER = "integrations/hermes"

@@ -12,11 +12,9 @@ from typing import Any
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import interpreter
-from swarm_mcp.runtimes.base import PLUGIN, UNCHECKED, Finding, Look, Runtime, as_failure, as_json
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.installed import HookCommand, Installed
+from swarm_mcp.runtimes.base import PLUGIN, UNCHECKED, Finding, Look, Runtime, Steps, as_failure, as_json
+from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_files, read_record, remove
-from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.runtimes.users_file import remove_empty
 
 _FOLDER = "integrations/hs"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from abc import abstractmethod
 from functools import cached_property
@@ -10,14 +11,13 @@ from typing import Any
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import hook_config
-from swarm_mcp.runtimes.base import Finding, as_failure, object_in
-from swarm_mcp.runtimes.bundle import SKILLS
+from swarm_mcp.runtimes.base import Finding, Steps, as_failure, object_in
+from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import HookCommand, Installed, hooks_in, in_quotes
+from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_links, take_link
+from swarm_mcp.runtimes.installed import YES, Coverage, HookCommand, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.runtimes.links import leads_to, put_links, take_link
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 
 
 class InUsersFile(InPlace):
@@ -145,3 +145,108 @@ class WithSkills(InUsersFile):
     def _links(self) -> dict[Path, str]:
         """Each link to a skill -> the bundle's folder that it leads to."""
         return {self.home() / "skills" / name: f"skills/{name}" for name in SKILLS}
+
+
+# Auggie: hooks and our server in its settings, by files of the bundle, which run in place, and links to the skills.
+
+# Its servers get hardly a variable, but it fills in those that are named. An empty one counts as missing.
+_PASSED_ON = (
+    "SWARM_DB_PATH", "SWARM_STATE_DIR", "SWARM_CONFIG_DIR", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME",
+)  # fmt: skip
+
+
+class Auggie(WithSkills):
+    """The ``auggie`` command."""
+
+    name = executable = harness = "auggie"
+    title = "Auggie"
+    coverage = Coverage(
+        edits="partly: where its server sends `enable_hooks`", patches=YES,
+        shell="partly: not where it starts below the repository's root", other_tools=YES,
+        subagents="partly: each counts as a session of its own", told_before="partly: with results alone",
+        told_after=YES, ends=YES, verified=Verified("0.36.0", "2026-11-28"),
+    )  # fmt: skip
+    needed = "integrations/auggie/runtime.py"
+    shell_tool = "launch-process"
+    session_variables = (
+        "AUGMENT_CONVERSATION_ID", "AUGMENT_PROJECT_DIR", "AUGMENT_HOOK_EVENT", "AUGMENT_TOOL_NAME", "AUGMENT_AGENT",
+    )  # fmt: skip
+
+    def home(self) -> Path:
+        return Path.home() / ".augment"
+
+    def entries(self, root: Path) -> list[Entry]:
+        env = {name: f"${{{name}:-}}" for name in _PASSED_ON}
+        server = {"command": "/bin/sh", "args": [str(root / LAUNCHER), "serve"], "env": env}
+        return [*super().entries(root), Entry(("mcpServers", in_bundle(root).get(self.name, NAME)), server)]
+
+    def is_ours(self, value: object) -> bool:
+        return super().is_ours(value) or _is_server(value)
+
+    def beside(self, root: Path | None) -> list[Finding]:
+        text = "Augment's server decides if they run (enable_hooks); swarm-mcp status lists a session that is checked"
+        return [Finding(f"{self.name} switch", "info", text)] if root else []
+
+    def users_servers(self) -> dict[str, Path]:
+        return servers_in_json("mcpServers", self.file(), is_ours=_is_server)
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
+        return {
+            "hook_event_name": "PreToolUse", "conversation_id": session_id, "workspace_roots": [cwd],
+            "tool_name": "save-file", "tool_input": {"path": file, "file_content": "x"}, "tool_output": "[undefined]",
+            "tool_error": None, "is_mcp_tool": False,
+        }  # fmt: skip
+
+
+def _is_server(value: object) -> bool:
+    args = object_of(value).get("args")
+    return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
+
+
+# Letta Code: hooks in its settings, by files of the bundle, which run in place, and links to the skills.
+#
+# It takes the exit status 2 for a denial, and gives its model the error output then.
+
+# Around the check: any other status than 2 lets the call pass, and no process that hangs may hold its error output.
+_SAID_TWICE = (
+    """said=$({{ {0}; }} 2>/dev/null); case $said in '{{"denied"'*) echo "$said"; echo "$said" >&2; exit 2;; esac; """
+    "exit 0"
+)
+
+
+class Letta(WithSkills):
+    """The ``letta`` command."""
+
+    name = executable = harness = "letta"
+    title = "Letta Code"
+    coverage = Coverage(
+        edits=YES, patches="partly: not tried", shell=YES, other_tools="no: it has none", subagents=YES,
+        told_before="partly: with results alone", told_after=YES, ends="partly: not with -p",
+        verified=Verified("0.32.18", "2026-11-28"),
+    )  # fmt: skip
+    needed = "integrations/letta/runtime.py"
+    session_variables = (
+        "LETTA_AGENT_ID", "AGENT_ID", "LETTA_CONVERSATION_ID", "LETTA_PARENT_AGENT_ID", "LETTA_PARENT_CONVERSATION_ID",
+        "LETTA_CODE_AGENT_ROLE", "LETTA_HOOK_EVENT", "LETTA_WORKING_DIR", "LETTA_MEMORY_DIR", "AGENT_NAME",
+    )  # fmt: skip
+
+    def home(self) -> Path:
+        return Path(os.path.expanduser("~/.letta"))
+
+    def hook(self, command: str, matcher: str, seconds: float) -> dict[str, Any]:
+        if " letta pre_tool_use" in command:
+            command = _SAID_TWICE.format(command)
+        group = super().hook(command, matcher, seconds)
+        group["hooks"][0]["quiet"] = True
+        return group
+
+    def fault(self, root: Path) -> Finding | None:
+        if object_of(object_in(self.file()).get("hooks")).get("disabled") is True:
+            return self.said("fail", f"all hooks are switched off ({self.file()})", "/hooks in a session")
+        return super().fault(root)
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
+        return {
+            "event_type": "PreToolUse", "working_directory": cwd, "tool_name": "Write",
+            "tool_input": {"file_path": file, "content": "x"}, "tool_call_id": "call_doctor", "agent_id": session_id,
+        }  # fmt: skip

@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import Installed
-from swarm_mcp.runtimes.links import leads_to, put_link, take_link
+from swarm_mcp.runtimes.base import Finding, Steps
+from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
+from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.server_name import NAME, OTHER_NAME, servers_in_json
-from swarm_mcp.runtimes.steps import Steps
 
 PLUGIN_FILE = "integrations/opencode/index.ts"
 
@@ -88,3 +85,21 @@ class OpenCode(InPlace):
             f"{self.title} has yet to fetch {self.npm_package} from npm, as it does for any plugin, and waits for that:"
             " its first start may take minutes, and without a network every start"
         ]
+
+
+# Kilo CLI, a fork of OpenCode: its plugin, in a folder of its own.
+
+
+class Kilo(OpenCode):
+    """The ``kilo`` command."""
+
+    name = executable = harness = "kilo"
+    title = "Kilo"
+    coverage = Coverage(
+        edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
+        verified=Verified("7.7.7", "2026-11-27"),
+    )  # fmt: skip
+    needed = "integrations/kilo/index.ts"
+    npm_package = "@kilocode/plugin"
+    settings_files = ("config.json", "kilo.json", "kilo.jsonc", "opencode.json", "opencode.jsonc")
+    session_variables = ("KILO", "KILO_PID", "KILO_SESSION_ID", "OPENCODE", "AGENT")

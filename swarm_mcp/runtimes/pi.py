@@ -11,14 +11,12 @@ from urllib.parse import urlsplit
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import Finding, object_in
-from swarm_mcp.runtimes.bundle import PACKAGE, add_to_package
-from swarm_mcp.runtimes.coverage import YES, Coverage, Verified
-from swarm_mcp.runtimes.in_place import InPlace
-from swarm_mcp.runtimes.installed import Installed
+from swarm_mcp.runtimes.base import Finding, Steps, object_in
+from swarm_mcp.runtimes.bundle import PACKAGE, SKILLS, add_to_package
+from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_links, take_link
+from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.server_name import servers_in_json
-from swarm_mcp.runtimes.steps import Steps
 
 NAME = "swarm-mcp"  # of our package
 FOLDER = "integrations/pi"
@@ -145,3 +143,59 @@ def home() -> Path:
     """Return pi's configuration folder. It need not exist."""
     chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
     return Path(os.path.expanduser(chosen or "~/.pi/agent"))
+
+
+# oh-my-pi, a fork of pi: links from its folders to files of the bundle, which run in place.
+
+EXTENSION = "integrations/omp/index.ts"
+
+
+class Omp(InPlace):
+    """The ``omp`` command."""
+
+    name = executable = harness = "omp"
+    title = "oh-my-pi"
+    coverage = Coverage(
+        edits="partly: not where `ast_edit` is given a pattern of files", patches=YES, shell=YES, other_tools=YES,
+        subagents=YES, told_before=YES, told_after=YES, ends=YES,
+        verified=Verified("18.2.3", "2026-11-28"),
+    )  # fmt: skip
+    thing = "extension"
+    needed = EXTENSION
+    shell_tool = "bash"
+    has_subagents = True
+    session_variables = ("OMPCODE", "CLAUDECODE", "AGENT")
+
+    def install(self, marketplace: Path, steps: Steps) -> Installed:
+        put_links(_links(), marketplace.resolve(), steps)
+        return self.installed_at(marketplace.resolve())
+
+    def uninstall(self, steps: Steps) -> None:
+        for link, name in _links().items():
+            if leads_to(link, name):
+                take_link(link, steps)
+
+    def traces(self) -> bool:
+        return any(leads_to(link, name) for link, name in _links().items())
+
+    def root(self) -> Path | None:
+        link, name = next(iter(_links().items()))
+        return leads_to(link, name)
+
+    def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
+        return {
+            "session_id": session_id, "cwd": cwd, "hook_event_name": "PreToolUse", "tool_name": "write",
+            "tool_input": {"path": file, "content": "x"}, "tool_use_id": "call_doctor",
+        }  # fmt: skip
+
+
+def omp_home() -> Path:
+    """Return the client's configuration folder. It need not exist."""
+    chosen = os.environ.get("PI_CODING_AGENT_DIR", "").strip()
+    return Path(os.path.expanduser(chosen or "~/.omp/agent"))
+
+
+def _links() -> dict[Path, str]:
+    """Each of our links -> the bundle's file or folder that it leads to. The first has the hooks."""
+    skills = {omp_home() / "skills" / name: f"skills/{name}" for name in SKILLS}
+    return {omp_home() / "extensions" / "swarm-mcp.ts": EXTENSION, **skills}

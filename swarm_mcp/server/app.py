@@ -3,23 +3,221 @@
 from __future__ import annotations
 
 import _thread
+import io
 import os
+import select
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 
-from swarm_hook_core.state import store_path
+from swarm_hook_core.process import gone, host_id, is_stopped, start_time
+from swarm_hook_core.state import state_dir, store_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import ProtocolError, Refusal, Request, messages_in
 from swarm_mcp.mcp.server import Connection
 from swarm_mcp.mcp.streams import Incoming, Outgoing, claim_streams
 from swarm_mcp.server.calling_session import CallingSession
-from swarm_mcp.server.client_process import ClientProcess
-from swarm_mcp.server.heartbeat import Heartbeat
 from swarm_mcp.server.service import Service
-from swarm_mcp.server.standard_error import StandardError
 from swarm_mcp.store import Store
+from swarm_mcp.store.changes import Changes
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+# The server's standard error: a log for a person. A client need not read it.
+#
+# A client that does not read would otherwise stop the server once the pipe is full: every thread that prints would wait
+# for ever. Each line is cut to the size that a pipe takes at once, and left out if the pipe is full.
+
+LONGEST = min(getattr(select, "PIPE_BUF", 512), 1000)  # bytes of a line; a pipe that takes anything takes that at once
+CUT = b" ...\n"
+
+
+class StandardError(io.TextIOBase):
+    """Lines for the file `descriptor`. Neither `write` nor `flush` ever waits or raises."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, descriptor: int):
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._begun = ""  # the beginning of a line without its end
+        self._left_out = 0  # lines
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *lines, rest = (self._begun + text).split("\n")
+            self._begun = rest[:LONGEST]
+            for line in lines:
+                self._tell(line)
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing waits here: a line goes out once it is whole."""
+
+    def _tell(self, line: str) -> None:
+        if not self._has_room():
+            self._left_out += 1
+            return
+        if self._left_out:
+            missing, self._left_out = self._left_out, 0
+            self._put(f"swarm-mcp serve: {missing} lines were left out here: nobody read them")
+            if not self._has_room():
+                self._left_out = 1
+                return
+        self._put(line)
+
+    def _put(self, line: str) -> None:
+        data = line[:LONGEST].encode(self.encoding, self.errors) + b"\n"
+        if len(data) > LONGEST or len(line) > LONGEST:
+            data = data[: LONGEST - len(CUT)].decode("utf-8", "ignore").encode() + CUT
+        try:
+            os.write(self._descriptor, data)
+        except OSError:
+            return  # the reader has gone
+
+    def _has_room(self) -> bool:
+        if not hasattr(select, "poll"):
+            return True  # Windows, where only a socket could be asked
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        try:
+            return any(event & select.POLLOUT for _, event in poll.poll(0))
+        except OSError:  # the reader has gone
+            return False
+
+
+# The end of the client's process, noticed at once where the system reports it.
+#
+# The end of the input is not enough: a killed client may leave the pipe open in another of its children.
+
+LOOK_SECONDS = 1.0  # between two looks at the process, where the system does not report its end
+ZOMBIE_SECONDS = 0.05  # between the report of an end and the end that `gone` sees
+
+
+class ClientProcess:
+    """The process `pid`, started at `started`. Pid 0 stands for an unknown client, and never ends."""
+
+    def __init__(self, pid: int, started: str):
+        self._pid, self._started, self._here = pid, started, host_id()
+        self._handle: int | None = None  # a descriptor of the process (Linux)
+        self._queue: Any = None  # a queue of its events (BSD, macOS)
+        if pid:
+            try:
+                if hasattr(os, "pidfd_open"):
+                    self._handle = os.pidfd_open(self._pid)
+                elif hasattr(select, "kqueue"):
+                    bsd: Any = select
+                    self._queue = bsd.kqueue()
+                    event = bsd.kevent(
+                        self._pid, filter=bsd.KQ_FILTER_PROC, flags=bsd.KQ_EV_ADD, fflags=bsd.KQ_NOTE_EXIT
+                    )
+                    self._queue.control([event], 0)
+                if start_time(self._pid) != self._started:
+                    self._handle = self._queue = None  # another process has the number by now
+            except OSError:
+                pass  # it has ended already, or the system does not report ends: `wait_for_end` looks by itself
+
+    def wait_for_end(self, seconds: float) -> bool:
+        """Wait for the end of the process, at most `seconds`. Return True if it has ended."""
+        if not self._pid:
+            time.sleep(seconds)
+            return False
+        end = time.monotonic() + seconds
+        while not gone(self._here, self._pid, self._started, self._here):
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            self._pause(left)
+        return True
+
+    def _pause(self, seconds: float) -> None:
+        """Wait until the process may have ended, at most `seconds`. After its end this returns at once."""
+        if self._handle is not None:
+            poll = select.poll()
+            poll.register(self._handle, select.POLLIN)
+            has_ended = bool(poll.poll(seconds * 1000))
+        elif self._queue is not None:
+            has_ended = bool(self._queue.control(None, 1, seconds))
+        else:
+            has_ended = False
+            time.sleep(min(seconds, LOOK_SECONDS))
+        if has_ended:
+            time.sleep(ZOMBIE_SECONDS)
+
+
+# The server's heartbeat: it keeps the leases of the client's session from expiring while the client lives.
+#
+# It sleeps until a lease is due, or until a commit to the store, because commands take locks as well. The leases of a
+# stopped client (SIGSTOP, Ctrl-Z) expire: it could not release its locks either.
+
+FIRST_SECONDS = 1.0  # most servers are never called: until then the client has more urgent needs
+LONGEST_SECONDS = 20.0
+GAP_SECONDS = 0.25  # between two looks at a store that is busy
+SHORTEST_SECONDS = 0.05
+STOPPED_SECONDS = 1.0  # between looks at a client that is stopped
+BUSY_SECONDS = 1.0  # for the store to take a sign of life
+
+
+class Heartbeat:
+    """The beat for the leases of this server's session. `run` never returns, and belongs in a daemon thread."""
+
+    def __init__(self, session: CallingSession):
+        self._session = session
+
+    def run(self) -> None:
+        """Beat for ever."""
+        time.sleep(FIRST_SECONDS)
+        with Changes() as changes:
+            while True:
+                due = time.monotonic() + self.beat()
+                changes.wait(max(SHORTEST_SECONDS, due - time.monotonic()))
+                time.sleep(max(0.0, min(GAP_SECONDS, due - time.monotonic())))
+
+    def beat(self) -> float:
+        """Renew leases that are due, and end expired ones of others. Return the seconds until the next beat."""
+        if not os.path.isfile(store_path()):
+            return LONGEST_SECONDS
+        try:
+            with Store(busy_seconds=BUSY_SECONDS) as store:
+                return max(SHORTEST_SECONDS, min(self._keep(store), self._see_to_others(store), LONGEST_SECONDS))
+        except Exception as error:
+            print(f"swarm-mcp serve: heartbeat: {type(error).__name__}: {error}", file=sys.stderr)
+            if isinstance(error, SwarmError):
+                return GAP_SECONDS
+            return LONGEST_SECONDS
+
+    def _keep(self, store: Store) -> float:
+        waits, pid = [], self._session.client[0]
+        inherited = self._session.inherited(store)
+        for instance_id in (*self._session.vouched(store), *inherited):
+            if store.leases.is_due(instance_id) and pid and is_stopped(pid):
+                waits.append(STOPPED_SECONDS)
+            else:
+                # An inherited lease keeps its last sign of life: it tells if this connection may continue the session.
+                left = store.leases.keep(instance_id, instance_id not in inherited)
+                waits += [] if left is None else [left]
+        return min(waits, default=LONGEST_SECONDS)
+
+    def _see_to_others(self, store: Store) -> float:
+        store.leases.some()
+        left = store.leases.next_due()
+        # Every server around wakes for it: not all at once.
+        if left is None:
+            return LONGEST_SECONDS
+        return max(0.0, left) + GAP_SECONDS * os.urandom(1)[0] / 255
+
 
 UPKEEP_SECONDS = 30.0
 SHORTEST_UPKEEP_SECONDS = 2.0
@@ -181,3 +379,22 @@ def _leave(session: CallingSession) -> None:
                 session.leave(store)
     except Exception as error:
         print(f"swarm-mcp serve: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+# Files that releases with the official SDK left in the state folder: its recorded answers to first questions.
+
+PREFIX = "opening-"
+
+
+def forget_records() -> bool:
+    """Remove every record, and their folder once it is empty. Return True if there was a record."""
+    folder, found = os.path.join(state_dir(), "server"), False
+    try:
+        for name in os.listdir(folder):
+            if name.startswith(PREFIX):
+                os.remove(os.path.join(folder, name))
+                found = True
+        os.rmdir(folder)
+    except OSError:
+        pass  # no folder, or one with files of other origin
+    return found

@@ -11,15 +11,13 @@ import os
 import time
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
-from swarm_hook_core.labels import token
-from swarm_hook_core.liveness import SERVER_RUNTIME
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
-from swarm_hook_core.process import client_process, gone, start_time
-from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.session import Session
+from swarm_hook_core.process import SERVER_RUNTIME, client_process, gone, start_time
+from swarm_hook_core.untrusted_text import token
+from swarm_mcp.domain import Session, new_id
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.runtimes import of_call
-from swarm_mcp.sessions.agents_shell import agents_around
+from swarm_mcp.sessions.acting import agents_around
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 

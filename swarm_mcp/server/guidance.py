@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
 else:
-    from swarm_mcp.domain.record import NamedValues as NamedTuple
+    from swarm_mcp.domain import NamedValues as NamedTuple
 
 JOINED = (
     "You take part in the swarm: other sessions may edit this checkout too.\n\n"

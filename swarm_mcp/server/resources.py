@@ -7,16 +7,48 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qs
 
-from swarm_hook_core.labels import token
 from swarm_hook_core.paths import LONGEST
-from swarm_mcp.answers.paging import page
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import STATUSES
+from swarm_hook_core.untrusted_text import token
+from swarm_mcp.answers.size import page
+from swarm_mcp.domain import STATUSES, Session
 from swarm_mcp.folders import file_of
-from swarm_mcp.server.resource_list import INBOX, INSTANCES, LISTED, LOCK, TASKS, TEMPLATES
 from swarm_mcp.server.tool import Answer, Call, bounded, of_page
 from swarm_mcp.sessions.summary import sessions_page
 from swarm_mcp.store import Store
+
+# The resources of the server, as clients list them.
+
+INBOX, TASKS, INSTANCES, LOCK = "swarm://inbox", "swarm://tasks", "swarm://instances", "swarm://lock"
+LISTED = [
+    {
+        "uri": INBOX,
+        "name": "inbox",
+        "description": "This session's unread messages. Reading the resource does not mark them as read."
+        " `?after=` continues after the messages of an earlier answer; `?limit=` asks for fewer.",
+        "mimeType": "application/json",
+    },
+    {
+        "uri": TASKS,
+        "name": "tasks",
+        "description": "Tasks of this scope by status: the most urgent, and the newest of those that ended;"
+        " `not_shown` counts the others; list_tasks has them.",
+        "mimeType": "application/json",
+    },
+    {
+        "uri": INSTANCES,
+        "name": "instances",
+        "description": "The live sessions of this scope; `?after=` and `?limit=` as for the inbox.",
+        "mimeType": "application/json",
+    },
+]
+TEMPLATES = [
+    {
+        "uriTemplate": LOCK + "{?file}",
+        "name": "lock-for-file",
+        "description": "The holder of a file's lock, since when and why; `active` is null for a free file.",
+        "mimeType": "application/json",
+    },
+]
 
 LONGEST_SHOWN = 200  # characters of an unknown URI
 LONGEST_URI = 16 * LONGEST

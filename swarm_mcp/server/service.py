@@ -7,7 +7,7 @@ from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
 from swarm_mcp.server.guidance import PROMPTS
-from swarm_mcp.server.resource_list import LISTED, TEMPLATES
+from swarm_mcp.server.resources import LISTED, TEMPLATES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 
-from swarm_mcp.answers.paging import page
-from swarm_mcp.answers.size import ANSWER_BYTES, ROWS_BYTES, fitted, sent, text_fitted
-from swarm_mcp.domain.page import Page
-from swarm_mcp.domain.session import Session
+from swarm_mcp.answers.size import ANSWER_BYTES, ROWS_BYTES, fitted, page, sent, text_fitted
+from swarm_mcp.domain import Page, Session
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import Store
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
     Result = TypeVar("Result")
 else:
-    from swarm_mcp.domain.record import NamedValues as NamedTuple  # loads faster than dataclasses
+    from swarm_mcp.domain import NamedValues as NamedTuple  # loads faster than dataclasses
 
 NOT_REGISTERED = "Not registered. Call register first."
 

@@ -6,32 +6,168 @@ import os
 import sys
 from itertools import islice
 
-from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, identity, is_on
-from swarm_hook_core.labels import token
+from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, first_set, identity, is_on
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
-from swarm_hook_core.process import ancestors, start_time
+from swarm_hook_core.process import SERVER_RUNTIME, ancestors, start_time
+from swarm_hook_core.state import DEFAULT_STORE, store_path
+from swarm_hook_core.untrusted_text import token
 from swarm_mcp.answers.views import known_shortly, name_of, veiled
-from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.session import DETACHED, REMOTE, Session
-from swarm_mcp.errors import PersonOnly, UnknownInstance, UsageError
+from swarm_mcp.domain import DETACHED, REMOTE, Session, new_id
+from swarm_mcp.errors import PersonOnly, SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.sessions.agents_shell import (
-    MAKER,
-    NO_AGENTS,
-    TERMINAL,
-    agent_session_around,
-    agents_around,
-    is_marked,
-    may_be_around,
-    note_attempt,
-    require_own,
-    unseen_clients,
-)
+from swarm_mcp.runtimes import SESSION_ID_VARIABLES, SHELL_VARIABLES
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, Protocol
+
+# The agent in whose shell a command runs, known by its client's variables and by the processes above it.
+
+TERMINAL = "terminal"  # the runtime and origin of a person's shell
+NO_AGENTS = (TERMINAL, HOLD, DETACHED, REMOTE)  # registered, but no agent's session, or none of this machine
+MAKER = "by"  # the word of a detached holder's label that names the session of the shell that made it
+# Runtimes whose shells do not name the client's session.
+_UNNAMED = ("gemini", "cline", "pi", "acp")
+MOST_CLIENTS = 1000  # sessions of a scope whose clients are looked for
+
+
+def is_marked() -> bool:
+    """Return True if a client's variables say that this is an agent's shell."""
+    return any(os.environ.get(name, "").strip() for name in SHELL_VARIABLES)
+
+
+def agents_around(store: Store) -> list[Session]:
+    """Return the sessions of the nearest client above this process. It is several if the session of this shell is
+    unclear.
+
+    A variable chooses among the sessions of one client. It is believed by itself only if no client is above this
+    process, as in another pid namespace: any command can set a variable.
+    """
+    named = _named_by_variables(store)
+    served: list[Session] = []
+    for pid in ancestors():
+        rows = [row for row in store.instances.of_client(pid, start_time(pid)) if row.runtime not in NO_AGENTS]
+        # One client may have been started in the other's shell: then the nearer one is meant.
+        found = [row for row in rows if row.id in named] or [row for row in rows if row.runtime != SERVER_RUNTIME]
+        if found:
+            return found
+        served = served or rows
+    return list(named.values())[:1] or served
+
+
+def agent_session_around(store: Store) -> Session | None:
+    """Return the session of the agent that runs this process, or None."""
+    found = agents_around(store)
+    if len(found) == 1:
+        return found[0]
+    return None
+
+
+def may_be_around(row: Session, around: list[Session]) -> bool:
+    """Return True if the only session of a scope, `row`, may be the one that runs this process.
+
+    around  the sessions of the client above it (`agents_around`)
+
+    In an agent's shell it is one of its client, if no variable names another one. A process without a client above it
+    is a person's. It acts as no client's session, only as one that `register` has made.
+    """
+    if around:
+        return any(row.id == one.id for one in around)
+    if row.runtime is None:
+        return True
+    marked = {runtime for name, runtime in SHELL_VARIABLES.items() if os.environ.get(name, "").strip()}
+    return not first_set(*SESSION_ID_VARIABLES) and row.runtime in marked
+
+
+def unseen_clients(store: Store, scope: str) -> list[Session]:
+    """Return sessions of the scope that may run this process although their clients are not seen above it.
+
+    Their clients run in another pid namespace, as in a container, or no hook could tell their process.
+    """
+    rows = (row for _, row in islice(store.instances.walk(scope), MOST_CLIENTS))
+    agents = [row for row in rows if row.runtime is not None and row.runtime not in NO_AGENTS]
+    return [row for row in agents if row.host != store.here or not row.client_pid]
+
+
+def _named_by_variables(store: Store) -> dict[str, Session]:
+    told = [os.environ.get(variable, "").strip() for variable in SESSION_ID_VARIABLES]
+    named = {}
+    for session_id in (*told, os.path.basename(os.environ.get("HARNESS_SESSION", "").rstrip("/"))):
+        for row in store.instances.of_session_id(session_id) if session_id else ():
+            named[row.id] = row
+    return named
+
+
+def is_own(store: Store, row: Session) -> bool:
+    """Return True if a command here may act as the live session `row`.
+
+    A person may act as any session. An agent's shell may act as its own session, as one around the command itself, and
+    as a detached holder or a session for a script that this very agent has made.
+    """
+    around = agents_around(store)
+    if not around and not is_marked():
+        return True
+    if any(row.id == one.id for one in around) and (len(around) == 1 or row.runtime in _UNNAMED):
+        return True
+    if row.runtime == DETACHED:
+        return token(row.label or "", MAKER) in [one.id for one in around]
+    if row.runtime == HOLD:
+        return any(row.id == one.id for pid in ancestors() for one in store.instances.of_client(pid, start_time(pid)))
+    return not store.instances.is_session(row.id) and _is_maker(store, row, mark_of_shell(store))
+
+
+def require_own(store: Store, row: Session, how: str) -> None:
+    """Raise PersonOnly, and write the attempt down, unless `is_own`. `how` has named the session: ``--as``."""
+    if is_own(store, row):
+        return
+    who = name_of(row)
+    note_attempt(store, row.scope, f"{how} {who}")
+    raise PersonOnly(
+        f"{how} names {who}, another live session: from an agent's shell a command acts as the agent's own session"
+        " alone. request-lock asks it for a file; only a person can act for it, in a terminal of their own"
+    )
+
+
+def require_same_client(store: Store, row: Session) -> None:
+    """Raise PersonOnly, and record the attempt, if an agent of another client names the session `row`.
+
+    For calls by hooks: their client is above them, and may have several sessions open.
+    """
+    around = agents_around(store)
+    if around and not any(row.id == one.id for one in around) and store.instances.live(row.id):
+        note_attempt(store, row.scope, f"--session-id {name_of(row)}")
+        raise PersonOnly(f"--session-id names {name_of(row)}, a live session of another client")
+
+
+def note_attempt(store: Store, scope: str, deed: str) -> None:
+    """Record that the agent of this shell tried `deed`, a command for persons."""
+    me = agent_session_around(store)
+    try:
+        store.protection.attempted(scope, me.id if me else None, deed)
+    except SwarmError:
+        return  # the refusal must not depend on a store that can be written
+
+
+def mark_of_shell(store: Store) -> str:
+    """Return a mark of this agent's shell: its session, or its client's name for that. Empty outside of agents."""
+    me = agent_session_around(store)
+    if me:
+        return me.id
+    return first_set(*SESSION_ID_VARIABLES)
+
+
+def _is_maker(store: Store, row: Session, mark: str) -> bool:
+    """Return True if `row` was registered by `register` in the agent's shell with this mark, within the last day."""
+    from swarm_mcp.store.activity import payload_of  # commands that hooks start need not load it
+
+    made = [one for one in store.activity.of_sessions([row.id]) if one.type == "instance.registered"]
+    return bool(mark and made) and payload_of(made[-1]).get("by") == mark
+
+
+if TYPE_CHECKING:
 
     class Given(Protocol):
         """The options of a command line."""
@@ -412,3 +548,75 @@ def _names(store: Store, rows: list[Session]) -> str:
 def may_dispatch(session: Session) -> bool:
     """Return True if a session may start other sessions and give work to them."""
     return is_on("SWARM_MCP_ALLOW_SPAWN") or "mode:gateway" in (session.label or "").split()
+
+
+# Commands that weaken the protection of others are for persons, and refused to agents.
+
+MOST_SCOPES, MOST_SESSIONS = 100, 100  # that are looked through for an agent at work
+# Where settings and state usually lie, from a home folder.
+USUAL = (".config/swarm-mcp", ".local/state/swarm-mcp", "Library/Application Support/swarm-mcp")
+
+
+def require_person(deed: str, effect: str, touches: str = "") -> None:
+    """Let a person go on with `deed`, a command with this `effect` on others. Raises PersonOnly.
+
+    An agent is known by the variables of its shell and by the processes above, as the store knows its client. A command
+    can name another store for itself, so the one at the usual place is asked as well, unless `touches`, the changed
+    folder, lies elsewhere. Without `touches` it changes files of other people (clients', a repository's).
+
+    Without a terminal a caller does not count as a person while agents are at work, unless the environment is to be
+    trusted like a terminal (``SWARM_MCP_ALLOW_SPAWN``).
+    """
+    is_agent, at_work = is_marked(), False
+    for path in _stores(touches):
+        try:
+            with Store(path) as store:
+                is_agent = is_agent or bool(agents_around(store))
+                if is_agent:
+                    note_attempt(store, current_scope(), deed)
+                    break
+                at_work = at_work or (not is_person(store) and _is_agent_at_work(store))
+        except SwarmError:
+            continue  # a store that cannot be read knows no agent; the shell's variables still count
+    if is_agent:
+        raise PersonOnly(
+            f"`{deed}` {effect}: an agent may not do that. A person can, in a terminal of their own, outside of any"
+            " agent's shell"
+        )
+    if at_work:
+        raise PersonOnly(
+            f"`{deed}` {effect}, and agents are at work: only a person may do that, at a terminal (a script of yours"
+            " may set SWARM_MCP_ALLOW_SPAWN=1)"
+        )
+
+
+def _stores(touches: str) -> Iterator[str]:
+    """The stores that may know an agent around this process, as far as they are there."""
+    found = [store_path()]
+    homes = [os.path.expanduser("~"), *([_home_of_user()] if touches else [])]
+    real = ""
+    if touches:
+        real = os.path.realpath(touches)
+    for home in homes:
+        places = [os.path.realpath(os.path.join(home, place)) for place in USUAL]
+        if not touches or any(real == place or real.startswith(place + os.sep) for place in places):
+            found.append(os.path.join(home, DEFAULT_STORE.removeprefix("~/")))
+    return (path for path in dict.fromkeys(found) if os.path.isfile(path))
+
+
+def _home_of_user() -> str:
+    """Return the home folder from the system, not from the environment."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except (ImportError, KeyError):  # not on Unix, or an unknown user
+        return os.path.expanduser("~")
+
+
+def _is_agent_at_work(store: Store) -> bool:
+    return any(
+        row.runtime not in NO_AGENTS
+        for scope in store.instances.scopes(MOST_SCOPES)
+        for _, row in islice(store.instances.walk(scope), MOST_SESSIONS)
+    )

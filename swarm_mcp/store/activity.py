@@ -11,13 +11,10 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.state import turn_mark
-from swarm_mcp.domain.activity import Moment, News
-from swarm_mcp.domain.lock import MUTEX_PREFIX
-from swarm_mcp.domain.message import Event
-from swarm_mcp.domain.session import Session, onlooker
-from swarm_mcp.store import denials, lock_endings, lock_rows, reactions, session_table, task_reading
+from swarm_mcp.domain import MUTEX_PREFIX, Event, Moment, News, Session, onlooker
+from swarm_mcp.store import lock_rows, locks, reactions, refusals, session_table, task_reading
 from swarm_mcp.store.database import object_in
-from swarm_mcp.store.naming import may_meet
+from swarm_mcp.store.messages import may_meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,9 +184,9 @@ def of_locks(tx: Transaction, before: int | None, limit: int) -> list[Event]:
     )
     if not os.path.lexists(turn_mark()):
         return rows  # no session here was ever at level `turn`
-    from swarm_mcp.store import turn_locks
+    from swarm_mcp.store import lock_finder
 
-    return turn_locks.with_turns(tx, rows, before, rows[-1].created_at if len(rows) == limit else 0)
+    return lock_finder.with_turns(tx, rows, before, rows[-1].created_at if len(rows) == limit else 0)
 
 
 def timeline(
@@ -197,7 +194,7 @@ def timeline(
 ) -> list[Event]:
     """Return the newest events of `scope` (empty: all) in these seconds, newest first.
 
-    `groups` of them: ``context`` (locks), ``instance`` (sessions), ``protection``, ``task``.
+    `groups` of them: ``context`` (locks), ``instance`` (sessions), ``breaches``, ``domain``.
     """
     within, values = ("AND scope = ?", (scope,)) if scope else ("", ())
     # Of a busy store's events most are about other things: so many are looked through, not more.
@@ -229,14 +226,14 @@ def sweep(db: Database) -> None:
 
     Both end waits of other sessions. Costs one read while there is nothing of the kind.
     """
-    lock_endings.let_lapse(db)
-    if session_table.some_gone(db) or denials.are_due(db) or lock_rows.ended_holds(db):
+    locks.let_lapse(db)
+    if session_table.some_gone(db) or refusals.are_due(db) or lock_rows.ended_holds(db):
         foreign = lock_rows.foreign_keys(db)
         with db.writing() as tx:
             reactions.reclaim(tx)
-            lock_endings.reaped(tx, lock_rows.ended_holds(tx))
+            locks.reaped(tx, lock_rows.ended_holds(tx))
             lock_rows.give_keys(tx, foreign)  # or a lock by another spelling would be due again and again
-            denials.settle(tx)
+            refusals.settle(tx)
 
 
 def _concerns(tx: Transaction, instance: Session, event: Event, known: Acquaintance, sight: task_reading.Sight) -> bool:

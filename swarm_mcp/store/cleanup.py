@@ -12,33 +12,112 @@ import os
 import time
 
 from swarm_hook_core.lookup.sqlite import SPELLED
+from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import traces_dir
-from swarm_mcp.domain.lock import MUTEX_PREFIX, Lock
+from swarm_mcp.domain import MUTEX_PREFIX, Lock
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store import (
-    breaches,
-    denials,
-    leases,
-    leftovers,
-    lock_endings,
-    lock_rows,
-    messages,
-    notices,
-    reactions,
-    session_table,
-    values,
-)
+from swarm_mcp.store import breaches, leases, lock_rows, locks, messages, reactions, refusals, session_table, values
 from swarm_mcp.store.database import range_end
+from swarm_mcp.store.driver import version, wal_is_safe
 from swarm_mcp.store.reactions import CLEANUP_PAUSE_SECONDS as PAUSE_SECONDS
-from swarm_mcp.store.space import Space
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from swarm_mcp.domain.message import KeyValue
+    from swarm_mcp.domain import KeyValue
     from swarm_mcp.store.database import Database, Transaction
+
+# The size of a store's file: free pages are given back a little at a time, so that no process waits for it.
+#
+# SQLite keeps the pages of deleted rows for later rows. In a file made by us they are moved to its end, some at a time,
+# and cut off. A file made by another implementation is not laid out for that, and is written anew once, while it is
+# small. The write-ahead log keeps the length of its longest day; it is cut when the file has all of it and no process
+# reads it.
+
+SPARE_PAGES = 16  # that may be free: the next rows take them
+PAGES_AT_ONCE = 8  # between two looks at the clock
+SECONDS = 0.005  # the longest wait for others
+REWRITTEN_PAGES = 256  # a file with no more in use is written anew in about the same time
+LOG_BYTES = 256 * 1024  # of a log that stays as it is
+LONG_LOG_BYTES = 8 * 1024 * 1024  # the same while there is more to clean up, since that goes through the log
+
+_INCREMENTAL = 2
+
+
+class Space:
+    """The size of an open store's file and of its log."""
+
+    def __init__(self, db: Database):
+        self._db = db
+
+    def give_back(self) -> bool:
+        """Outside a transaction: make the file a little shorter, if it can be; return True if more is possible."""
+        free = self._pragma("freelist_count")
+        if free <= SPARE_PAGES:
+            return False
+        if self._pragma("auto_vacuum") != _INCREMENTAL:
+            # Lay the file out so that it can be made shorter, if that takes no noticeable time
+            if self._pragma("page_count") - free <= REWRITTEN_PAGES:
+                self._db.rows(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+                try:
+                    self._db.rows("VACUUM")
+                except SwarmError:
+                    return False  # no room, or another process writes: another time
+            return False
+        with self._db.writing():
+            end = time.monotonic() + SECONDS
+            while free > SPARE_PAGES and time.monotonic() < end:
+                self._db.rows(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})")
+                free = self._pragma("freelist_count")
+        return free > SPARE_PAGES
+
+    def shorten_log(self, more_to_come: bool) -> None:
+        """Outside a transaction: take the write-ahead log into the file, and cut the log.
+
+        If another process reads or writes right now, the log stays for another time.
+        """
+        try:
+            size = os.stat(self._db.path + "-wal").st_size
+        except OSError:
+            return  # there is no log
+        if size <= (LONG_LOG_BYTES if more_to_come else LOG_BYTES) or not wal_is_safe(version(self._db.driver)):
+            return
+        # The first needs no lock and does the work. After it the second has nothing to write while others wait.
+        (busy, pages, folded) = self._db.rows("PRAGMA wal_checkpoint(PASSIVE)")[0].values()
+        if not busy and pages == folded:
+            self._db.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._db.rows(f"PRAGMA {name}")[0][name])
+
+
+# Temporary files that killed processes left in the state folder: they are removed after an hour.
+
+KEPT_SECONDS = 3600  # no process of ours writes one file for so long
+NOT_OURS = ("work", "worktrees")  # folders in which workers write files of their own
+
+
+def remove(now: float, age: float = KEPT_SECONDS) -> None:
+    """Remove temporary files that have not changed for `age` seconds. `now` in Unix seconds. Never raises."""
+    top = state_dir()
+    for folder, folders, names in os.walk(top):
+        if folder == top:
+            folders[:] = [name for name in folders if name not in NOT_OURS]
+        for name in names:
+            if name.endswith(".tmp"):
+                _remove_old(os.path.join(folder, name), now, age)
+
+
+def _remove_old(path: str, now: float, age: float) -> None:
+    try:
+        if abs(now - os.lstat(path).st_mtime) > age:  # the clock may have been set back
+            os.remove(path)
+    except OSError:
+        return  # its process has just put it in its place
+
 
 BACKLOG_SECONDS = 2  # the same while a pass leaves something for the next
 AT_ONCE = 200  # rows of each kind in one pass
@@ -72,7 +151,7 @@ def some(db: Database) -> bool:
     busy store is left alone until the next time. Each pass is a few short transactions, so that other writers get their
     turn. Free pages are given back, a few each time.
     """
-    lock_endings.let_lapse(db)  # has a time of its own
+    locks.let_lapse(db)  # has a time of its own
     if not reactions.is_cleanup_due(db):
         return False
     try:
@@ -90,7 +169,7 @@ def some(db: Database) -> bool:
     _drop_old_contents()
     _drop_old_journals(db)
     if _is_hour_over(db):
-        leftovers.remove(time.time())
+        remove(time.time())
     return True
 
 
@@ -100,7 +179,7 @@ def _is_hour_over(db: Database) -> bool:
     try:
         with db.writing() as tx:
             row = tx.row(sql)
-            if row and abs(tx.now() - row.done_at) < leftovers.KEPT_SECONDS:  # the clock may have been set back
+            if row and abs(tx.now() - row.done_at) < KEPT_SECONDS:  # the clock may have been set back
                 return False
             _note(tx, "leftovers", "")
     except SwarmError:
@@ -146,10 +225,10 @@ def _drop_old_journals(tx: Transaction) -> None:
     """Remove the journals of sessions that have gone (``swarm_hook_core.traces``), and old words of prompts."""
     if not os.path.isdir(traces_dir()):
         return
-    from swarm_hook_core import prompts
+    from swarm_hook_core import greetings
     from swarm_hook_core.traces.pruning import prune
 
-    prompts.prune(time.time())
+    greetings.prune(time.time())
 
     def is_known(runtime: str, session_id: str) -> bool:
         sql = "SELECT 1 FROM swarm_sessions WHERE runtime = ? AND session_id = ?"
@@ -178,9 +257,9 @@ def _some_locks(tx: Transaction) -> bool:
     gone = [_drop_spent_mutexes(tx, AT_ONCE, None, mode)]
     holders = _walk(tx, "orphan_locks", lambda after: lock_rows.vanished_holders(tx, after, AT_ONCE))
     gone.append(_drop_orphan_locks(tx, holders, AT_ONCE, None, mode))
-    lock_endings.reaped(tx, lock_rows.ended_holds(tx))
-    denials.settle(tx)
-    _walk(tx, "denials", lambda after: ((), denials.settle_some(tx, after, AT_ONCE)))
+    locks.reaped(tx, lock_rows.ended_holds(tx))
+    refusals.settle(tx)
+    _walk(tx, "denials", lambda after: ((), refusals.settle_some(tx, after, AT_ONCE)))
     return _has_more(gone)
 
 
@@ -200,12 +279,12 @@ def _some_records(tx: Transaction) -> bool:
     for prefix in VALUE_PREFIXES:
         orphans += _walk(tx, prefix, _orphans_of(tx, prefix))
     values.remove_orphans(tx, orphans, "periodic")
-    gone = [denials.forget_old(tx, AT_ONCE), breaches.forget_old(tx, AT_ONCE)]
+    gone = [refusals.forget_old(tx, AT_ONCE), breaches.forget_old(tx, AT_ONCE)]
     if tx.has("swarm_runs"):
         from swarm_mcp.store import runs
 
         runs.forget_old(tx, AT_ONCE)
-    _walk(tx, "notices", lambda after: ((), notices.forget_old(tx, after, AT_ONCE)))
+    _walk(tx, "notices", lambda after: ((), messages.forget_old(tx, after, AT_ONCE)))
     _walk(tx, "lapses", lambda after: ((), leases.forget_old_lapses(tx, after, AT_ONCE)))
     _walk(tx, "deliveries", lambda after: ((), messages.forget_lost_deliveries(tx, after, AT_ONCE)))
     return max(gone) >= AT_ONCE
@@ -280,7 +359,7 @@ def clean(db: Database, scope: str | None = None, dry_run: bool = False) -> dict
         pass
     else:
         _drop_old_contents()
-        leftovers.remove(time.time())
+        remove(time.time())
         _give_back_all(db)
     return report
 
@@ -315,10 +394,10 @@ def _clean(tx: Transaction, scope: str | None) -> dict[str, Any]:
     for prefix in VALUE_PREFIXES:
         orphans += values.orphans(tx, prefix, "", -1, scope)[0]
     keys = values.remove_orphans(tx, orphans, mode)
-    lock_endings.settle_leases(tx)
-    denials.settle_some(tx, "", -1)
-    denials.forget_old(tx, -1)
-    notices.forget_old(tx, "", -1)
+    locks.settle_leases(tx)
+    refusals.settle_some(tx, "", -1)
+    refusals.forget_old(tx, -1)
+    messages.forget_old(tx, "", -1)
     leases.forget_old_lapses(tx, "", -1)
     breaches.forget_old(tx, -1)
     messages.forget_lost_deliveries(tx, "", -1)

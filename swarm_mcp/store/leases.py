@@ -16,11 +16,10 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain.lock import Lapse, Lock
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Lapse, Lock, Session
 from swarm_mcp.store import lock_rows, session_table
 from swarm_mcp.store.lock_request import meet, reach_in
-from swarm_mcp.store.naming import may_meet, name_of
+from swarm_mcp.store.messages import may_meet, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,10 +73,10 @@ def next_due(tx: Transaction) -> float | None:
 
 def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
     """Inside a transaction that has removed these locks: write them down, and tell each holder."""
-    from swarm_mcp.store import notices
+    from swarm_mcp.store import messages
 
     for lock in locks:
-        left = lock_rows.left(tx, lock) or 0.0
+        left = lock_rows.time_left(tx, lock) or 0.0
         lapsed_at = int(time.time() + left)
         holder = session_table.get(tx, lock.instance_id)
         if holder is None:
@@ -85,7 +84,7 @@ def note_lapse(tx: Transaction, locks: list[Lock]) -> None:
         file = plain(lock.file)
         row = {name: lock[name] for name in ("instance_id", "path_key", "pattern", "base", "fence")}
         row.update(file=file, agent=lock.agent or "", lapsed_at=lapsed_at)
-        row["message_id"] = notices.post(tx, holder, _words(lock.replace(file=file), lapsed_at), file)
+        row["message_id"] = messages.post_notice(tx, holder, _words(lock.replace(file=file), lapsed_at), file)
         marks = ", ".join("?" * len(row))
         tx.change(f"INSERT OR REPLACE INTO swarm_lapses ({', '.join(row)}) VALUES ({marks})", list(row.values()))
 
@@ -146,7 +145,7 @@ def until_due(tx: Transaction, instance_id: str) -> float | None:
         Lock,
     )
     waits = [left - (row.ttl or 0.0) * (1 - 1 / RENEWED_EVERY) for row in rows
-             if (left := lock_rows.left(tx, row)) is not None]  # fmt: skip
+             if (left := lock_rows.time_left(tx, row)) is not None]  # fmt: skip
     return min(waits, default=None)
 
 

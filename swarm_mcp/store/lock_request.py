@@ -1,18 +1,18 @@
 """Requests for locks: the reach of each lock, and how it is to be held.
 
 A `Reach` is one path with everything under it, or the files that a pattern covers; `meet` compares two of them. A
-`LockRequest` asks for one or several locks. A refused one is noted as an `Attempt`, in ``attempts``.
+`LockRequest` asks for one or several locks. A refused one is noted as an `Attempt`, in ``refusals``.
 """
 
 from __future__ import annotations
 
 import os
 
-from swarm_hook_core import wildmatch
+from swarm_hook_core import wildcards
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, PlainPath, contains, key_and_keys, key_of, plain_path
-from swarm_mcp.domain.lock import EXCLUSIVE, MODES, MUTEX_PREFIX
+from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
     from swarm_hook_core.repository import Tree
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Session
 else:
-    from swarm_mcp.domain.record import NamedValues as NamedTuple
+    from swarm_mcp.domain import NamedValues as NamedTuple
 
 SHORTEST_LEASE, LONGEST_LEASE = 1.0, 30 * 86400.0  # seconds
 LONGEST_NOTE = 2048  # bytes of a note or a reason, since every session that meets the lock reads it
@@ -167,17 +167,17 @@ def _places_meet(left: Reach, one: str, right: Reach, other: str, fold: bool) ->
         return True
     if not right.pattern:
         left, right, one, other = right, left, other, one
-    if not left.pattern and left.segments[-1] is not wildmatch.DEEP:
-        return wildmatch.covers(segments_of(right, fold), one)
-    mine = segments_of(left, fold) if left.pattern else wildmatch.of_path(one, deep=True)
-    return wildmatch.overlap(mine, segments_of(right, fold))
+    if not left.pattern and left.segments[-1] is not wildcards.DEEP:
+        return wildcards.covers(segments_of(right, fold), one)
+    mine = segments_of(left, fold) if left.pattern else wildcards.of_path(one, deep=True)
+    return wildcards.overlap(mine, segments_of(right, fold))
 
 
 def segments_of(pattern: Reach, fold: bool) -> tuple[Any, ...]:
     """Return the segments of a pattern, with `fold` without letter case."""
     if not fold or ignores_case(pattern):
         return pattern.segments
-    return (*wildmatch.of_path(pattern.base, True), *_parsed(pattern.pattern, True))
+    return (*wildcards.of_path(pattern.base, True), *_parsed(pattern.pattern, True))
 
 
 def _name_meets(one: str, other: str) -> bool:
@@ -212,9 +212,9 @@ def _of_pattern(file: str, base: str, pattern: str) -> Reach:
     fold = base.startswith(NO_CASE)
     try:
         own = _parsed(pattern, fold)
-    except wildmatch.PatternUnreadable as error:
+    except wildcards.PatternUnreadable as error:
         raise SwarmError(f"{pattern[:120]!r} is not a pattern: it {error}") from None
-    prefix = wildmatch.literal_prefix(wildmatch.folded(pattern) if fold else pattern)
+    prefix = wildcards.literal_prefix(wildcards.folded(pattern) if fold else pattern)
     if prefix:
         key = f"{base.rstrip('/')}/{prefix}"
     else:
@@ -230,19 +230,19 @@ def _parsed(pattern: str, fold: bool) -> list[Any]:
     if found is None:
         if len(_known) >= 1000:
             _known.clear()
-        found = _known[pattern, fold] = wildmatch.parsed(pattern, fold)
+        found = _known[pattern, fold] = wildcards.parsed(pattern, fold)
     return found
 
 
 def _of_key(key: str, deep: bool = False) -> list[Any]:
-    return wildmatch.of_path(key.removeprefix(NO_CASE), deep=deep)
+    return wildcards.of_path(key.removeprefix(NO_CASE), deep=deep)
 
 
 def _plain(key: str, fold: bool) -> str:
     """Return a key as the path that it is, with `fold` without letter case."""
     path = key.removeprefix(NO_CASE)
     if fold:
-        return wildmatch.folded(path)
+        return wildcards.folded(path)
     return path
 
 
@@ -288,7 +288,7 @@ def tree_of(reach: Reach) -> Tree | None:
         return found
     if reach.pattern:
         parts = path.split("/")
-        magic = next((at for at, part in enumerate(parts) if wildmatch.is_pattern(part)), len(parts))
+        magic = next((at for at, part in enumerate(parts) if wildcards.is_pattern(part)), len(parts))
         path = "/".join(parts[:magic]) or "/"
     over: Tree | None = repository.tree_over(os.path.realpath(path), is_real=True)
     return over
@@ -359,7 +359,7 @@ def checked_ttl(ttl: float | None) -> float | None:
 
 
 def rule(lock: dict[str, Any], path: str) -> str:
-    """Return the way in which a lock holds `path`: ``file``, ``folder``, ``pattern``, ``repository`` or ``queue``.
+    """Return the way in which a lock holds `path`: ``views``, ``folder``, ``pattern``, ``repository`` or ``queue``.
 
     ``inside``: it does not; it is on something below, and so the whole of `path` cannot be locked.
     """

@@ -1,29 +1,262 @@
-"""Rows of locks: read, told from those that no longer hold, added and deleted."""
+"""Rows of locks: their stored form and their reach, read, added and deleted, and their end by lapse."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from swarm_hook_core import clock
-from swarm_hook_core.labels import LONGEST
-from swarm_hook_core.liveness import departed
-from swarm_hook_core.lookup import BATCH, ascii_lower, storable
+from swarm_hook_core import clock, repository, wildcards
+from swarm_hook_core.lookup import BATCH, GLOB, ascii_lower, storable
 from swarm_hook_core.lookup.process_holders import PREFIX, has_ended
-from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE
-from swarm_hook_core.paths import above, finder, key_of
-from swarm_mcp.domain.lock import MUTEX_PREFIX, OF_THE_HOLDER, Lock, keeps_out
+from swarm_hook_core.lookup.sqlite import EVIDENCE, NAME_OF_FILE, SPELLED, below, is_in, takes_part
+from swarm_hook_core.paths import NO_CASE, above, finder, key_of
+from swarm_hook_core.process import departed
+from swarm_hook_core.repository import Tree
+from swarm_hook_core.untrusted_text import LONGEST
+from swarm_mcp.domain import EXCLUSIVE, MUTEX_PREFIX, OF_THE_HOLDER, SHARED, Lock, anywhere, keeps_out
 from swarm_mcp.store.database import range_end
-from swarm_mcp.store.lock_candidates import question
-from swarm_mcp.store.lock_request import forms, meet, reach_in
+from swarm_mcp.store.lock_request import (
+    GIT_SECONDS,
+    Reach,
+    forms,
+    ignores_case,
+    meet,
+    reach_in,
+    reach_of,
+    segments_of,
+    tree_of,
+)
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any
 
     from swarm_mcp.store.database import Transaction
-    from swarm_mcp.store.lock_candidates import Asking
-    from swarm_mcp.store.lock_request import Reach
+
+# Candidates: locks that may meet a reach, found by one question that indexes answer.
+#
+# The question finds every lock that meets, and some that do not: ``lock_request.meet`` tells them apart. Below a folder
+# there may be any number of locks. So SQLite leaves out locks that a pattern cannot cover, and locks that cannot keep
+# the asker out.
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, NamedTuple
+else:
+    from swarm_mcp.domain import NamedValues as NamedTuple
+
+# In the very words of its index, or SQLite does not take it.
+_UNKEYED = f"c.path_key IS NULL AND {NAME_OF_FILE.replace('file', 'c.file')}"
+_TOPS = ["/", NO_CASE + "/"]
+# A pattern as a GLOB, and the condition for patterns that are plain enough for that: see `_not_beside`.
+_AS_GLOB = "'*' || replace(c.pattern, '**/', '*') || CASE WHEN c.pattern GLOB '*/' THEN '*' ELSE '' END"
+_PLAIN = " AND ".join(f"c.pattern NOT GLOB '{odd}'" for odd in ("*[[\\]*", "*//*", "*/.*", ".*"))
+
+
+_known: dict[Any, tuple[str, list[Any]]] = {}  # questions: a session asks the same of a file over and over
+MOST_KNOWN = 500
+_texts: dict[str, str] = {}  # statements by their own words
+
+
+class Asking(NamedTuple):
+    """The session that asks for a lock, and the mode: locks that can never keep it out need not be found.
+
+    `only`, SQL of ``context`` as `c` with its values `given`: only such locks count.
+    """
+
+    instance_id: str
+    agent: str = ""
+    mode: str = EXCLUSIVE
+    only: str = ""
+    given: tuple[Any, ...] = ()
+
+
+def question(reach: Reach, asking: Asking | None = None, columns: str = "c.rowid") -> tuple[str, list[Any]]:
+    """Return the SELECT, and its values, of locks that may meet `reach`; the same row may come more than once.
+
+    With `asking`, locks that cannot keep it out are left out, except its own lock on that very path or pattern.
+    """
+    known = not reach.pattern and (reach, asking, columns)  # a parsed pattern has no hash
+    if known and known in _known:
+        return _known[known]
+    parts: list[str] = []
+    values: list[Any] = []
+    only, given = (f" AND {asking.only}", asking.given) if asking and asking.only else ("", ())
+    for condition, some in _places(reach, asking):
+        parts.append(f"SELECT {columns} FROM context c{condition}{only}")
+        values += [*some, *given]
+    found = " UNION ALL ".join(parts), values
+    if known:
+        if len(_known) >= MOST_KNOWN:
+            _known.clear()
+        _known[known] = found
+    return found
+
+
+def first_look(reach: Reach, asking: Asking) -> tuple[str, list[Any]]:
+    """Return a condition, and its values, that is true if locks may meet `reach`: `question` says which.
+
+    Mostly all locks on paths are keyed as they are spelled, and letter case counts for all of them or for none. Then
+    one form of the path and of the folders over it is looked up: the many other places are only asked about where a
+    lock of another kind exists.
+    """
+    found, values = question(reach, asking)
+    full = f"EXISTS ({found})"
+    caseless = (reach.key or "").startswith(NO_CASE)
+    if reach.pattern or reach.key is None or not reach.key.startswith((NO_CASE + "/", "/")):
+        return full, values
+    where, (others, who) = "SELECT 1 FROM context c WHERE c.type = 'lock' AND", _others(asking)
+    same, named = _or_same(reach, others)
+    places = [place for place in forms(reach) if place.startswith(NO_CASE) == caseless]
+    names = list(dict.fromkeys([*(name for place in places for name in (place, *above(place))), _TOPS[caseless]]))
+    looks = [f"{where} c.path_key IN ({','.join('?' * len(names))}){same}"]
+    given = [*names, *who, *named]
+    for place in places:
+        looks.append(f"{where} c.path_key >= ? AND c.path_key < ?{others}")
+        given += [place.rstrip("/") + "/", place.rstrip("/") + "0", *who]
+    # Left to itself SQLite would look through every lock.
+    odd = [f"{where.replace(' WHERE', ' INDEXED BY swarm_lock_spelling_idx WHERE')} {SPELLED}"]
+    for low, high in ((GLOB, range_end(GLOB)), ("/", "0") if caseless else (NO_CASE, range_end(NO_CASE))):
+        odd.append(f"{where} c.path_key >= '{low}' AND c.path_key < '{high}'")
+    some = " OR ".join(f"EXISTS ({one})" for one in odd)
+    return f"(EXISTS ({' UNION ALL '.join(looks)}) OR (({some}) AND {full}))", [*given, *values]
+
+
+def numbered(sql: str, values: list[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Return a statement in which a value that comes more than once is given once.
+
+    Two statements with the same words are one object: SQLite's driver finds a prepared statement by its words, and
+    would read a long text for its hash each time.
+    """
+    numbers = {value: str(at) for at, value in enumerate(dict.fromkeys(values), 1)}
+    parts = sql.split("?")
+    text = parts[0] + "".join(f"?{numbers[value]}{part}" for value, part in zip(values, parts[1:]))
+    if len(_texts) >= MOST_KNOWN:
+        _texts.clear()
+    return _texts.setdefault(text, text), tuple(numbers)
+
+
+def _places(reach: Reach, asking: Asking | None) -> Iterator[tuple[str, list[Any]]]:
+    """Yield where to look: each a condition, from its WHERE on, and the values in it."""
+    if reach.key is None:
+        yield f" WHERE c.type = 'lock' AND {SPELLED} AND c.file = ?", [reach.file]
+        return
+    where, (others, who) = " WHERE c.type = 'lock' AND ", _others(asking)
+    same, named = _or_same(reach, others)
+    places = forms(reach)
+    names = list(dict.fromkeys([*(name for place in places for name in (place, *above(place))), *_TOPS]))
+    marks = ",".join("?" * len(names))
+    yield f"{where}c.path_key IN ({marks}){same}", [*names, *who, *named]
+    yield f"{where}{SPELLED} AND c.file IN ({marks}){same}", [*names, *who, *named]
+    # Without a key, and perhaps by a link. Left to itself SQLite would read every lock without a key.
+    last = list({ascii_lower(name.rsplit("/", 1)[-1]) for name in names})
+    in_it = f"{_UNKEYED} IN ({','.join('?' * len(last))})"
+    yield f" INDEXED BY swarm_lock_name_idx{where}{in_it}", last
+    # Patterns, by the folder that all they cover is in.
+    deep = bool(reach.pattern) or reach.segments[-1:] == (wildcards.DEEP,)
+    covering, paths = ("", []) if deep else _not_beside(reach)
+    tops = [GLOB + name for name in names]
+    yield f"{where}c.path_key IN ({marks}){same}{covering}", [*tops, *who, *named, *paths]
+    for place in places:
+        low, high = place.rstrip("/") + "/", place.rstrip("/") + "0"
+        if deep:
+            yield f"{where}c.path_key >= ? AND c.path_key < ?{others}", [GLOB + low, GLOB + high, *who]
+        if reach.pattern:
+            for condition, some in _covered(reach, place):
+                yield f"{where}{condition}{others}", [*some, *who]
+        else:
+            yield f"{where}c.path_key >= ? AND c.path_key < ?{others}", [low, high, *who]
+            if not place.startswith(NO_CASE):
+                yield f"{where}{SPELLED} AND c.file >= ? AND c.file < ?{others}", [low, high, *who]
+
+
+def _others(asking: Asking | None) -> tuple[str, list[Any]]:
+    """Return a condition, and its values, for locks that can keep `asking` out: as ``domain.keeps_out``."""
+    if asking is None:
+        return "", []
+    if asking.mode == SHARED:
+        shared = f" AND c.mode IS NOT '{SHARED}'"
+    else:
+        shared = ""
+    own = "c.instance_id = ? AND coalesce(c.agent, '') IN ('', ?)"
+    return f" AND NOT ({own}){shared}", [asking.instance_id, asking.agent]
+
+
+def _or_same(reach: Reach, others: str) -> tuple[str, list[Any]]:
+    """Return `others` with an exception for locks on this very path or pattern, and the further values."""
+    if not others:
+        return "", []
+    if reach.pattern:
+        return f" AND (TRUE{others} OR c.pattern = ?)", [reach.pattern]
+    marks = ",".join("?" * len(reach.keys))
+    return f" AND (TRUE{others} OR +c.path_key IN ({marks}) OR +c.file IN ({marks}))", [*reach.keys, *reach.keys]
+
+
+def _covered(reach: Reach, place: str) -> Iterator[tuple[str, list[Any]]]:
+    """Yield where to look below the folder `place`, a form of the one that all a pattern covers is in."""
+    between = [place.rstrip("/") + "/", place.rstrip("/") + "0"]
+    in_range = "c.path_key >= ? AND c.path_key < ?"
+    if ignores_case(reach) and not place.startswith(NO_CASE):
+        yield in_range, between  # a place of letter case inside of one without: nearly never
+        return
+    files, folders, too_deep = globs(segments_of(reach, place.startswith(NO_CASE)), place)
+    within, values = (
+        (f"{in_range} AND c.path_key NOT GLOB ?", [*between, too_deep]) if too_deep else (in_range, between)
+    )
+    yield f"{within} AND c.path_key GLOB ?", [*values, files]
+    some = " OR ".join(["c.path_key GLOB ?"] * len(folders))
+    yield f"c.base IS NOT NULL AND {within} AND ({some})", [*values, *folders]
+    if not place.startswith(NO_CASE):
+        # By another name than its key; those that share a file stand under spellings of it, with `/./`.
+        spelled = f"{SPELLED} AND c.file >= ? AND c.file < ?"
+        yield f"{spelled} AND (c.file GLOB ? OR c.file GLOB '*/./*') AND c.pattern IS NULL", [*between, files]
+        yield f"{spelled} AND c.base IS NOT NULL AND c.pattern IS NULL", between
+
+
+def _not_beside(reach: Reach) -> tuple[str, list[str]]:
+    """Return the condition, and its values, without most patterns that do not cover the path of `reach`.
+
+    Only plain patterns are told so. Between the letters of a GLOB a pattern's ``**/`` is any letters; a pattern that
+    ends in a slash covers the files below.
+    """
+    if ignores_case(reach):
+        return "", []
+    paths = list(dict.fromkeys(key for key in (reach.key or "", *reach.keys) if not key.startswith(NO_CASE)))
+    beside = " AND ".join([f"? NOT GLOB {_AS_GLOB}"] * len(paths))
+    return f" AND (c.base NOT GLOB '{NO_CASE}*' AND {_PLAIN} AND {beside}) IS NOT TRUE", paths
+
+
+def globs(segments: tuple[Any, ...], folder: str) -> tuple[str, list[str], str]:
+    """Return SQLite's GLOBs for a parsed pattern below `folder`; the ``*`` of a GLOB crosses slashes.
+
+    One GLOB for the files, some for folders that may hold a covered file, and one for paths that are too deep to be
+    either (empty without such a limit).
+    """
+    begun = len([part for part in folder.removeprefix(NO_CASE).split("/") if part])
+    text = start = _literal(folder.rstrip("/"))
+    folders: list[str] = []
+    deep = glued = False
+    for part in segments[begun:]:
+        if part is wildcards.DEEP:
+            text, glued = text + "/*", True
+            if not deep:
+                folders.append(text)
+            deep = True
+        else:
+            if isinstance(part, str):
+                segment = _literal(part)
+            else:
+                exact = [ranges[0][0] if ranges and ranges[0][0] == ranges[-1][1] else None for ranges in part]
+                segment = "".join("*" if code is None else _literal(chr(code)) for code in exact)
+            text, glued = text + ("" if glued else "/") + segment, False
+            if not deep:
+                folders.append(text)
+    return text, folders, "" if deep else start + "/*" * (len(segments) - begun + 1)
+
+
+def _literal(text: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in text)
 
 
 FEW = 50  # locks that may be in the way and are looked at first: a single one in the way suffices
@@ -86,7 +319,7 @@ def with_rowids(tx: Transaction, places: list[int]) -> list[Lock]:
     return found
 
 
-def named(tx: Transaction, keys: tuple[str, ...] | list[str]) -> list[Lock]:
+def under_keys(tx: Transaction, keys: tuple[str, ...] | list[str]) -> list[Lock]:
     """Return locks on a path by any of its names."""
     some, marks = "SELECT rowid FROM context WHERE type = 'lock' AND", ",".join("?" * len(keys))
     last = list({ascii_lower(key.rsplit("/", 1)[-1]) for key in keys})
@@ -157,11 +390,11 @@ def has_gone(tx: Transaction, row: Lock) -> bool:
 
 def has_lapsed(tx: Transaction, row: Lock) -> bool:
     """Return True if a lock's lease is over."""
-    seconds = left(tx, row)
+    seconds = time_left(tx, row)
     return seconds is not None and seconds <= 0
 
 
-def left(tx: Transaction, row: Lock) -> float | None:
+def time_left(tx: Transaction, row: Lock) -> float | None:
     """Return the seconds until a lock's lease is over, None without a lease."""
     if row.get("ttl") is None:
         return None  # the common case
@@ -248,3 +481,130 @@ def facts(lock: dict[str, Any]) -> dict[str, Any]:
     """Return the facts about a lock that go into events, so that its history can be told later; without empty ones."""
     named = ("fence", "mode", "agent", "pattern", "base", "repository")
     return {"key": lock.get("path_key"), **{name: lock[name] for name in named if lock.get(name)}}
+
+
+# Locks that hold in every work tree of a repository: their stored form, and the ones that meet a reach.
+#
+# Such a lock also has a name in its repository (``repository``, see ``swarm_hook_core.repository``). A request for a
+# file in another work tree that takes part, or a write of it, meets the lock under the same name. A pattern is a matter
+# of one work tree, but meets others' locks on files as usual.
+
+
+def exist(tx: Transaction) -> bool:
+    """Return True if there is such a lock. One step into an index that has nothing else."""
+    sql = "SELECT 1 FROM context WHERE type = 'lock' AND repository IS NOT NULL LIMIT 1"
+    return tx.row(sql) is not None
+
+
+def meeting_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return locks of any holder that meet `reach` through another work tree, live or not."""
+    if reach.key is None or not (reach.names or exist(tx)):
+        return []
+    tree = tree_of(reach)
+    if tree is None:
+        return []
+    found = {}
+    if reach.names or _takes_part(tx, tree):
+        # Names, and ranges of names, under which locks that meet `reach` are found
+        own = forms(reach)
+        names = [name for form in own for key in (form, *above(form)) for name in repository.names_of(key, tree)]
+        ranges = [below(name) for form in own for name in repository.names_of(form, tree)]
+        for row, here in _of_others(tx, tree, *(list(dict.fromkeys(names)), ranges)):
+            if meet(reach, here):
+                found[row.id] = row
+    for there in _elsewhere(tx, reach, tree) if reach.names else ():
+        for row in in_place(tx, there):
+            found[row.id] = row
+    return list(found.values())
+
+
+def reaches_elsewhere(tx: Transaction, reach: Reach) -> list[Reach]:
+    """Return a path that is to hold in every work tree, as it is in the others."""
+    tree = tree_of(reach)
+    return _elsewhere(tx, reach, tree) if tree is not None else []
+
+
+def covering_elsewhere(tx: Transaction, reach: Reach) -> list[Lock]:
+    """Return locks of other work trees that hold the path of `reach` here, live or not."""
+    if reach.key is None or not exist(tx):
+        return []
+    tree = tree_of(reach)
+    if tree is None or not _takes_part(tx, tree):
+        return []
+    keys = dict.fromkeys(name for key in (reach.key, *reach.keys) for name in (key, *above(key)))
+    names = [name for key in keys for name in repository.names_of(key, tree)]
+    return [row for row, _here in _of_others(tx, tree, names, [])]
+
+
+def seen_in(tx: Transaction, folder: str) -> dict[str, str]:
+    """Return, of other work trees' locks that hold in the one around `folder`: id -> their path there."""
+    if exist(tx):
+        tree = repository.tree_over(os.path.realpath(folder))
+    else:
+        tree = None
+    if tree is None or not _takes_part(tx, tree):
+        return {}
+    found = _of_others(tx, tree, [], [(one + ":", one + ";") for one in repository.ids(tree)])
+    places = {row.id: _place(row.repository or "", tree).removeprefix(NO_CASE) for row, _here in found}
+    return {lock: os.path.join(tree.top, place) if place else tree.top for lock, place in places.items()}
+
+
+def _takes_part(tx: Transaction, tree: Tree) -> bool:
+    if repository.opted_in(tree):
+        repository.learn(tree, GIT_SECONDS)
+    return takes_part(tree, lambda low, high: [row.path_key for row in _between(tx, low, high)])
+
+
+def _between(tx: Transaction, low: str, high: str) -> list[Lock]:
+    return select(tx, "AND c.repository >= ? AND c.repository < ?", (low, high))
+
+
+def _of_others(tx: Transaction, tree: Tree, names: list[str], ranges: list[Any]) -> list[tuple[Lock, Reach]]:
+    """Return ``(row, its reach in this work tree)`` of locks under these names that are not of this work tree."""
+    rows = select(tx, f"AND c.repository IN ({','.join('?' * len(names))})", tuple(names))
+    for low, high in ranges:
+        rows += _between(tx, low, high)
+    found = {}
+    for row in rows:
+        if row.id in found or is_in(row.path_key or "", tree):
+            continue
+        # The key of the path `place` in the work tree with this top
+        place = _place(row.repository or "", tree)
+        path = f"{tree.top.rstrip('/')}/{place.removeprefix(NO_CASE)}".rstrip("/")
+        if place.startswith(NO_CASE):
+            key = NO_CASE + path.casefold()
+        else:
+            key = path
+        # A folder counts as one if it was one when it was locked, even if it is not there here.
+        file = key.removeprefix(NO_CASE)
+        here = reach_in({"file": file, "path_key": key, "base": key if row.base else ""})
+        if here:
+            found[row.id] = (row, here)
+    return list(found.values())
+
+
+def _elsewhere(tx: Transaction, reach: Reach, tree: Tree) -> list[Reach]:
+    """Return the same path in the other work trees that take part."""
+    tops: dict[str, None] = {}
+    for one in repository.ids(tree):
+        for row in _between(tx, one + ":", one + ";"):
+            over = repository.tree_over((row.path_key or "").removeprefix(NO_CASE))
+            if over is not None:
+                tops[over.top] = None
+    for top in repository.trees_beside(tree):
+        other = repository.tree_at(top)
+        if other is not None and other.common == tree.common and repository.opted_in(other):
+            tops[top] = None
+    tops.pop(tree.top, None)
+    place = _place(reach.names[0], tree).removeprefix(NO_CASE)
+    deep = bool(reach.segments) and reach.segments[-1] is wildcards.DEEP
+    found = []
+    for top in tops:
+        there = reach_of(anywhere(), os.path.join(top, place) + ("/" if deep else ""), as_pattern=False)
+        found.append(there)
+    return found
+
+
+def _place(name: str, tree: Tree) -> str:
+    """Return the path from the top in a name of this repository."""
+    return next((name[len(one) + 1 :] for one in repository.ids(tree) if name.startswith(one + ":")), name)

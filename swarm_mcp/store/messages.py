@@ -10,21 +10,59 @@ from __future__ import annotations
 
 import os
 
+from swarm_hook_core.environment import is_on
 from swarm_hook_core.json_text import dumps
-from swarm_hook_core.labels import token
+from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import gone, start_time
+from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp import contributions
-from swarm_mcp.domain.message import Message, length, task_mark
+from swarm_mcp.domain import SYSTEM, Message, Notice, length, task_mark
 from swarm_mcp.store import cursors, session_table
-from swarm_mcp.store.naming import known_as, may_meet
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Session
     from swarm_mcp.store.database import Database, Transaction
+
+# Names of sessions in messages that the store writes, and the wall between identities.
+
+
+def without_walls() -> bool:
+    """Return True if ``SWARM_MCP_ALLOW_CROSS_IDENTITY`` lifts the barriers between identities."""
+    return is_on("SWARM_MCP_ALLOW_CROSS_IDENTITY")
+
+
+def may_meet(mine: str | None, theirs: str | None) -> bool:
+    """Return True if sessions with these labels may see, message and task each other.
+
+    Two different identities may not, unless the barriers are lifted.
+    """
+    return without_walls() or same_circle(token(mine or "", "identity"), token(theirs or "", "identity"))
+
+
+def name_of(session: Session, own_id: str = "") -> str:
+    """Return the name of a session for tables and pages. `own_id` is the reader's own session, empty without one.
+
+    A session without a label, as those of another identity are shown, is only a number.
+    """
+    return holder_name(session.label, session.id, bool(own_id) and session.id == own_id)
+
+
+def known_as(session: Session) -> str:
+    """Return the name of a session for a sentence to another session, with the id to write to."""
+    return f"{name_of(session)} (instance {session.id})"
+
+
+def seconds_since(moment: object, now: int) -> int:
+    """Return the age of a time column; 0 if another program stored no time there."""
+    if isinstance(moment, (int, float)):
+        return max(0, now - int(moment))
+    return 0
+
 
 # A claim that old is void even where its process lives: it took messages and never answered.
 CLAIM_SECONDS = 120
@@ -315,3 +353,111 @@ def _this_process() -> tuple[int, str]:
     if _own[0] != pid:
         _own = (pid, start_time(pid))
     return _own
+
+
+# Messages about its locks that a session's next hook tells its model.
+
+NOTICES_AT_ONCE = 10  # in one hook's words
+
+
+def post_notice(tx: Transaction, instance: Session, content: str, file: str = "", sender: str = SYSTEM) -> int:
+    """Inside a transaction: add a message to `instance`, told by its next hook; return the message's id.
+
+    With absolute `file`, the hook names the file's holder at that moment besides.
+    """
+
+    message_id = post(tx, instance.scope, sender, instance.id, content, told=True, file=file)
+    tx.change(
+        "INSERT INTO swarm_notices (message_id, instance_id, file) VALUES (?, ?, ?)",
+        (message_id, instance.id, file or None),
+    )
+    return message_id
+
+
+def tell(db: Database, instance: Session, content: str) -> bool:
+    """Have the next hook of a session tell its model `content`; False where the session has gone."""
+    with db.writing() as tx:
+        is_there = tx.row("SELECT 1 FROM instances WHERE id = ?", (instance.id,)) is not None
+        if is_there:
+            post_notice(tx, instance, content)
+    return is_there
+
+
+def unread(tx: Transaction, instance: Session, sender: str, file: str) -> bool:
+    """Return True if a notice of this sender about this file still waits for `instance`."""
+    sql = (
+        "SELECT 1 FROM swarm_notices n JOIN messages m ON m.id = n.message_id"
+        " WHERE n.instance_id = ? AND n.file = ? AND m.sender = ? AND m.read = 0"
+    )
+    return tx.row(sql, (instance.id, file, sender)) is not None
+
+
+def are_messages_unread(tx: Transaction, instance: Session) -> bool:
+    """Return True if the session has unread messages besides the notices for its next hook."""
+    sql = (
+        "SELECT 1 FROM messages m WHERE m.scope = ? AND m.recipient = ? AND m.read = 0"
+        " AND NOT EXISTS (SELECT 1 FROM swarm_notices n WHERE n.message_id = m.id) LIMIT 1"
+    )
+    return tx.row(sql, (instance.scope, instance.id)) is not None
+
+
+def take_notices(db: Database, instance: Session) -> list[Notice]:
+    """Claim the notices for a session, oldest first: ``{id, text}``; `messages.acknowledge` once they have been told.
+
+    No other process is given these messages meanwhile, as with `messages.take`.
+    """
+    if not db.row("SELECT 1 FROM swarm_notices WHERE instance_id = ? LIMIT 1", (instance.id,)):
+        return []
+
+    with db.writing() as tx:
+        about = {
+            row.message_id: row.file
+            for row in tx.rows(
+                "SELECT message_id, file FROM swarm_notices WHERE instance_id = ? ORDER BY message_id",
+                (instance.id,),
+            )
+        }
+        claimed = claim(tx, instance, list(about)[:NOTICES_AT_ONCE])
+        gone = [name for name in list(about)[:NOTICES_AT_ONCE] if name not in {row.id for row in claimed}]
+        for message_id in gone:  # read by a poll, deleted, or just on its way to one
+            if tx.row("SELECT 1 FROM messages WHERE id = ? AND read = 0", (message_id,)) is None:
+                tx.change("DELETE FROM swarm_notices WHERE message_id = ?", (message_id,))
+    return [Notice(id=row.id, text=row.content + _now(db, instance, about[row.id])) for row in claimed]
+
+
+def forget_notices_of(tx: Transaction, instance_id: str) -> None:
+    """Inside a transaction: drop those of a session that has gone."""
+    tx.change("DELETE FROM swarm_notices WHERE instance_id = ?", (instance_id,))
+
+
+def forget_old(tx: Transaction, after: str, limit: int) -> str:
+    """Inside a transaction: drop notices of read or deleted messages, among the next `limit` from `after`.
+
+    Return the last one looked at, empty at the end.
+    """
+    chosen = f"SELECT message_id FROM swarm_notices WHERE message_id > ? ORDER BY message_id LIMIT {limit}"
+    rows = tx.rows(chosen, (int(after or 0),))
+    if rows:
+        tx.change(
+            "DELETE FROM swarm_notices WHERE message_id > ? AND message_id <= ?"
+            " AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.id = message_id AND m.read = 0)",
+            (int(after or 0), rows[-1].message_id),
+        )
+    if len(rows) == limit:
+        return str(rows[-1].message_id)
+    return ""
+
+
+def _now(tx: Transaction, instance: Session, file: str | None) -> str:
+    if not file:
+        return ""
+    from swarm_mcp.store import lock_finder
+
+    locks = [lock for lock in lock_finder.on(tx, file) if lock.instance_id != instance.id]
+    if not locks:
+        if lock_finder.on(tx, file):
+            return ""
+        return " Nobody holds it now."
+    mine, theirs = (token(one or "", "identity") for one in (instance.label, locks[0].owner_label))
+    name = holder_name(locks[0].owner_label, locks[0].instance_id)
+    return f" It is held by {name if same_circle(mine, theirs) else 'a session of another identity'} now."

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import AUTO
 from swarm_hook_core.state import has_turn_files
-from swarm_mcp.domain.session import DETACHED
+from swarm_mcp.domain import DETACHED
 from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from swarm_mcp.domain.lock import Lock
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Lock, Session
     from swarm_mcp.store.database import Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process
@@ -56,18 +55,18 @@ def turn_ended(
             except OSError:
                 continue  # they are free in ten minutes
     if tx.has("swarm_denials WHERE holder_id = ?", session.id):
-        from swarm_mcp.store import denials
+        from swarm_mcp.store import refusals
 
-        denials.settle_of(tx, session.id, reason)
+        refusals.settle_of(tx, session.id, reason)
 
 
 def session_settled(tx: Transaction, session: Session, before: Session | None) -> None:
     """A session has joined, or was renewed; `before` is its row until then. It may take the plan, or leave it."""
     # Most sessions never plan, and need not load the planner.
     if "role:planner" in f"{session.label} {before.label if before else ''}":
-        from swarm_mcp.store import known_values
+        from swarm_mcp.store import values
 
-        known_values.settle_plan(tx, session, before)
+        values.settle_plan(tx, session, before)
 
 
 def session_moved(tx: Transaction, session: Session) -> None:
@@ -82,13 +81,13 @@ def session_gone(tx: Transaction, session: Session, reason: str) -> None:
     """A session leaves (``deregistered``) or was found to have gone (``reclaimed``): remove all that it has."""
     gone = session.id
     if tx.has("swarm_denials WHERE instance_id = ?", gone):
-        from swarm_mcp.store import denials
+        from swarm_mcp.store import refusals
 
-        denials.forget(tx, gone)
+        refusals.forget(tx, gone)
     if tx.has("swarm_notices WHERE instance_id = ?", gone):
-        from swarm_mcp.store import notices
+        from swarm_mcp.store import messages
 
-        notices.forget_of(tx, gone)
+        messages.forget_notices_of(tx, gone)
     if tx.has("swarm_lapses WHERE instance_id = ?", gone):
         from swarm_mcp.store import leases
 
@@ -112,9 +111,9 @@ def session_gone(tx: Transaction, session: Session, reason: str) -> None:
         user_interface.withdraw(tx, gone)
     session_table.delete(tx, session, reason)
     if "role:planner" in (session.label or ""):
-        from swarm_mcp.store import known_values
+        from swarm_mcp.store import values
 
-        known_values.leave_plan(tx, session)
+        values.leave_plan(tx, session)
 
 
 def reclaim(tx: Transaction, spare: str = "") -> list[Session]:
@@ -151,9 +150,9 @@ def end_locks(tx: Transaction, /, locks: list[Lock], reason: str = "", **payload
         of_turns = [lock for lock in locks if lock.mode == AUTO]
         lock_rows.delete(tx, [lock for lock in locks if lock not in of_turns], reason, **payload)
         if of_turns:
-            from swarm_mcp.store import turn_locks
+            from swarm_mcp.store import lock_finder
 
-            turn_locks.give_up(tx, of_turns)
+            lock_finder.give_up(tx, of_turns)
         locks_ended(tx, locks, reason)
 
 
@@ -163,9 +162,9 @@ def locks_ended(tx: Transaction, locks: list[Lock], reason: str) -> None:
     `reason` as in their events, empty for an ordinary release.
     """
     if tx.has("swarm_denials"):
-        from swarm_mcp.store import denials
+        from swarm_mcp.store import refusals
 
-        denials.tell(tx, locks, reason)
+        refusals.tell(tx, locks, reason)
     if reason not in ("deregistered", "reclaimed"):  # else they are on their way out as it is
         dismiss(tx, {lock.instance_id for lock in locks})
 
@@ -186,9 +185,9 @@ def locks_lapsed(tx: Transaction, locks: list[Lock]) -> None:
 
 def place_left(tx: Transaction) -> None:
     """A waiter has left the line for a lock without it: tell sessions that were denied the file, if it is free now."""
-    from swarm_mcp.store import denials
+    from swarm_mcp.store import refusals
 
-    denials.settle(tx)
+    refusals.settle(tx)
 
 
 def dismiss(tx: Transaction, ids: Iterable[str]) -> None:

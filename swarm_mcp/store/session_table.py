@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import same_circle, token
-from swarm_hook_core.liveness import RECLAIM_SECONDS, clients_in, departed
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
-from swarm_hook_core.process import gone
+from swarm_hook_core.process import RECLAIM_SECONDS, clients_in, departed, gone
 from swarm_hook_core.state import has_turn_files
-from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import REMOTE, STALE_SECONDS, Session
+from swarm_hook_core.untrusted_text import same_circle, token
+from swarm_mcp.domain import REMOTE, STALE_SECONDS, Record, Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +21,7 @@ ALIKE = 1000  # sessions that one ambiguous name can list
 
 
 def get(tx: Transaction, instance_id: str) -> Session | None:
-    """Return one row of ``instances``."""
+    """Return one row of ``sessions``."""
     return tx.row("SELECT * FROM instances WHERE id = ?", (instance_id,), Session)
 
 
@@ -172,9 +170,9 @@ def held_beside(
         values,
     )
     if has_turn_files():
-        from swarm_mcp.store import turn_locks
+        from swarm_mcp.store import lock_finder
 
-        of_turns = [row for row in turn_locks.standing(tx, instance.scope) if row.instance_id != instance.id]
+        of_turns = [row for row in lock_finder.standing(tx, instance.scope) if row.instance_id != instance.id]
         counted += len(of_turns)
         names = ("file", "content", "instance_id", "owner_label")
         few += [Record({name: row[name] for name in names}) for row in of_turns[: max(0, limit - len(few))]]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 
-from swarm_hook_core.labels import bounded, merged, token
-from swarm_hook_core.liveness import SERVER_RUNTIME, living
 from swarm_hook_core.paths import git_root
-from swarm_mcp.domain.record import Record, new_id
-from swarm_mcp.domain.session import RUN_RUNTIME, Session
-from swarm_mcp.errors import SwarmError
+from swarm_hook_core.process import SERVER_RUNTIME, living
+from swarm_hook_core.untrusted_text import bounded, merged, token
+from swarm_mcp.domain import RUN_RUNTIME, Record, Session, new_id
+from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import allowed_roots, clean, inside_any, scope_of
 from swarm_mcp.store import reactions, session_table
 from swarm_mcp.store.session_table import clients_text
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -109,9 +110,9 @@ def register_before_cleanup(db: Database, request: Registration) -> tuple[Sessio
         return register(db, request), False
     row = register(db, request, cleans=False)
     if db.has(reactions.ANY_LEASED):
-        from swarm_mcp.store import lock_endings
+        from swarm_mcp.store import locks
 
-        lock_endings.let_lapse(db)
+        locks.let_lapse(db)
     return row, reactions.is_cleanup_due(db)
 
 
@@ -411,3 +412,68 @@ def _note_registered(tx: Transaction, row: Session, adopted: bool, by: str = "")
     if by:
         payload["by"] = by
     tx.add_event(row.scope, "instance.registered", row.id, row.id, payload)
+
+
+# Sessions removed and ended.
+
+
+def remove(db: Database, instance_id: str, reason: str = "deregistered", by: Session | None = None) -> bool:
+    """Remove an instance with all that it holds; return True if it was there. `by` is named to its peers as the
+    remover.
+    """
+    with db.writing() as tx:
+        row = session_table.get(tx, instance_id)
+        if row and session_table.is_remote(tx, instance_id):
+            raise Refused(f"session {instance_id} is one of another machine, and is removed there")
+        if row:
+            reactions.session_gone(tx, row, reason)
+            if by:
+                from swarm_mcp.store import messages
+
+                messages.announce_removal(tx, row, by)
+    return row is not None
+
+
+def end_session(db: Database, row: Session, client: tuple[int, str] = (0, "")) -> bool:
+    """Note that the session of instance `row` has ended in `client`, or everywhere; return True if it has gone.
+
+    It stays if another client has the session open, and if it is a run's.
+    """
+    with db.writing() as tx:
+        session = tx.row(
+            "SELECT host, client_pid, client_start, other_clients FROM swarm_sessions WHERE instance_id = ?",
+            (row.id,),
+        )
+        if session:
+            clients = session_table.clients_of(session)
+        else:
+            clients = []
+        # Hooks end every session here; few are of runs, and need the module of runs.
+        of_run = tx.has("swarm_runs WHERE instance_id = ? AND state <> 'ended'", row.id)
+        if session and client[0] and (client in clients or not of_run):
+            left = living(session.host, [other for other in clients if other != client], tx.here)
+            if left:
+                _leave_to(tx, row.id, left)
+                return False
+        if not of_run:
+            found = session_table.get(tx, row.id)
+            if found:
+                reactions.session_gone(tx, found, "deregistered")
+            return True
+    with db.writing() as tx:
+        reactions.turn_ended(tx, row, time.time_ns())
+    from swarm_mcp.store import runs
+
+    return not runs.take_back(db, row.id) and remove(db, row.id)
+
+
+def _leave_to(tx: Transaction, instance_id: str, clients: list[Any]) -> None:
+    """These are the clients of a session from now on."""
+    (pid, started), *others = clients
+    # The terminal belonged to the client that spoke last.
+    tx.change(
+        "UPDATE swarm_sessions SET other_clients = ?, terminal_pid = CASE WHEN client_pid = ? AND client_start = ?"
+        " THEN terminal_pid ELSE 0 END, client_pid = ?, client_start = ? WHERE instance_id = ?",
+        (clients_text(others), pid, started, pid, started, instance_id),
+    )
+    tx.change("UPDATE instances SET pid = ? WHERE id = ?", (pid, instance_id))

@@ -26,38 +26,23 @@ if TYPE_CHECKING:
         activity,
         breaches,
         cleanup,
-        denials,
-        known_values,
+        grants,
         leases,
-        lock_endings,
         lock_finder,
         lock_listing,
-        lock_pages,
-        lock_queue,
         lock_rows,
-        lock_waiting,
         locks,
         messages,
-        notices,
-        protection,
-        questions,
         refusals,
         runs,
-        sending,
-        session_ends,
         session_life,
         session_table,
         sessions,
-        spawn_locks,
-        storms,
-        task_claims,
         task_reading,
         task_requests,
         tasks,
-        transfers,
         user_interface,
         values,
-        worktree_locks,
     )
     from swarm_mcp.store.changes import Changes
 
@@ -66,10 +51,8 @@ else:
     from swarm_mcp.store.lazy_verbs import LazyModule
 
     _MODULES = """
-        activity breaches cleanup denials known_values leases lock_endings lock_finder lock_listing lock_pages
-        lock_queue lock_rows lock_waiting locks messages notices protection questions reactions refusals runs sending
-        session_ends session_life session_table sessions spawn_locks storms task_claims task_reading task_requests
-        tasks transfers user_interface values worktree_locks
+        activity breaches cleanup grants leases lock_finder lock_listing lock_rows locks messages reactions
+        refusals runs session_life session_table sessions task_reading task_requests tasks user_interface values
     """
     for _name in _MODULES.split():
         globals()[_name] = LazyModule(f"swarm_mcp.store.{_name}")
@@ -80,9 +63,9 @@ class Sessions(Part, metaclass=later):
 
     register = verb(sessions.register)
     adopt = verb(sessions.adopt)
-    remove = verb(session_ends.remove)
+    remove = verb(sessions.remove)
     rename_session = in_write(sessions.rename_session)
-    end_session = verb(session_ends.end_session)
+    end_session = verb(sessions.end_session)
     get = verb(session_table.get)
     live = verb(session_table.live)
     with_evidence = verb(session_table.with_evidence)
@@ -117,8 +100,8 @@ class Locks(Part, metaclass=later):
     meeting = verb(lock_listing.meeting)
     covering = verb(lock_listing.covering)
     exactly = verb(lock_listing.exactly)
-    seen_in = verb(worktree_locks.seen_in)
-    left = verb(lock_rows.left)
+    seen_in = verb(lock_rows.seen_in)
+    left = verb(lock_rows.time_left)
     is_held = verb(lock_listing.is_held)
     fences_held = verb(lock_listing.fences_held)
     path_of = verb(lock_listing.path_of)
@@ -126,10 +109,10 @@ class Locks(Part, metaclass=later):
     walk = verb(lock_listing.walk)
     walk_of = verb(lock_listing.walk_of)
     count_of = verb(lock_listing.count_of)
-    counts = verb(lock_pages.counts)
+    counts = verb(lock_listing.counts)
     foremost = verb(lock_listing.foremost)
     recent_of = verb(lock_listing.recent_of)
-    counts_of = verb(lock_pages.counts_of)
+    counts_of = verb(lock_listing.counts_of)
     active_on = verb(lock_listing.active_on)
     describe = verb(lock_listing.describe)
     listed = verb(lock_listing.listed)
@@ -138,18 +121,18 @@ class Locks(Part, metaclass=later):
 class LockQueue(Part, metaclass=later):
     """The line of waiters for locks, first come, first served."""
 
-    waiting = verb(lock_queue.waiting)
-    waiting_for = verb(lock_queue.waiting_for)
-    has = verb(lock_queue.has)
-    is_there = verb(lock_queue.is_there)
-    lengths = verb(lock_waiting.lengths)
-    ahead_of = verb(lock_queue.ahead_of)
-    is_silent = verb(lock_queue.is_silent)
-    obstacles = verb(lock_waiting.obstacles)
-    join = verb(lock_waiting.join)
-    require_end = verb(lock_waiting.require_end)
-    leave = verb(lock_waiting.leave)
-    show_life = in_write(lock_waiting.show_life)
+    waiting = verb(lock_listing.waiting)
+    waiting_for = verb(lock_listing.waiting_for)
+    has = verb(lock_listing.has)
+    is_there = verb(lock_listing.is_there)
+    lengths = verb(grants.lengths)
+    ahead_of = verb(lock_listing.ahead_of)
+    is_silent = verb(lock_listing.is_silent)
+    obstacles = verb(grants.obstacles)
+    join = verb(grants.join)
+    require_end = verb(grants.require_end)
+    leave = verb(grants.leave)
+    show_life = in_write(grants.show_life)
 
 
 class Leases(Part, metaclass=later):
@@ -158,7 +141,7 @@ class Leases(Part, metaclass=later):
     keep = verb(session_life.keep)
     is_due = verb(leases.is_due)
     renew_lock = verb(locks.renew_lock)
-    some = verb(lock_endings.let_lapse)
+    some = verb(locks.let_lapse)
     next_due = verb(leases.next_due)
     overtaken = verb(leases.overtaken)
 
@@ -166,9 +149,9 @@ class Leases(Part, metaclass=later):
 class Transfers(Part, metaclass=later):
     """A lock's ways to another holder."""
 
-    transfer = verb(transfers.transfer)
-    request = verb(transfers.ask_for)
-    steal = verb(transfers.steal)
+    transfer = verb(locks.transfer)
+    request = verb(locks.ask_for)
+    steal = verb(locks.steal)
 
 
 class Denials(Part, metaclass=later):
@@ -176,13 +159,13 @@ class Denials(Part, metaclass=later):
 
     report = verb(refusals.report)
     note = verb(refusals.note)
-    files = verb(denials.files)
+    files = verb(refusals.files)
 
 
 class Storms(Part, metaclass=later):
     """Sessions that try a file again and again that they are refused."""
 
-    known = verb(storms.known)
+    known = verb(refusals.known)
 
 
 class Breaches(Part, metaclass=later):
@@ -197,15 +180,15 @@ class Breaches(Part, metaclass=later):
 class Protection(Part, metaclass=later):
     """Attempts of agents at deeds that only a person may do, and weakened protection."""
 
-    attempted = verb(protection.attempted)
-    lowered = in_write(protection.lowered)
+    attempted = verb(breaches.attempted)
+    lowered = in_write(breaches.lowered)
 
 
 class Messages(Part, metaclass=later):
     """Mail between sessions. A taken message counts as read once it is acknowledged."""
 
-    send = verb(sending.send)
-    broadcast = verb(sending.broadcast)
+    send = verb(session_life.send)
+    broadcast = verb(session_life.broadcast)
     hand_over = in_write(messages.hand_over)
     write_down = verb(messages.write_down)
     take = verb(messages.take)
@@ -223,9 +206,9 @@ class Messages(Part, metaclass=later):
 class Notices(Part, metaclass=later):
     """Messages that a session's next hook tells its model."""
 
-    take = verb(notices.take)
-    tell = verb(notices.tell)
-    are_messages_unread = verb(notices.are_messages_unread)
+    take = verb(messages.take_notices)
+    tell = verb(messages.tell)
+    are_messages_unread = verb(messages.are_messages_unread)
 
 
 class Tasks(Part, metaclass=later):
@@ -241,17 +224,17 @@ class Tasks(Part, metaclass=later):
     beginning = verb(task_reading.beginning)
     counts = verb(task_reading.counts)
     current = verb(task_reading.current)
-    claimable = verb(task_claims.claimable)
+    claimable = verb(task_requests.claimable)
     glance = verb(task_reading.glance)
     unfinished_of = verb(task_reading.unfinished_of)
     count_unfinished_of = verb(task_reading.count_unfinished_of)
     at_work_beside = verb(task_reading.at_work_beside)
     request = verb(task_requests.request)
     request_batch = verb(task_requests.request_batch)
-    claim = verb(task_claims.claim)
-    claim_next = verb(task_claims.claim_next)
-    reserve = verb(task_claims.reserve)
-    take_back = verb(task_claims.take_back)
+    claim = verb(task_requests.claim)
+    claim_next = verb(task_requests.claim_next)
+    reserve = verb(task_requests.reserve)
+    take_back = verb(task_requests.take_back)
     report_progress = verb(tasks.report_progress)
     approve = verb(tasks.approve)
     end = verb(tasks.end)
@@ -261,13 +244,13 @@ class Tasks(Part, metaclass=later):
 class Questions(Part, metaclass=later):
     """Questions of workers to a person."""
 
-    ask = verb(questions.ask)
-    answer = verb(questions.answer)
-    of_task = verb(questions.of_task)
-    open_of = verb(questions.open_of)
-    untold = verb(questions.untold)
-    told = in_write(questions.told)
-    waiting = verb(questions.waiting)
+    ask = verb(tasks.ask)
+    answer = verb(tasks.answer)
+    of_task = verb(tasks.of_task)
+    open_of = verb(tasks.open_of)
+    untold = verb(tasks.untold)
+    told = in_write(tasks.told)
+    waiting = verb(tasks.waiting)
 
 
 class Runs(Part, metaclass=later):
@@ -292,11 +275,11 @@ class Runs(Part, metaclass=later):
 class SpawnLocks(Part, metaclass=later):
     """Workers that are being started for a task: one dispatch at a time."""
 
-    take = in_write(spawn_locks.take)
-    started = in_write(spawn_locks.started)
-    release = in_write(spawn_locks.release)
-    holder = verb(spawn_locks.holder)
-    worker_of = verb(spawn_locks.worker_of)
+    take = in_write(runs.take)
+    started = in_write(runs.started)
+    release = in_write(runs.release)
+    holder = verb(runs.holder)
+    worker_of = verb(runs.worker_of)
 
 
 class KeyValues(Part, metaclass=later):
@@ -325,15 +308,15 @@ class Panes(Part, metaclass=later):
 class Planner(Part, metaclass=later):
     """The session that owns a scope's plan."""
 
-    owner = verb(known_values.plan_owner)
+    owner = verb(values.plan_owner)
 
 
 class Tracker(Part, metaclass=later):
     """The work tracker of an identity, and its entries for tasks."""
 
-    of = verb(known_values.tracker_of)
-    link = verb(known_values.link_entry)
-    entry = verb(known_values.entry_of)
+    of = verb(values.tracker_of)
+    link = verb(values.link_entry)
+    entry = verb(values.entry_of)
 
 
 class Activity(Part, metaclass=later):

@@ -8,19 +8,18 @@ from __future__ import annotations
 from itertools import islice
 
 from swarm_hook_core.json_text import loads
-from swarm_hook_core.labels import token
-from swarm_mcp.domain import task as states
-from swarm_mcp.domain.task import COLUMNS, Task
+from swarm_hook_core.untrusted_text import token
+from swarm_mcp import domain as states
+from swarm_mcp.domain import TASK_COLUMNS, Task
 from swarm_mcp.store import cursors
-from swarm_mcp.store.naming import may_meet, without_walls
+from swarm_mcp.store.messages import may_meet, without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from swarm_mcp.domain.record import Record
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Record, Session
     from swarm_mcp.store.database import Transaction
 
 SHOWN = 50  # of each status that is not an end
@@ -30,7 +29,7 @@ MOST_SHOWN = 100  # of each status, where all of them were asked for: more than 
 MOST_NEWEST = 1000  # of one that ends a task, among which are those that the viewer may see
 MANY = 1000  # of one status; fewer are sorted faster than found among the others by time
 
-SELECT = f"SELECT {', '.join(COLUMNS)} FROM tasks"
+SELECT = f"SELECT {', '.join(TASK_COLUMNS)} FROM tasks"
 ORDER = "priority DESC, created_at, id"
 BY_AGE = "created_at, rowid"
 # A list column as a table; another program's text that is no JSON counts as empty.
@@ -64,12 +63,12 @@ def walk(tx: Transaction, viewer: Session, status: str = "", assignee: str = "",
 
     def read(behind: str, place: list[Any], number: int) -> list[Record]:
         where = f"{behind} {condition}"
-        sql = f"SELECT rowid, {', '.join(COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
+        sql = f"SELECT rowid, {', '.join(TASK_COLUMNS)} FROM tasks WHERE {where} ORDER BY {order} LIMIT {number}"
         return tx.rows(sql, (*place, *values))
 
     for place, row in cursors.rows_after(after, kinds, behind, read, lambda row: [row[name] for name in names]):
         if row.id is not None and sight.sees(row):
-            yield place, parsed({name: row[name] for name in COLUMNS})
+            yield place, parsed({name: row[name] for name in TASK_COLUMNS})
 
 
 def count(tx: Transaction, viewer: Session, status: str = "", assignee: str = "", requester: str = "") -> int:
@@ -138,15 +137,15 @@ def glance(tx: Transaction, viewer: Session, changed_after: int | None = None) -
     for task in changed:
         if task.status in grouped and sight.sees(task):
             grouped[task.status].append(task)
-    for status, tasks in grouped.items():
-        there = {task.id for task in tasks}
-        for task in _first(tx, viewer, status, known[status]) if known[status] > len(tasks) else ():
+    for status, listed in grouped.items():
+        there = {task.id for task in listed}
+        for task in _first(tx, viewer, status, known[status]) if known[status] > len(listed) else ():
             if task.id not in there and sight.sees(task):
-                tasks.append(task)
+                listed.append(task)
         if status in states.TERMINAL:
-            tasks.sort(key=lambda task: task.changed_at, reverse=True)
+            listed.sort(key=lambda task: task.changed_at, reverse=True)
         else:
-            tasks.sort(key=lambda task: (-task.priority, task.created_at, task.id))
+            listed.sort(key=lambda task: (-task.priority, task.created_at, task.id))
     left = {status: known[status] - len(tasks) for status, tasks in grouped.items() if known[status] > len(tasks)}
     ended = {status: known[status] for status in states.TERMINAL}
     return {**grouped, "terminal_counts": ended, **({"not_shown": left} if left else {})}
@@ -267,7 +266,7 @@ def texts_in(text: object) -> list[str] | None:
 
 
 class Sight:
-    """The tasks that one session (a row of ``instances``; at least ``id`` and ``label``) may see.
+    """The tasks that one session (a row of ``sessions``; at least ``id`` and ``label``) may see.
 
     A task shows the identity of its requester while that is registered, else of its assignee. After both have gone no
     session is left to hide it. Sessions are looked up as tasks name them: there may be many more sessions.

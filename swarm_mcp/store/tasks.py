@@ -1,23 +1,37 @@
 """Tasks under way: progress, approval, ends, and the effects of an end on locks and dependents.
 
-Beside it: ``task_life`` (the table of status changes), ``task_reading``, ``task_requests`` and ``task_claims``.
+Beside it: ``task_life`` (the table of status changes), ``task_reading``, ``task_requests`` and ``task_requests``.
 
-`instance` and `viewer` are sessions; only ``id``, ``label`` and ``scope`` count. A breach of the rules raises
+`instance` and `viewer` are sessions; only ``id``, ``label`` and ``variables`` count. A breach of the rules raises
 ``Refused``, whose `answer` is ``{"error", ...}``. Messages to others are stored in the change's own transaction and
 returned as ``[(recipient id, text)]``, for the caller to wake them with.
 """
 
 from __future__ import annotations
 
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.session import SYSTEM, Session
-from swarm_mcp.domain.task import BLOCKED, CANCELLED, CLAIMED, DONE, IN_PROGRESS, TERMINAL, UNCHANGED, Task
+from swarm_hook_core.untrusted_text import quoted
+from swarm_mcp.domain import (
+    BLOCKED,
+    CANCELLED,
+    CLAIMED,
+    DONE,
+    IN_PROGRESS,
+    SYSTEM,
+    TERMINAL,
+    UNCHANGED,
+    WAITS,
+    Lock,
+    Question,
+    Session,
+    Task,
+)
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import reactions, session_life, task_notices, task_reading, task_requests
+from swarm_mcp.store import reactions, session_life, task_life, task_reading, task_requests
 from swarm_mcp.store import task_life as states
-from swarm_mcp.store.known_values import names_entry
+from swarm_mcp.store.values import names_entry
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -80,7 +94,7 @@ def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
         if standing.failed:
             release_locks(tx, moved)
             cancel_dependents(tx, moved)
-        return {"task": moved, "notices": task_notices.tell_approved(tx, actor, moved)}
+        return {"task": moved, "notices": task_life.tell_approved(tx, actor, moved)}
 
 
 def end(db: Database, actor: Session, task_id: str, status: str, result: str | None = None) -> dict[str, Any]:
@@ -142,8 +156,8 @@ def _end(
         ended = states.move(tx, task, status, "end", actor.id, payload, result=result)
         release_locks(tx, ended, keys)
         unblocked = settle(tx, ended)
-        told = task_notices.tell_ended(tx, actor, ended, summary)
-        return {"task": ended, "notices": told, "unblocked": task_notices.tell_unblocked(tx, actor, unblocked)}
+        told = task_life.tell_ended(tx, actor, ended, summary)
+        return {"task": ended, "notices": told, "unblocked": task_life.tell_unblocked(tx, actor, unblocked)}
 
 
 def lose_key(tx: Transaction, task_id: str, scope: str) -> None:
@@ -160,7 +174,7 @@ def settle_vanished(tx: Transaction, scope: str | None = None) -> list[tuple[str
     For cleanup, right after it has deleted ended tasks (`scope` None: everywhere). It also mends tasks that another
     program has left blocked after their dependencies ended.
     """
-    return task_notices.tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
+    return task_life.tell_unblocked(tx, Session(id=SYSTEM), resume_all(tx, scope))
 
 
 def known(tx: Transaction, actor: Session, task_id: str) -> Task:
@@ -290,3 +304,112 @@ def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope
     if before is not None and task.status in TERMINAL and before.status not in TERMINAL:
         release_locks(tx, before)
     return task
+
+
+# Questions of workers to a person: they and their answers are kept as long as their tasks.
+#
+# They stay on this machine: a team shares the task, whose ``blocked_reason`` has the question, but not the answer.
+
+LONGEST = 10_000  # characters of a question, or of an answer
+_COLUMNS = ", ".join(Question.__annotations__)
+
+
+def ask(db: Database, actor: Session, task_id: str, text: str) -> tuple[Question, list[tuple[str, str]]]:
+    """Ask a person about the task of `actor`; return the question, and the notice to the task's requester.
+
+    The same text again is the same question, answered or not. Raises Refused while another one is not answered.
+    """
+    text = _checked(text, "question")
+    with db.writing() as tx:
+        task = known(tx, actor, task_id)
+        if task.assignee != actor.id:
+            raise Refused("Only the assignee can ask about this task")
+        if task.status != IN_PROGRESS:
+            raise Refused(f"Task is {task.status}, not in_progress")
+        before = of_task(tx, task.id)
+        for one in before:
+            if one.question == text:
+                return one, []
+            if one.answer is None:
+                raise Refused(f"Your question {quoted(one.question)} is not answered yet: ask one at a time")
+        tx.change(
+            "INSERT INTO swarm_questions (task_id, asked_by, question, asked_at) VALUES (?, ?, ?, ?)",
+            (task.id, actor.id, text, tx.now()),
+        )
+        _block(tx, task, "asks a person", WAITS + text, actor.id)
+        return of_task(tx, task.id)[-1], task_life.tell_asked(tx, actor, task, text)
+
+
+def answer(db: Database, actor: Session, task_id: str, text: str) -> Question:
+    """Give a person's answer to the open question of a task; return it. Raises Refused without an open question."""
+    text = _checked(text, "answer")
+    with db.writing() as tx:
+        task = task_reading.seen(tx, actor, task_id)
+        if task is None:
+            raise Refused("Task not found")
+        if task.status in TERMINAL:
+            raise Refused(f"Task is {task.status}: nobody waits for the answer")
+        asked = open_of(tx, task.id)
+        if asked is None:
+            raise Refused("Task waits for no answer")
+        now = tx.now()
+        tx.change("UPDATE swarm_questions SET answer = ?, answered_at = ? WHERE id = ?", (text, now, asked.id))
+        _block(tx, task, "a person has answered", None, actor.id)
+        return asked.replace(answer=text, answered_at=now)
+
+
+def of_task(db: Database | Transaction, task_id: str) -> list[Question]:
+    """Return the questions about a task, the oldest first."""
+    return db.rows(f"SELECT {_COLUMNS} FROM swarm_questions WHERE task_id = ? ORDER BY id", (task_id,), Question)
+
+
+def open_of(db: Database | Transaction, task_id: str) -> Question | None:
+    """Return the question about a task that is not answered, or None."""
+    return next((one for one in of_task(db, task_id) if one.answer is None), None)
+
+
+def untold(db: Database | Transaction, task_id: str) -> list[Question]:
+    """Return the questions about a task whose answer its worker does not know."""
+    return [one for one in of_task(db, task_id) if one.told_at is None]
+
+
+def told(tx: Transaction, ids: list[int]) -> None:
+    """Inside a transaction: note that the worker knows the answers to these questions."""
+    for one in ids:
+        tx.change(
+            "UPDATE swarm_questions SET told_at = ? WHERE id = ? AND answer IS NOT NULL AND told_at IS NULL",
+            (tx.now(), one),
+        )
+
+
+def waiting(db: Database | Transaction, viewer: Session) -> list[tuple[Task, Question]]:
+    """Return the unfinished tasks of `viewer`'s scope that wait for an answer, in the order of the questions."""
+    found = []
+    for row in db.rows(f"SELECT {_COLUMNS} FROM swarm_questions WHERE answer IS NULL ORDER BY id", (), Question):
+        task = task_reading.seen(db, viewer, row.task_id)
+        if task and task.status not in TERMINAL:
+            found.append((task, row))
+    return found
+
+
+def _checked(text: str, what: str) -> str:
+    text = text.strip()
+    if not text:
+        raise Refused(f"the {what} is empty")
+    if len(text) > LONGEST:
+        raise Refused(f"the {what} has {len(text)} characters, more than {LONGEST}")
+    return text
+
+
+def _block(tx: Transaction, task: Task, summary: str, reason: str | None, actor: str) -> None:
+    """Inside a transaction: say why a task is blocked, or that it is not any more."""
+    now = tx.now()
+    if reason is None and not (task.blocked_reason or "").startswith(WAITS):
+        reason = task.blocked_reason  # the worker's own
+    tx.change(
+        "UPDATE tasks SET blocked_reason = ?, updated_at = ?, changed_at = ? WHERE id = ?",
+        (reason, now, states.stamp(tx, task.scope), task.id),
+    )
+    payload = {"summary": summary, "progress_updated_at": task.progress_updated_at, "blocked_reason": reason}
+    payload["expected_next_update_at"] = task.expected_next_update_at
+    tx.add_event(task.scope, "task.progress", actor, task.id, payload)

@@ -12,8 +12,7 @@ import time
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import runs_app_server
-from swarm_mcp.domain.message import UiCommand
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session, UiCommand
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import cursors, session_table, values
 from swarm_mcp.store.database import object_in, range_end

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 
-from swarm_hook_core import __version__, clock, faults
+from swarm_hook_core import __version__, clock, state
 from swarm_hook_core.state import make_private, open_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
@@ -162,7 +162,7 @@ class Agent:
                     talk.await_parts(LEAVE_SECONDS)
             has_left = _settle_trees(store, trees)
         except SwarmError as error:
-            faults.record("team", "agent", str(error))
+            state.record("team", "agent", str(error))
             return True
         if has_left and not wanted:
             return False

@@ -3,7 +3,7 @@
 It listens on a Unix socket in the state folder and answers one line of JSON with another. It is started on demand. This
 module loads little, since ordinary verbs use it. No answer takes longer than its given time.
 
-`confirm` returns a `Confirmation`: ``answer`` is one of
+`confirm` returns a `Confirmation`: ``making`` is one of
 
   granted       the team has granted all of them: ``fences`` of each lock by its id; ``settled``: every machine knows
   held          another session has one of them: the rows have been removed here. ``by`` is the other's lock
@@ -21,15 +21,27 @@ import socket
 import time
 from zlib import crc32
 
-from swarm_hook_core.spawn import start_detached
+from swarm_hook_core import clock, repository
+from swarm_hook_core.process import host_id, start_detached
 from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.wording import duration
 from swarm_mcp.installation import coordinator_command
+from swarm_mcp.store import Store
+from swarm_mcp.team import store_rows
+from swarm_mcp.team.memberships import memberships
+from swarm_mcp.team.parts import TeamRows
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any, TypedDict
 
     from typing_extensions import NotRequired
+
+    from swarm_mcp.store.database import Database
+    from swarm_mcp.team.store_rows import TeamRepository
+
+if TYPE_CHECKING:
 
     class Confirmation(TypedDict):
         """The answer to `confirm`: see this module's beginning."""
@@ -62,7 +74,7 @@ def confirm(
 def confirm_documents(documents: list[tuple[str, str]], seconds: float = REACH_SECONDS) -> Confirmation:
     """Tell the team, within `seconds`, about the latest change to tasks here: ``[("task", id)]``.
 
-    The ``answer`` is `GRANTED`; `HELD`: another machine was first with one of them, and its version is here by now;
+    The ``making`` is `GRANTED`; `HELD`: another machine was first with one of them, and its version is here by now;
     `UNREACHABLE` with ``error``: the change is posted when the server is back, unless it is undone before; `LOCAL`: no
     team has a part in them.
     """
@@ -210,3 +222,104 @@ def listening() -> socket.socket:
     os.chmod(path, 0o600)
     here.listen(64)
     return here
+
+
+# The freshness of this machine's copy of a team's locks, for verbs; hooks have ``swarm_hook_core.team``.
+
+ASK_SECONDS = 2.0
+LOOK_SECONDS = 0.2
+
+
+def is_fresh(found: TeamRepository) -> bool:
+    """Return True if every lock that counts elsewhere is known here."""
+    if found.fresh_until is None or found.booted != clock.boot(host_id()):
+        return False
+    return found.fresh_until >= clock.now()
+
+
+def known_here(store: Store, folder: str) -> dict[str, Any] | None:
+    """Return ``{repository, fresh, said_at}`` of the work tree around `folder`; None outside of a team.
+
+    `said_at`: Unix seconds of the server's last word.
+    """
+    tree = repository.tree_over(folder)
+    if tree is not None:
+        name = TeamRows(store).trees().get(tree.top)
+    else:
+        name = None
+    if name is None:
+        return None
+    found = TeamRows(store).repositories().get(name)
+    return {"repository": name, "fresh": found is not None and is_fresh(found), "said_at": found and found.said_at}
+
+
+def repository_name(store: Store, scope: str) -> str | None:
+    """Return the team's name for the repository of the work tree `scope`, or None."""
+    return TeamRows(store).trees().get(scope)
+
+
+def unheard_for(said_at: int | None) -> str:
+    """Return for how long a server was not heard of, in words."""
+    if said_at:
+        return f"for {duration(time.time() - said_at)}"
+    return "since this clone has joined"
+
+
+def asked(folder: str, seconds: float = ASK_SECONDS) -> str:
+    """Bring the locks in the work tree around `folder` up to date.
+
+    Returns a text for people if that fails within `seconds`; empty for success, and outside of teams.
+    """
+    with Store(read_only=True) as store:
+        known = known_here(store, folder)
+        if known is None or wait_until_fresh(store, known["repository"], seconds):
+            return ""
+    silence = unheard_for(known["said_at"])
+    return f"the team's server was not heard of {silence}: locks of other machines since then are unknown here"
+
+
+def wait_until_fresh(store: Store, name: str, seconds: float) -> bool:
+    """Wait until the copy of the repository called `name` is fresh, for at most `seconds`. Returns True if it is."""
+    end = time.monotonic() + seconds
+    with store.changes() as changes:
+        is_poked = False
+        while True:
+            found = TeamRows(store).repositories().get(name)
+            if found is not None and is_fresh(found):
+                return True
+            if not is_poked:
+                poke()
+                is_poked = True
+            left = end - time.monotonic()
+            if left <= 0:
+                return False
+            changes.wait(min(left, LOOK_SECONDS))
+            store.refresh()
+
+
+# Changes to this machine's rows that its team agent has to know of at once.
+#
+# The agent posts locks, queue places, tasks, values and messages. It names the living sessions with each of its beats,
+# so a change to a session is no news for it. But a session needs an agent: where the copy of the team's locks is no
+# longer fresh, the agent may have been killed, and a session's next sign of life starts another.
+
+UNKNOWN = ""  # the name of a table that the store could not tell from its statement
+POSTED = frozenset(
+    ("context", "kv", "kv_scope_updates", "swarm_team_documents", "swarm_team_trees", "swarm_waiters", "tasks", UNKNOWN)
+)
+SESSIONS = frozenset(("instances", "swarm_sessions"))
+
+
+def tell_agent(db: Database, tables: set[str]) -> None:
+    """Tell the agent of a commit that has changed rows of `tables`, if it has to know; start a missing one."""
+    if not POSTED.isdisjoint(tables) or (not SESSIONS.isdisjoint(tables) and _is_missed(db)):
+        poke()
+
+
+def _is_missed(db: Database) -> bool:
+    """Return True if a session works in a joined work tree, and the copy of the team's locks there is not fresh."""
+    known, copies = store_rows.trees(db), store_rows.repositories(db)
+    if known and all(name in copies and is_fresh(copies[name]) for name in known.values()):
+        return False
+    # Not of `known`: the agent writes these rows, and may not have come to it.
+    return bool(store_rows.living_in(db, [top for one in memberships() if one.is_there for top in one.tops]))

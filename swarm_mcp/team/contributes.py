@@ -7,14 +7,14 @@ PLACES = {"team": "watch"}
 OTHER_WORDS = {"join": "team"}
 CHECKS = {"team": "swarm_mcp.team.doctor:findings"}
 REACTIONS = {
-    "committed": "swarm_mcp.team.shared_rows:tell_agent",
-    "message added": "swarm_mcp.team.outbox:send_away",
-    "session wanted": "swarm_mcp.team.outbox:ask_to_wake",
+    "committed": "swarm_mcp.team.agent_client:tell_agent",
+    "message added": "swarm_mcp.team.store_documents:send_away",
+    "session wanted": "swarm_mcp.team.store_documents:ask_to_wake",
     "locks granted": "swarm_mcp.team.locking:confirm",
     "task claimed": "swarm_mcp.team.locking:confirm_task",
-    "push begins": "swarm_mcp.team.freshness:asked",
-    "machines": "swarm_mcp.team.machines:machines_of",
-    "repository name": "swarm_mcp.team.freshness:repository_name",
+    "push begins": "swarm_mcp.team.agent_client:asked",
+    "machines": "swarm_mcp.team.standing:machines_of",
+    "repository name": "swarm_mcp.team.agent_client:repository_name",
 }
 TABLES = {
     # Repositories shared with other machines: how far this machine's replica has come (`version` and `mark` of the

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain.lock import is_mutex
+from swarm_mcp.domain import is_mutex
 from swarm_mcp.errors import NotConfirmed
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any, NamedTuple
 
-    from swarm_mcp.domain.lock import Lock
-    from swarm_mcp.domain.task import Task
+    from swarm_mcp.domain import Lock, Task
     from swarm_mcp.store import Store
 else:
-    from swarm_mcp.domain.record import NamedValues as NamedTuple
+    from swarm_mcp.domain import NamedValues as NamedTuple
 
 SETTLED, GRANTED, UNREACHABLE, LOST = "settled", "granted", "unreachable", "lost"
 

@@ -32,7 +32,7 @@ class Membership(NamedTuple):
 
     common       its common git folder, links resolved, shared by all its work trees
     top          the top of the work tree in which it joined; the common folder of a submodule does not tell it
-    repository   the team's name for its repository (``repository_identity``); `source`: the way it was found
+    repository   the team's name for its repository (``places``); `source`: the way it was found
     server       a ``postgresql://`` URL or libpq's ``host=...`` without a password, or ``service=NAME``
     joined_at    Unix seconds
     set_logical  joining has set ``swarm.logical`` in the clone, and leaving takes it back; `logical` is its former

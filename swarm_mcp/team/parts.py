@@ -9,12 +9,12 @@ from swarm_mcp.store.lazy_verbs import Part, verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from swarm_mcp.store import Store, lock_endings, lock_finder, lock_rows, reactions
+    from swarm_mcp.store import Store, lock_finder, lock_rows, locks, reactions
     from swarm_mcp.store.database import Turn
     from swarm_mcp.team import store_documents, store_rows
 else:
     from swarm_mcp.store.lazy_verbs import LazyModule
-    from swarm_mcp.store.store import lock_endings, lock_finder, lock_rows, reactions
+    from swarm_mcp.store.store import lock_finder, lock_rows, locks, reactions
 
     store_documents = LazyModule("swarm_mcp.team.store_documents")
     store_rows = LazyModule("swarm_mcp.team.store_rows")
@@ -39,7 +39,7 @@ class TeamRows(_OfStore):
     note = verb(store_rows.note)
     own_locks = verb(store_rows.own_locks)
     of_ids = verb(store_rows.of_ids)
-    reaped = verb(lock_endings.reaped)
+    reaped = verb(locks.reaped)
     live = verb(lock_rows.live)
     own_places = verb(store_rows.own_places)
     living_in = verb(store_rows.living_in)

@@ -10,9 +10,8 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.team import protocol
-from swarm_mcp.team.comparison import claims, difference, places_in
 from swarm_mcp.team.documents import AT_ONCE
-from swarm_mcp.team.mirror import EpochOver
+from swarm_mcp.team.mirror import EpochOver, claims, difference, places_in
 from swarm_mcp.team.parts import TeamRows
 
 TYPE_CHECKING = False
@@ -20,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from swarm_mcp.domain.lock import Lock
+    from swarm_mcp.domain import Lock
     from swarm_mcp.store import Store
-    from swarm_mcp.team.comparison import Claim, Place
-    from swarm_mcp.team.mirror import Mirror
+    from swarm_mcp.team.mirror import Claim, Mirror, Place
     from swarm_mcp.team.protocol import AcquireAnswer, Item, LockRow, PutAnswer
 
 COMPARE_SECONDS = 5.0  # seconds between two comparisons without a notification: processes die silently

@@ -60,7 +60,7 @@ from __future__ import annotations
 
 from json import dumps
 
-from swarm_hook_core import wildmatch
+from swarm_hook_core import wildcards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -448,9 +448,9 @@ def region_of(place: str, pattern: str = "", base: str = "") -> str:
     differently, so it is ignored here: a region that is too large costs a question, never a grant.
     """
     if not pattern:
-        return _plain(wildmatch.folded(place))
-    prefix = wildmatch.literal_prefix(wildmatch.folded(pattern))
-    return _plain(f"{wildmatch.folded(base)}/{prefix}")
+        return _plain(wildcards.folded(place))
+    prefix = wildcards.literal_prefix(wildcards.folded(pattern))
+    return _plain(f"{wildcards.folded(base)}/{prefix}")
 
 
 def regions_meet(left: str, right: str) -> bool:

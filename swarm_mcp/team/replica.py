@@ -16,11 +16,11 @@ from swarm_hook_core import clock, repository
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_mcp.domain.lock import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
+from swarm_mcp.domain import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
 from swarm_mcp.store.lock_request import meet, reach_in
 from swarm_mcp.team import protocol
-from swarm_mcp.team.comparison import own_spot
 from swarm_mcp.team.documents import Documents
+from swarm_mcp.team.mirror import own_spot
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, reach_at, spot_in
 

@@ -10,20 +10,105 @@ All changes happen inside a transaction.
 
 from __future__ import annotations
 
-from swarm_mcp.domain.message import KeyValue, length
-from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import REMOTE, SYSTEM
-from swarm_mcp.domain.task import TERMINAL, Task
-from swarm_mcp.store import messages, notices, session_table, task_reading, tasks, values
-from swarm_mcp.team.outbox import MESSAGE
+import json
+
+from swarm_mcp.domain import REMOTE, SYSTEM, TERMINAL, KeyValue, Record, Task, length, new_id, task_and_text
+from swarm_mcp.store import messages, session_table, task_reading, tasks, values
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Session
+    from swarm_mcp.store import Store
     from swarm_mcp.store.database import Transaction
+
+# Messages to sessions of other machines, which wait here to be posted; and the form of documents.
+#
+# A document names files by their *places*, from the top of a work tree: each machine has its own folders.
+
+MESSAGE = "message"  # the kind of document
+
+
+def canonical(body: object) -> str:
+    """Return JSON text that is the same for the same value."""
+    return json.dumps(body, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def place_in(path: str, tops: Iterable[str]) -> str | None:
+    """Return `path` from the top of the one of these work trees that it lies in; None outside of them."""
+    for top in sorted(tops, key=len, reverse=True):
+        if path == top:
+            return ""
+        if path.startswith(top + "/"):
+            return path[len(top) + 1 :]
+    return None
+
+
+def path_at(place: object, top: str) -> str | None:
+    """Return the path of a `place` in the work tree with this `top`; None for a value that is no place."""
+    if not isinstance(place, str) or "\0" in place:
+        return None
+    if place == "":
+        return top
+    if any(part in ("", ".", "..") for part in place.split("/")):
+        return None
+    return f"{top}/{place}"
+
+
+def repository_of(tx: Transaction, recipient_id: str) -> str | None:
+    """Return the repository in which a session works on another machine; None for sessions of this one."""
+    row = tx.row(
+        "SELECT t.repository FROM swarm_sessions s JOIN instances i ON i.id = s.instance_id"
+        " JOIN swarm_team_trees t ON t.top = i.scope WHERE s.instance_id = ? AND s.runtime = ?",
+        (recipient_id, REMOTE),
+    )
+    if row:
+        return str(row.repository)
+    return None
+
+
+def send_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
+    """Have a message posted to a session of another machine. Return True if it works in a repository that is shared.
+
+    `told`, `file`: as for ``notices.post``. Where the message is in our words, the files that it names are told by
+    their places.
+    """
+    repository = repository_of(tx, recipient)
+    if repository is None:
+        return False
+    rows = tx.rows("SELECT top FROM swarm_team_trees WHERE repository = ?", (repository,))
+    tops = sorted((row.top for row in rows), key=len, reverse=True)
+    if task_and_text(content)[1].startswith("[auto] "):
+        for top in tops:
+            content = content.replace(f"{top}/", "")
+    body: dict[str, object] = {"sender": "" if sender == SYSTEM else sender, "recipient": recipient, "content": content}
+    if told:
+        body.update(told=True, file=place_in(file, tops))
+    _let_be_posted(tx, repository, body)
+    return True
+
+
+def ask_to_wake(store: Store, sender: str, recipient: str, task_id: str, force: bool) -> None:
+    """Have a session of another machine woken there for mail of `sender`, about this task; `force`: even while busy.
+
+    It is told as a message without content, and so comes after that mail.
+    """
+    with store.database.writing() as tx:
+        repository = repository_of(tx, recipient)
+        if repository is not None:
+            body: dict[str, object] = {"sender": sender, "recipient": recipient, "content": ""}
+            _let_be_posted(tx, repository, {**body, "wake": True, "task": task_id, "force": force})
+
+
+def _let_be_posted(tx: Transaction, repository: str, body: dict[str, object]) -> None:
+    tx.change(
+        "INSERT INTO swarm_team_documents (repository, kind, key, version, body, noted_at) VALUES (?, ?, ?, 0, ?, ?)",
+        (repository, MESSAGE, new_id(), canonical(body), tx.now()),
+    )
+
 
 TASK, VALUE = "task", "value"
 REMEMBERED_SECONDS = 2 * 86400  # that a message was delivered: longer than the server has it
@@ -108,10 +193,10 @@ def recipient(tx: Transaction, session_id: str) -> Session | None:
 
 def deliver(tx: Transaction, recipient: Session, sender: str, content: str, told: bool, file: str) -> None:
     """A message from another machine; its recipient's next hook tells it where it is to be `told`."""
-    if told and file and sender != SYSTEM and notices.unread(tx, recipient, sender, file):
+    if told and file and sender != SYSTEM and messages.unread(tx, recipient, sender, file):
         return  # it has asked for that before
     if told:
-        notices.post(tx, recipient, content, file, sender)
+        messages.post_notice(tx, recipient, content, file, sender)
     else:
         messages.post(tx, recipient.scope, sender, recipient.id, content)
 
@@ -183,7 +268,7 @@ def _free_key(tx: Transaction, repository: str, columns: dict[str, Any], scope: 
             f"[auto] Task {rival.id} lost its idempotency key: the team has task {columns['id']} with the same one,"
             " which another machine had posted first."
         )
-        notices.post(tx, requester, text)
+        messages.post_notice(tx, requester, text)
     return key
 
 
@@ -255,7 +340,7 @@ def tell(tx: Transaction, session_id: str | None, text: str) -> int:
     else:
         session = None
     if session is not None:
-        return notices.post(tx, session, text)
+        return messages.post_notice(tx, session, text)
     return 0
 
 

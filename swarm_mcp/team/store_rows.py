@@ -11,25 +11,15 @@ import time
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
-from swarm_hook_core.labels import bounded
 from swarm_hook_core.lookup import GLOB, plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain.lock import EXCLUSIVE, Lock, Waiter
-from swarm_mcp.domain.record import Record, new_id
-from swarm_mcp.domain.session import REMOTE, Session
-from swarm_mcp.store import (
-    denials,
-    lock_finder,
-    lock_queue,
-    lock_rows,
-    notices,
-    reactions,
-    session_table,
-)
-from swarm_mcp.store.denials import key_of_lock
-from swarm_mcp.store.lock_queue import reaches_of
+from swarm_hook_core.untrusted_text import bounded
+from swarm_mcp.domain import EXCLUSIVE, REMOTE, Lock, Record, Session, Waiter, new_id
+from swarm_mcp.store import lock_finder, lock_listing, lock_rows, messages, reactions, refusals, session_table
+from swarm_mcp.store.lock_listing import reaches_of
 from swarm_mcp.store.lock_rows import facts
+from swarm_mcp.store.refusals import key_of_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +128,7 @@ def of_ids(tx: Transaction, ids: Iterable[str]) -> list[Lock]:
 
 def own_places(tx: Transaction) -> list[Waiter]:
     """Return the places in the line of waiters on this machine."""
-    return [row for row in lock_queue.waiting(tx) if row.machine is None]
+    return [row for row in lock_listing.waiting(tx) if row.machine is None]
 
 
 def living_in(tx: Transaction, tops: Iterable[str], more: Iterable[str] = ()) -> list[Session]:
@@ -200,7 +190,7 @@ def tell(tx: Transaction, instance_id: str, text: str, file: str = "") -> None:
     """Add a message to a session of this machine, told by its next hook; nothing if it has gone."""
     session = session_table.live(tx, instance_id)
     if session is not None and session.runtime != REMOTE:
-        notices.post(tx, session, text, file)
+        messages.post_notice(tx, session, text, file)
 
 
 def mirrored(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
@@ -232,7 +222,7 @@ def add_lock(tx: Transaction, lock_id: str, top: str, reach: Reach, told: Mappin
 def grant_anew(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
     """Change a row of another machine's lock to the server's present one: another mode, or another holder."""
     _change(tx, {**_told(tx, told), "created_at": tx.now()}, lock)
-    denials.follow(tx, key_of_lock(lock), told["session"])
+    refusals.follow(tx, key_of_lock(lock), told["session"])
 
 
 def take_over(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
@@ -242,8 +232,8 @@ def take_over(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
         columns.update(ttl=told["ttl"], renewed=clock.now(), booted=clock.boot(tx.here))
         columns.update(wall_until=time.time() + told["ttl"])
     _change(tx, columns, lock)
-    denials.forget(tx, told["session"], [key_of_lock(lock)])
-    denials.follow(tx, key_of_lock(lock), told["session"])
+    refusals.forget(tx, told["session"], [key_of_lock(lock)])
+    refusals.follow(tx, key_of_lock(lock), told["session"])
 
 
 def _told(tx: Transaction, told: Mapping[str, Any]) -> dict[str, Any]:
@@ -378,10 +368,10 @@ def drop_own_place(tx: Transaction, team_ticket: int) -> None:
     """Remove the place of a waiter here that has this number in the team, live or not."""
     rows = tx.rows("SELECT ticket FROM swarm_waiters WHERE team_ticket = ? AND machine IS NULL", (team_ticket,))
     for row in rows:
-        lock_queue.give_up(tx, row.ticket)
+        lock_listing.give_up(tx, row.ticket)
 
 
 def drop_places(tx: Transaction, places: Iterable[Waiter]) -> None:
     """Remove places from the line."""
     for place in places:
-        lock_queue.give_up(tx, place.ticket)
+        lock_listing.give_up(tx, place.ticket)

@@ -14,17 +14,17 @@ import threading
 import time
 from contextlib import closing
 
-from swarm_hook_core import faults
-from swarm_hook_core.budget import Budget
+from swarm_hook_core import state
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.state import make_private, state_dir, write_private
 from swarm_hook_core.traces import KEEP, entry, first_line, journal_name, keys_of, others_in, place_of
 from swarm_hook_core.traces.meetings import Meetings
-from swarm_hook_core.traces.quiet_trails import OnlookersTrail
-from swarm_mcp.domain.session import REMOTE
-from swarm_mcp.team.outbox import canonical, path_at, place_in
+from swarm_hook_core.traces.trail import OnlookersTrail
+from swarm_mcp.domain import REMOTE
 from swarm_mcp.team.parts import TeamDocuments
 from swarm_mcp.team.protocol import KEPT, TRACE, item
+from swarm_mcp.team.store_documents import canonical, path_at, place_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Traces:
             else:
                 self._here = {}
         except Exception as error:  # the store is busy; the next look may do
-            faults.record_hourly("team", "traces", faults.describe(error))
+            state.record_hourly("team", "traces", state.describe(error))
 
     def _journal_marks(self) -> Marks:
         found: Marks = {}
@@ -162,7 +162,7 @@ class Traces:
         try:
             self._mirror()
         except OSError as error:
-            faults.record_hourly("team", "traces", faults.describe(error))
+            state.record_hourly("team", "traces", state.describe(error))
             return  # tried again with the next change
         self._is_new = False
 

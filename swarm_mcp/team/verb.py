@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
+from swarm_hook_core import repository
+from swarm_hook_core.repository import Tree
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.wording import duration
 from swarm_mcp.cli.arguments import FOLDERS, JSON, SUBJECTS, Arguments, Option, Usage, Word, choice, verb
@@ -12,11 +15,121 @@ from swarm_mcp.cli.output import complain, listing, say, show
 from swarm_mcp.cli.words import clause, said_path
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here
-from swarm_mcp.sessions.person import require_person
-from swarm_mcp.team import agent, agent_client, joining
-from swarm_mcp.team.memberships import checked_server, machine, membership_of
-from swarm_mcp.team.repository_identity import described, upstream_of
+from swarm_mcp.locking.acquisition import logical_of, set_logical
+from swarm_mcp.sessions.acting import require_person
+from swarm_mcp.store import Store
+from swarm_mcp.team import agent, agent_client, memberships
+from swarm_mcp.team.agent_client import wait_until_fresh
+from swarm_mcp.team.memberships import Membership, checked_server, machine, membership_of
+from swarm_mcp.team.parts import TeamRows
+from swarm_mcp.team.places import GIVEN, RepositoryIdentity, checked, described, identify, upstream_of
 from swarm_mcp.team.standing import known_epoch, standing
+
+# Joining and leaving of a team. Leaving undoes all that joining did.
+
+FIRST_SECONDS = 15.0  # for all that is held elsewhere to come over
+LEAVE_SECONDS = 10.0
+LOOK_SECONDS = 0.2
+
+
+class Joined(NamedTuple):
+    """The result of joining: the membership, and `is_new`."""
+
+    membership: Membership
+    is_new: bool
+
+
+def tree_in(folder: str) -> Tree:
+    """Return the work tree around `folder`. Raises SwarmError outside of any."""
+    found = repository.tree_over(os.path.realpath(folder), is_real=True)
+    if found is None:
+        raise SwarmError(f"{folder} is not in a git repository")
+    return found
+
+
+def join(tree: Tree, server: str, given: str = "") -> Joined:
+    """Let the clone of work tree `tree` share its locks over `server` (a ``checked_server``).
+
+    `given`: a person's name for its repository. The server is asked first: nothing is recorded about one that is
+    unreachable or denies access. Raises SwarmError.
+    """
+    if given:
+        identity = RepositoryIdentity(checked(given), GIVEN)
+    else:
+        identity = identify(tree)
+    known = memberships.membership_of(tree)
+    if known is not None and (known.server, known.repository) != (server, identity.id):
+        raise SwarmError(
+            f"this clone has joined {known.server} as {known.repository}: `swarm-mcp team leave` comes first"
+        )
+    _ask(server, identity.id)
+    if known is not None:
+        return Joined(known, False)
+    before = logical_of(tree)
+    sets = before is None or not repository.opted_in(tree)
+    membership = Membership(
+        tree.common, tree.top, identity.id, identity.source, server, int(time.time()), sets, before if sets else None
+    )
+    memberships.remember(membership)  # first: after any interruption, leaving undoes it
+    if sets:
+        set_logical(tree.common, "true")
+    return Joined(membership, True)
+
+
+def awaited(membership: Membership, seconds: float = FIRST_SECONDS) -> str:
+    """Wait until the locks of other machines are known here. Returns the obstacle, empty for none."""
+    with Store() as store:
+        if wait_until_fresh(store, membership.repository, seconds):
+            return ""
+    if agent_client.status() is None:
+        return "the team agent does not start: `swarm-mcp team agent` in a terminal says why"
+    return f"nothing was heard of the server in {seconds:.0f} s; `swarm-mcp team status` says more"
+
+
+def leave(membership: Membership) -> str:
+    """Let a clone leave: nothing that joining has made or set is left.
+
+    Returns the reason if the server could not be told, else an empty text. Raises SwarmError.
+    """
+    tops = membership.tops
+    if membership.set_logical and membership.is_there:
+        tree = Tree(membership.top, membership.common, membership.common)
+        if logical_of(tree) == "true":  # otherwise a person has changed the setting since
+            set_logical(membership.common, membership.logical)
+    # The obstacle between the team agent and a server; empty without one
+    server = membership.server
+    told = agent_client.status()
+    if told is None:
+        unheard = "no team agent was running"
+    else:
+        of_server = [one for one in told.get("servers", []) if one["server"] == server]
+        unheard = next((one["error"] for one in of_server if one["state"] != "following"), "")
+    memberships.forget(membership)
+    agent_client.poke()
+    with Store() as store, store.changes() as changes:
+        end = time.monotonic() + LEAVE_SECONDS
+        while set(tops) & TeamRows(store).trees().keys():
+            if time.monotonic() >= end:  # there is no agent, and none starts
+                rows = TeamRows(store)
+                with rows.writing():
+                    rows.leave(tops)
+                    rows.set_trees({top: name for top, name in rows.trees().items() if top not in tops})
+                break
+            changes.wait(LOOK_SECONDS)
+            store.refresh()
+    return unheard
+
+
+def _ask(server: str, repository_id: str) -> None:
+    """Ask the server for the repository once. Raises SwarmError: it cannot be reached, or does not let us in."""
+    from swarm_mcp.team.server import TeamServer
+
+    asked = TeamServer(server, memberships.machine())
+    try:
+        asked.machines(repository_id)
+    finally:
+        asked.close()
+
 
 DIR = Option("--dir DIR", "a folder of the clone (default: the one here)", source=FOLDERS)
 SERVER = Word(
@@ -75,7 +188,7 @@ def team(args: Arguments) -> int:
     if action == "status":
         return _status(args)
     if action == "init":
-        from swarm_mcp.team.migrations import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
+        from swarm_mcp.team.connection import CIRCLE, FIRST_CIRCLE, init  # loads psycopg
 
         server = checked_server(args.words[1])
         made = init(server, args.value("--circle") or FIRST_CIRCLE, known_epoch(server), args.given("--new-epoch"))
@@ -96,10 +209,10 @@ def team(args: Arguments) -> int:
 
 
 def _join(args: Arguments, folder: str) -> int:
-    tree = joining.tree_in(folder)
-    done = joining.join(tree, checked_server(args.words[1]), args.value("--repository"))
+    tree = tree_in(folder)
+    done = join(tree, checked_server(args.words[1]), args.value("--repository"))
     one = done.membership
-    error = joining.awaited(one)
+    error = awaited(one)
     upstream = upstream_of(tree)
     if args.json:
         value = {
@@ -126,13 +239,13 @@ def _join(args: Arguments, folder: str) -> int:
 
 
 def _leave(args: Arguments, folder: str) -> int:
-    tree = joining.tree_in(folder)
+    tree = tree_in(folder)
     one = membership_of(tree)
     if one is None:
         raise SwarmError(f"the clone of {said_path(tree.top)} has joined no team")
     effect = "ends the sharing of locks with other machines for all sessions here"
     require_person("swarm-mcp team leave", effect, state_dir())
-    left = joining.leave(one)
+    left = leave(one)
     if args.json:
         value = {"ok": True, "repository": one.repository, "server": one.server}
         if left:

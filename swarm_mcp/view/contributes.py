@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 VERBS = {
-    "top": "swarm_mcp.view.commands.top",
-    "page": "swarm_mcp.view.commands.page",
-    "lsp": "swarm_mcp.view.commands.lsp",
+    "top": "swarm_mcp.view.commands",
+    "page": "swarm_mcp.view.commands",
+    "lsp": "swarm_mcp.view.commands",
 }
 PLACES = {"top": "watch"}
 OTHER_WORDS = {

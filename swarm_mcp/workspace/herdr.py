@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from swarm_hook_core.json_text import loads
-from swarm_hook_core.spawn import run
+from swarm_hook_core.process import run
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.workspace.interface import SECONDS, Pane, PaneUnavailable
 

@@ -14,7 +14,7 @@ from statistics import median
 from support.full_screen import FullScreen
 from support.screen import Played
 
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 

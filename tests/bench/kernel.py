@@ -25,7 +25,7 @@ from statistics import median
 from typing import NamedTuple
 from unittest import mock
 
-from swarm_hook_core.kernel import probe
+from swarm_hook_core.kernel import namespace
 
 from . import figures, stores
 from .plugin import Plugin, WrongAnswer, check_context, payload
@@ -73,7 +73,7 @@ class Kernel:
     def measure(self) -> None:
         """Measure everything and print it."""
         with mock.patch.dict(os.environ, {"SWARM_STATE_DIR": str(self.root / "state")}):
-            why = probe.again() if sys.platform.startswith("linux") else "this is not Linux"
+            why = namespace.again() if sys.platform.startswith("linux") else "this is not Linux"
         if why:
             print(f"not measured: {why}")
             return

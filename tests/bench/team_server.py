@@ -69,7 +69,7 @@ class TeamServers:
         if programs() is None or importlib.util.find_spec("psycopg") is None:
             print("not measured: `make team` installs PostgreSQL and psycopg")
             return
-        from swarm_mcp.team import migrations
+        from swarm_mcp.team import connection
         from swarm_mcp.team.connection import connect
 
         self._engine = Engine(self._root / "postgresql" / "data").create()
@@ -78,7 +78,7 @@ class TeamServers:
         self._engine.start()
         try:
             server = self._engine.dsn()
-            migrations.init(server)
+            connection.init(server)
             with connect(server) as admin:
                 admin.execute("CREATE TABLE bare (id int PRIMARY KEY, version bigint); INSERT INTO bare VALUES (1, 0)")
                 admin.execute("CREATE TABLE bare_rows (version bigint PRIMARY KEY, path text, at timestamptz)")

@@ -7,7 +7,7 @@ from support.fixtures import Ground, wait_for
 from support.sessions import hook_core, write
 from support.world import Agent, git
 
-from swarm_hook_core import prompts
+from swarm_hook_core import greetings
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.agents.harness.events import Event, message, result, tool_end, tool_start
 from swarm_mcp.locking.acquisition import LockWait
@@ -120,7 +120,7 @@ def busy(ground: Ground) -> Scene:
         file.write("\n\nTAX = 0.19  # until the end of the year\n")
     for _ in range(2):
         assert write("codex", "bob", ground.scope, f"{ground.scope}/src/schema.sql").reason
-    prompts.note(
+    greetings.note(
         SESSIONS["cy"], "cy", "Count the pieces of an order in its total, and list the routes with their methods"
     )
     ground.sql("UPDATE swarm_sessions SET state = 'working' WHERE session_id <> 'ann'")

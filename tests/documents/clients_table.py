@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
-from swarm_mcp.runtimes.coverage import COLUMNS, held_by_the_kernel
+from swarm_mcp.runtimes.installed import COLUMNS, held_by_the_kernel
 
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 

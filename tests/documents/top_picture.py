@@ -28,8 +28,8 @@ def screen() -> list[Row]:
         from support.screen import Played
         from support.traced import note
 
-        from swarm_mcp.domain.session import Session
-        from swarm_mcp.store.attempts import Attempt
+        from swarm_mcp.domain import Session
+        from swarm_mcp.store.refusals import Attempt
 
         ground = Ground(Path(home))
         me = busy(ground)

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from swarm_mcp.agents.commands.live import TIME_WIDTH, Live
+from swarm_mcp.agents.commands.run import TIME_WIDTH, Live
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.denials import BEGINS
 from swarm_mcp.agents.harness.membership import Membership
-from swarm_mcp.agents.harness.outcome import RunResult
+from swarm_mcp.agents.harness.outcome import BEGINS, RunResult
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.run import Run
 from swarm_mcp.play.models import Gate, Step, play

@@ -13,8 +13,8 @@ from support.requirement import requirement
 
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.codex import overrides
+from swarm_mcp.agents.harness.environment import plugin_folder
 from swarm_mcp.agents.harness.outcome import RunResult
-from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import McpServer
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, TextDelta
 from swarm_mcp.play.dialects import Responses

@@ -14,7 +14,7 @@ import pytest
 from swarm_mcp.play.clients import SERVER
 from swarm_mcp.play.models import play
 from swarm_mcp.runtimes import runtime
-from swarm_mcp.runtimes.coverage import YES, Coverage
+from swarm_mcp.runtimes.installed import YES, Coverage
 
 from .checks import OPAQUE, assert_denied, assert_text, assert_untouched
 from .client import Call, Client

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from explore.ground import FILES, TEXT, files
-from swarm_hook_core.spawn import Result
+from swarm_hook_core.process import Result
 
 COMMIT = "c" * 40
 NEW = "0" * 40  # the object of a content that only the work tree has

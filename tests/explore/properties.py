@@ -8,7 +8,7 @@ from typing import NamedTuple
 from explore.ground import Ground, files
 from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 from swarm_hook_core.traces.versions.lines import Fold
-from swarm_mcp.store import leftovers
+from swarm_mcp.store import cleanup
 
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 FULL_MS = 20000  # with a fault: the hook records it
@@ -258,5 +258,5 @@ def acknowledged(ended: Ended, ground: Ground) -> list[str]:
 def left_behind(ended: Ended, ground: Ground) -> list[str]:
     """No temporary file is left; after kills and faults not beyond the coordinator's next cleaning."""
     if ended.did(KILL) or ended.did(FAIL):
-        leftovers.remove(math.inf)
+        cleanup.remove(math.inf)
     return [f"{name} is left behind" for name in ground.left(".tmp")]

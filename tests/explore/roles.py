@@ -12,7 +12,7 @@ from typing import Any
 
 from explore.ground import TEXT, Ground, session_id
 from explore.world import World
-from swarm_hook_core import caller, lifecycle
+from swarm_hook_core import caller, session_events
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.changes.undoing import NotUndone, Undoing
@@ -165,7 +165,7 @@ class Process:
         self.say("turn ends")
         registrar = StoreRegistrar("claude-code")
         try:
-            lifecycle.turn(self.core.config, SessionEvent(self.session_id, self.ground.work, "Stop"), registrar)
+            session_events.turn(self.core.config, SessionEvent(self.session_id, self.ground.work, "Stop"), registrar)
         finally:
             registrar.close()
 

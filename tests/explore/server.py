@@ -21,7 +21,8 @@ from explore.ground import Ground, runtime
 from explore.properties import Ended, violations
 from explore.recipes import Plan
 from explore.world import ALL_DONE, EVENTS, KILL, KILLED, World
-from swarm_hook_core import client_release, git, spawn
+from swarm_hook_core import environment, git
+from swarm_hook_core import process as spawn
 
 HOUR_NS = 3600 * 10**9  # the ground is made so long before the processes begin, and the judge comes so long afterwards
 PROGRAMS = ("swarm_hook_core.kernel.enter",)  # they act as they are imported
@@ -108,7 +109,7 @@ class Server:
     def warm_up(self) -> None:
         """Import all modules that schedules will import, by running each role once here."""
         import_all()
-        client_release.client_version = lambda _config: "2.1.332"  # no program is asked
+        environment.client_version = lambda _config: "2.1.332"  # no program is asked
         git.run = stand_in.answers_in(self.ground.work)
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()

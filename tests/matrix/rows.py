@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from swarm_mcp.runtimes import runtime
-from swarm_mcp.runtimes.coverage import Verified
+from swarm_mcp.runtimes.installed import Verified
 
 from .playing import NOT_HELD, NOT_PLAYED, NOT_THERE, Outcomes
 from .scenarios import HELD, SCENARIOS

@@ -20,7 +20,7 @@ from e2e.pi import Pi
 from e2e.played_peer import PlayedPeer
 
 from swarm_mcp.runtimes import runtime
-from swarm_mcp.runtimes.coverage import YES
+from swarm_mcp.runtimes.installed import YES
 
 BEFORE = "alpha\nbeta\ngamma\n"
 MINE = "MINE\nbeta\ngamma\n"

@@ -11,13 +11,13 @@ from unittest import mock
 
 from support.checkouts import ALONE, AMPLE
 from support.sessions import ready_store
-from swarm_hook_core import budget
+from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
 from swarm_hook_core.stakes import files
 from swarm_hook_core.traces import committed, journal, keeping, looks, meetings, seen, texts
-from swarm_hook_core.traces.versions import lines, pruning, reflog
+from swarm_hook_core.traces.versions import lines, pruning, steps
 
-TIMED = (budget, walk, files, committed, looks, texts, lines, reflog)  # modules with `SECONDS`
+TIMED = (clock, walk, files, committed, looks, texts, lines, steps)  # modules with `SECONDS`
 
 
 @contextlib.contextmanager

@@ -1,9 +1,9 @@
 """A checkout with a held file, a waiter for it, a refused session, and work in progress."""
 
 from support.fixtures import Ground
-from swarm_mcp.domain.session import Session
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.domain import Session
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.refusals import Attempt
 
 
 def session(ground: Ground, number: str, runtime: str = "claude-code", **more: str) -> dict:

@@ -88,7 +88,7 @@ def _checker():
 def _of_the_kept_store() -> set[str]:
     """Return the files of the store that a checker keeps open from call to call; a case may have removed them since."""
     from swarm_hook_core.lookup import glance
-    from swarm_hook_core.protected.files import STORE_ENDINGS
+    from swarm_hook_core.protected import STORE_ENDINGS
 
     if glance._kept is None:
         return set()
@@ -117,7 +117,6 @@ def _alone(root: str):
     for found in pkgutil.walk_packages(swarm_hook_core.__path__, "swarm_hook_core."):
         if found.name not in ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace"):
             importlib.import_module(found.name)
-    from swarm_mcp.hooks import process, session_hooks  # noqa: F401
 
     started: list[list[str]] = []
     _recorded(started)
@@ -149,10 +148,10 @@ def _run(call: dict, root: str, output: int, results: int, started: list[list[st
     try:
         _put_on(call, output)
         if call["event"] == "turn" and not os.environ.get("SWARM_MCP_BIN", "").strip():
-            from swarm_mcp.hooks import process
+            from swarm_mcp.hooks import session_hooks
 
             sys.argv = [f"{root}/bin/swarm-mcp", "hook", "turn", "--runtime", call["client"], "--within", "60"]
-            status = process.as_wired(sys.argv[2:])
+            status = session_hooks.as_wired(sys.argv[2:])
         else:
             status = _hook(call, root)
         sys.stdout.flush()

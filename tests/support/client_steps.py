@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Steps
 
 
 def done(work: Callable[..., object], *about: Path) -> list[str]:

@@ -13,7 +13,7 @@ import traceback
 from pathlib import Path
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration

@@ -7,7 +7,7 @@ import pytest
 
 from swarm_hook_core import clock
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import notices
+from swarm_mcp.store import messages
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamDocuments
 
@@ -120,7 +120,9 @@ def test_what_a_hook_is_to_tell_it_tells_there_with_the_file_in_its_own_clone(ma
     both(machines)
     there = laptop.store.instances.get(other["id"])
     with laptop.store.database.writing():
-        notices.post(laptop.store.database, there, "[auto] please release src/a.py", f"{laptop.tops[0]}/src/a.py")
+        messages.post_notice(
+            laptop.store.database, there, "[auto] please release src/a.py", f"{laptop.tops[0]}/src/a.py"
+        )
     both(machines)
     (row,) = sandbox.ground.sql("SELECT file FROM swarm_notices WHERE instance_id = ?", other["id"])
     assert row["file"] == f"{sandbox.tops[0]}/src/a.py"

@@ -4,7 +4,7 @@ import copy
 import itertools
 import threading
 
-from swarm_mcp.domain.task import CLAIMED, IN_PROGRESS
+from swarm_mcp.domain import CLAIMED, IN_PROGRESS
 from swarm_mcp.team import protocol
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.protocol import regions_meet

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.process import start_time
 from swarm_mcp.cli.main import main
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.installation import interpreter
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration

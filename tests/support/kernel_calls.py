@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from swarm_hook_core.hooks import SessionEvent, ToolCall
-from swarm_hook_core.kernel import planning, plans, probe
+from swarm_hook_core.kernel import namespace, planning, plans
 from swarm_hook_core.state import write_private
 from swarm_mcp.store import Store, driver
 
@@ -18,7 +18,7 @@ OPAQUE = "python3 fix.py"  # unpredictable, once there is such a file
 
 def says(why: str = "") -> None:
     """The kernel was tried here already: it can hold files, or cannot because of `why`."""
-    write_private(os.path.join(plans.kernel_dir(), "probe"), f"{probe._mark()} {why}")
+    write_private(os.path.join(plans.kernel_dir(), "probe"), f"{namespace._mark()} {why}")
 
 
 class Caller:
@@ -37,7 +37,7 @@ class Caller:
         self.env_file = Path(os.environ["HOME"]) / f"env-{self.session_id}"
         if runtime == "codex":
             monkeypatch.setattr("swarm_hook_core.kernel.statement._shell", lambda: "bash")
-            monkeypatch.setattr("swarm_hook_core.client_release.client_version", lambda config: "0.169.0")
+            monkeypatch.setattr("swarm_hook_core.environment.client_version", lambda config: "0.169.0")
         elif wired:
             self.wire(monkeypatch)
 

@@ -30,7 +30,7 @@ from swarm_hook_core.traces.turn_files import TurnFiles
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import Store, session_life, turn_locks
+from swarm_mcp.store import Store, lock_finder, session_life
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -560,7 +560,7 @@ def run(make_world: Callable[[], OneMachine], examples: int, monkeypatch: pytest
     monkeypatch.setattr(paths, "ignores_case", lambda path: "/sub/" in path)
     monkeypatch.setattr(clock, "now", lambda: Machine.clock.now)
     monkeypatch.setattr(clock, "awake", lambda: Machine.clock.now)
-    for module in (turn_files, turn_locks, state):
+    for module in (turn_files, lock_finder, state):
         monkeypatch.setattr(module, "time", Wall)
     run_state_machine_as_test(
         Machine,

@@ -11,8 +11,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
-from swarm_mcp.agents.loop.messages import Message
-from swarm_mcp.agents.loop.session import history
+from swarm_mcp.agents.loop.session import Message, history
 from swarm_mcp.cli.main import main
 from swarm_mcp.play.loopback import LoopbackServer, QuietHandler
 

@@ -10,7 +10,7 @@ from support.fixtures import BARE_PYTHON, FOLDERS
 PRELUDE = f"""
 import json, os, sys, time
 sys.path[:0] = {FOLDERS!r}
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.errors import LockRefused, SwarmError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from unittest import mock
 
-from swarm_hook_core import no_links
+from swarm_hook_core import paths
 from swarm_hook_core.stakes import owners
 from swarm_hook_core.traces import told_ends
 from swarm_hook_core.traces.versions import acts, lines, notes, steps
@@ -61,7 +61,7 @@ def _refused_goes_on() -> list[Any]:
 
 def _follows_links() -> list[Any]:
     """An undo follows a link in the place of a folder."""
-    return [mock.patch.object(no_links, "_FOLDER", no_links._FOLDER & ~os.O_NOFOLLOW)]
+    return [mock.patch.object(paths, "_FOLDER", paths._FOLDER & ~os.O_NOFOLLOW)]
 
 
 def _ownerless_removal() -> list[Any]:
@@ -96,8 +96,8 @@ def _layout_is_a_persons() -> list[Any]:
     """A formatter's changes count as a person's."""
     return [mock.patch.object(steps, "laid_out", lambda old, new: list(old))] + [
         mock.patch.object(steps, "brings_words", lambda old, new: True),
-        mock.patch("swarm_hook_core.traces.versions.explained.laid_out", lambda old, new, own: list(old)),
-        mock.patch("swarm_hook_core.traces.versions.explained._is_laid_out", lambda *_given: False),
+        mock.patch("swarm_hook_core.traces.versions.layout.laid_out", lambda old, new, own: list(old)),
+        mock.patch("swarm_hook_core.traces.versions.layout._is_laid_out", lambda *_given: False),
     ]
 
 

@@ -14,21 +14,21 @@ from pathlib import Path
 from types import ModuleType
 
 from support.checkouts import AMPLE
-from swarm_hook_core import budget, client_release, coordinator, lease_renewal, lifecycle, pattern_match, sessions
-from swarm_hook_core.lookup import glance, waiting, worktree_locks
+from swarm_hook_core import clock, coordinator, environment, lease_renewal, pattern_match, session_events
+from swarm_hook_core.lookup import glance, sqlite
 from swarm_hook_core.shell import collision, walk
 from swarm_hook_core.shell.programs import archives, searches
 from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.stakes import files, owners, stash
-from swarm_hook_core.traces import clearing, committed, file_changes, looks, texts, transcript
-from swarm_hook_core.traces.head import pushes, shared
-from swarm_hook_core.traces.versions import lines, pruning, reflog
-from swarm_hook_core.watching import watch, watched_files
+from swarm_hook_core.traces import committed, elsewhere, file_changes, looks, texts, transcript
+from swarm_hook_core.traces.head import movement, shared
+from swarm_hook_core.traces.versions import lines, pruning, steps
+from swarm_hook_core.watching import watch
 
 # Seconds on the clock, not of processor time, after which a check goes on without an answer.
 HURRY: dict[ModuleType, str] = {
     **dict.fromkeys(
-        (clearing, client_release, committed, coordinator, file_changes, files, listings, looks, pattern_match, pushes,
+        (elsewhere, environment, committed, coordinator, file_changes, files, listings, looks, pattern_match, movement,
          searches, stash, texts), "SECONDS"
     ),
     archives: "LISTING_SECONDS",
@@ -37,19 +37,17 @@ HURRY: dict[ModuleType, str] = {
     pruning: "GIT_SECONDS",
     shared: "ALIAS_SECONDS",
     transcript: "MOST_SECONDS",
-    watch: "KEEPING_SECONDS",
-    watched_files: "PATTERN_SECONDS",
-    worktree_locks: "GIT_SECONDS",
+    watch: "KEEPING_SECONDS PATTERN_SECONDS",
+    sqlite: "GIT_SECONDS",
 }  # fmt: skip
 
 # What only processes meet besides: the start of one's session, a store that others write, and processor time.
 PROCESSES: dict[ModuleType, str] = {
-    **dict.fromkeys((lines, reflog, waiting), "SECONDS"),
-    budget: "SECONDS",
+    **dict.fromkeys((lines, steps, glance), "SECONDS"),
+    clock: "SECONDS",
     glance: "BUSY_SECONDS",
     lease_renewal: "TELL_SECONDS",
-    lifecycle: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE",
-    sessions: "DEADLINE_SECONDS",
+    session_events: "START_SECONDS START_PATIENCE TURN_SECONDS TURN_PATIENCE END_SECONDS END_PATIENCE DEADLINE_SECONDS",
     walk: "SECONDS SECONDS_TO_PARSE",
 }
 

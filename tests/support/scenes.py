@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from support.sessions import hook_core, join, ready_store
-from swarm_hook_core import spawn
+from swarm_hook_core import process
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -51,11 +51,11 @@ class Scene:
                 del os.environ[name]
         os.environ.update(HOME=str(self.home), SWARM_DB_PATH=str(self.store))
         ppid, os.getppid = os.getppid, os.getpid  # this process is the client
-        started, spawn.start_detached = spawn.start_detached, lambda _argv: None
+        started, process.start_detached = process.start_detached, lambda _argv: None
         try:
             yield
         finally:
-            os.getppid, spawn.start_detached = ppid, started
+            os.getppid, process.start_detached = ppid, started
             os.environ.clear()
             os.environ.update(before)
 

@@ -7,13 +7,12 @@ from pathlib import Path
 from support.fixtures import Ground
 from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Lock, Session
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.team.errors import TeamUnreachable
-from swarm_mcp.team.following import Following
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import Replica
+from swarm_mcp.team.talk import Following
 
 REPOSITORY = "example.org/app"
 

@@ -17,8 +17,7 @@ from support.lock_model import FOLDERS
 from support.team_machines import Machine
 from swarm_hook_core import clock
 from swarm_hook_core.state import state_dir
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Lock, Session
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.locking.acquisition import LockWait, Taken
 from swarm_mcp.store import Store

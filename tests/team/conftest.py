@@ -63,9 +63,9 @@ def homes(tmp_path: Path, team: str, repository: str) -> Iterator[tuple[Home, Ho
 
 
 def _init(server: str) -> None:
-    from swarm_mcp.team import migrations
+    from swarm_mcp.team import connection
 
-    migrations.init(server)
+    connection.init(server)
 
 
 class _running:

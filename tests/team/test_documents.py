@@ -191,14 +191,14 @@ def test_documents_outlive_what_makes_grants_void(machines, team):
 
 
 def test_a_server_without_documents_goes_on_with_locks_and_is_brought_up(engine, repository, monkeypatch):
-    from swarm_mcp.team import migrations
+    from swarm_mcp.team import connection
 
     with connect(engine.dsn()) as admin:
         admin.execute("CREATE DATABASE older")
     server = engine.dsn(database="older")
-    every = migrations.migrations()
-    monkeypatch.setattr(migrations, "migrations", lambda: every[:1])
-    assert migrations.init(server).applied == ["0001_team"]
+    every = connection.migrations()
+    monkeypatch.setattr(connection, "migrations", lambda: every[:1])
+    assert connection.init(server).applied == ["0001_team"]
     laptop = Machine(server, "laptop", repository, "laptop-s")
     assert laptop.get("laptop-s", "a")["ok"]
     assert laptop.server.hello(repository)["schema"] == 1
@@ -206,8 +206,8 @@ def test_a_server_without_documents_goes_on_with_locks_and_is_brought_up(engine,
     with pytest.raises(TeamRefused, match="swarm-mcp team init") as refusal:
         laptop.put(VALUE, "v", 0, 1)
     assert refusal.value.answer["code"] == "no_team"
-    monkeypatch.setattr(migrations, "migrations", lambda: every)
-    assert "0002_documents" in migrations.init(server).applied
+    monkeypatch.setattr(connection, "migrations", lambda: every)
+    assert "0002_documents" in connection.init(server).applied
     assert laptop.put(VALUE, "v", 0, 1)["ok"] and laptop.held() == ["a"]
     assert laptop.server.hello(repository)["schema"] >= 2
     laptop.server.close()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.team import connection, migrations
+from swarm_mcp.team import connection
 from swarm_mcp.team.connection import connect
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.memberships import checked_server
@@ -28,7 +28,7 @@ def team(engine):
     with connect(engine.dsn()) as admin:
         admin.execute(f"CREATE DATABASE {DATABASE}")
     for circle in ("red", "blue"):
-        migrations.init(engine.dsn(database=DATABASE), circle)
+        connection.init(engine.dsn(database=DATABASE), circle)
     return engine.dsn(database=DATABASE)
 
 
@@ -39,7 +39,7 @@ def people(engine, team):
 
     def make(name, *circles):
         role = f"{name}_{os.getpid()}_{next(_numbers)}"
-        groups = ", ".join(f'"{migrations.CIRCLE}{circle}"' for circle in circles)
+        groups = ", ".join(f'"{connection.CIRCLE}{circle}"' for circle in circles)
         with connect(team) as admin:
             admin.execute(f"CREATE ROLE {role} LOGIN" + (f" IN ROLE {groups}" if circles else ""))
         made.append(role)
@@ -202,43 +202,43 @@ def empty(engine):
 
 
 def test_setting_up_again_changes_nothing(empty):
-    first = migrations.init(empty)
-    assert first.applied == [f"{one.number:04}_{one.name}" for one in migrations.migrations()]
-    again = migrations.init(empty)
+    first = connection.init(empty)
+    assert first.applied == [f"{one.number:04}_{one.name}" for one in connection.migrations()]
+    again = connection.init(empty)
     assert again.applied == [] and again.epoch == first.epoch
-    assert migrations.init(empty, epoch=first.epoch).epoch == first.epoch
+    assert connection.init(empty, epoch=first.epoch).epoch == first.epoch
 
 
 def test_a_server_of_another_epoch_is_refused_until_somebody_says_so(empty, repository):
-    first = migrations.init(empty)
+    first = connection.init(empty)
     one = Machine(empty, "one", repository, "s1")
     one.get("s1", "a")
     with pytest.raises(TeamRefused, match="another epoch"):
-        migrations.init(empty, epoch="another")
+        connection.init(empty, epoch="another")
     assert one.held() == ["a"]
-    assert migrations.init(empty, new_epoch=True).epoch != first.epoch
+    assert connection.init(empty, new_epoch=True).epoch != first.epoch
     assert one.acquire("s1", "a")["why"] == "epoch"
     one.server.close()
 
 
 def test_a_dump_on_another_server_has_another_epoch(empty, repository):
-    first = migrations.init(empty)
+    first = connection.init(empty)
     with connect(empty) as admin:
         admin.execute("UPDATE swarm_team.server SET system = 1, postmaster = 'epoch'")
     with pytest.raises(TeamRefused, match="another epoch"):
-        migrations.init(empty, epoch=first.epoch)
+        connection.init(empty, epoch=first.epoch)
 
 
 def test_what_another_swarm_has_set_up_is_left_alone(empty):
-    migrations.init(empty)
+    connection.init(empty)
     with connect(empty) as admin:
         admin.execute("INSERT INTO swarm_team.migrations VALUES (9999, 'later', 'x')")
         with pytest.raises(TeamRefused, match="9999_later"):
-            migrations.init(empty)
+            connection.init(empty)
         admin.execute("DELETE FROM swarm_team.migrations WHERE number = 9999")
         admin.execute("UPDATE swarm_team.migrations SET digest = 'x'")
         with pytest.raises(TeamRefused, match="another swarm"):
-            migrations.init(empty)
+            connection.init(empty)
 
 
 def test_a_server_without_a_team_says_what_to_do(empty, repository):
@@ -253,21 +253,21 @@ def test_who_is_no_superuser_can_set_up_and_does_not_own(engine, empty):
         # Roles belong to all databases: their maker has them, and only the circle is new here.
         admin.execute(f"CREATE ROLE {role} LOGIN CREATEROLE")
         admin.execute(f"GRANT CREATE ON DATABASE {database} TO {role}")
-        for group in (migrations.OWNER, migrations.MEMBER):
+        for group in (connection.OWNER, connection.MEMBER):
             admin.execute(f"GRANT {group} TO {role} WITH ADMIN OPTION")
     circle = f"c{next(_numbers)}"
-    assert migrations.init(engine.dsn(user=role, database=database), circle).circle == circle
+    assert connection.init(engine.dsn(user=role, database=database), circle).circle == circle
     with connect(empty) as admin:
         owners = admin.execute("SELECT DISTINCT proowner::regrole::text, (SELECT rolsuper FROM pg_roles WHERE oid = proowner)"
                                " FROM pg_proc WHERE pronamespace = 'swarm_team'::regnamespace").fetchall()  # fmt: skip
-    assert owners == [(migrations.OWNER, False)]
+    assert owners == [(connection.OWNER, False)]
 
 
 def test_who_may_not_set_up_is_told(people):
     with pytest.raises(TeamRefused, match="does not let itself be set up"):
-        migrations.init(people("dana", "red"), "green")
+        connection.init(people("dana", "red"), "green")
     with pytest.raises(TeamRefused, match="no name for a circle"):
-        migrations.init(people("dana", "red"), "owner")
+        connection.init(people("dana", "red"), "owner")
 
 
 @pytest.mark.usefixtures("engine")

@@ -162,7 +162,7 @@ CLAIMER = """
 import sys, time
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import Store
-from swarm_mcp.locking.task_claiming import claim_next
+from swarm_mcp.locking.acquisition import claim_next
 with Store() as store:
     me = store.instances.live(sys.argv[1])
     while True:

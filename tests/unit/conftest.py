@@ -18,7 +18,7 @@ from support.patience import HURRY
 from support.sessions import RUNTIMES, mistakes
 from support.world import World
 
-from swarm_hook_core import budget
+from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
 
 # Two marks say, beside a test or a file, that it is not run each time:
@@ -166,7 +166,7 @@ def checks_have_time(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> None:
 
     This process is no hook: it may collect the garbage of a thousand tests in the midst of a check.
     """
-    limits(budget, SECONDS=AMPLE)
+    limits(clock, SECONDS=AMPLE)
     limits(walk, SECONDS=AMPLE, SECONDS_TO_PARSE=AMPLE)
     for name, value in ALONE.items():
         monkeypatch.setenv(name, value)

@@ -72,9 +72,9 @@ if __name__ == "__main__":
     except Exception as error:
         status = 0
         try:
-            from swarm_hook_core import faults
+            from swarm_hook_core import state
 
-            faults.record("hs", "guard", error)
+            state.record("hs", "guard", error)
         except Exception:
             status = 0
     os._exit(status)

@@ -13,7 +13,7 @@ def start() -> None:
     """Register the session, and keep its greeting for `assemble`."""
     from harness_call import core, is_sub_agent, payload
 
-    from swarm_hook_core import lifecycle
+    from swarm_hook_core import session_events
     from swarm_hook_core.hooks import session_event
     from swarm_hook_core.state import write_private
 
@@ -22,8 +22,8 @@ def start() -> None:
         os.environ.pop("SWARM_MCP_LABEL", None)
     try:
         event = session_event(payload("SessionStart", source=_source()))
-        text = lifecycle.start(core.config, event, core.registrar, state="working")
-    except lifecycle.NotRegistered as error:
+        text = session_events.start(core.config, event, core.registrar, state="working")
+    except session_events.NotRegistered as error:
         text = str(error)
     if text:
         write_private(_greeting_file(), text)
@@ -142,9 +142,9 @@ if __name__ == "__main__":
     except Exception as error:
         status = 1
         try:
-            from swarm_hook_core import faults
+            from swarm_hook_core import state
 
-            faults.record("hs", sys.argv[1], error)
+            state.record("hs", sys.argv[1], error)
         except Exception:
             status = 1
     os._exit(status)

@@ -9,8 +9,8 @@ from typing import Any
 
 from swarm_hook_core.shell.inline import python_library as library
 from swarm_hook_core.shell.inline.effects import CodeEffects, TooLong
-from swarm_hook_core.shell.inline.python_actions import call_method
 from swarm_hook_core.shell.inline.python_functions import ANYTHING, path_attribute
+from swarm_hook_core.shell.inline.python_library import call_method
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     MOST,

@@ -9,9 +9,8 @@ from fnmatch import fnmatchcase
 from typing import Any, BinaryIO
 
 from swarm_hook_core import REMOVE
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.call import Call, Options, split
 from swarm_hook_core.shell.model import Stream, edit_or_replace, is_known
-from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.places import below, cannot_tell, seen
 
 TYPE_CHECKING = False

@@ -6,9 +6,8 @@ import os
 import sys
 
 from swarm_hook_core import REMOVE, REPLACE
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.call import Call, Options, split
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known
-from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     exists,

@@ -9,9 +9,8 @@ import os
 from collections.abc import Callable
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.call import Call, Options, split, split_one_dash
 from swarm_hook_core.shell.model import Input, Stream, absolute, is_known
-from swarm_hook_core.shell.options import Options, split, split_one_dash
 from swarm_hook_core.shell.programs import Case, fits
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
@@ -26,9 +25,9 @@ from swarm_hook_core.shell.programs.places import (
     put,
     seen,
     with_endings,
+    words_of,
 )
 from swarm_hook_core.shell.programs.table import KINDS
-from swarm_hook_core.shell.programs.targets import words_of
 
 _HOW = {"replace": REPLACE, "remove": REMOVE, "remove-all": REMOVE}
 _MANIFESTS = ("pyproject.toml", "Pipfile", "pixi.toml")

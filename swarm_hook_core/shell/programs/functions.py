@@ -14,8 +14,16 @@ from swarm_hook_core.shell.model import UNKNOWN, GitCall, absolute, edit_or_repl
 from swarm_hook_core.shell.programs import row_of
 from swarm_hook_core.shell.programs.archives import Members, zip_names
 from swarm_hook_core.shell.programs.engine import Reading
-from swarm_hook_core.shell.programs.places import cannot_tell, directly_in, exists, is_folder, maybe, seen
-from swarm_hook_core.shell.programs.targets import name_of, words_of
+from swarm_hook_core.shell.programs.places import (
+    cannot_tell,
+    directly_in,
+    exists,
+    is_folder,
+    maybe,
+    name_of,
+    seen,
+    words_of,
+)
 
 LONGEST_SQL = 32 * 1024  # characters that are read
 

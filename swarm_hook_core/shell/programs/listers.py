@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.call import Call, split
+from swarm_hook_core.shell.lexer import ansi
 from swarm_hook_core.shell.model import UNKNOWN, Found, absolute, at_most_possible, is_known
-from swarm_hook_core.shell.options import split
 from swarm_hook_core.shell.spans import spans_of_head
-from swarm_hook_core.shell.word_reader import ansi
 
 MOST_NAMES = 256  # that `ls` lists
 MOST_NUMBERS = 512  # that `seq` counts

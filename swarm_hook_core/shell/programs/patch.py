@@ -8,9 +8,8 @@ from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.patch import PatchUnreadable, patch_changes
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.call import Call, Options, split
 from swarm_hook_core.shell.model import absolute, edit_or_replace, is_known, text_of
-from swarm_hook_core.shell.options import Options, split
 
 LONGEST = 4 * 1024 * 1024  # characters of a diff that are read
 MOST_TARGETS = 300  # files that `targets` names

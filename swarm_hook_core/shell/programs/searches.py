@@ -13,12 +13,11 @@ from shutil import which
 
 from swarm_hook_core import REMOVE, REPLACE, git
 from swarm_hook_core.paths import contains
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.process import Result, run
+from swarm_hook_core.shell.call import Call, Options, split
 from swarm_hook_core.shell.files import may_be_touched
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, absolute, is_known, joined, text_of
-from swarm_hook_core.shell.options import Options, split
 from swarm_hook_core.shell.programs.xargs import placed, run_each, some_of
-from swarm_hook_core.spawn import Result, run
 from swarm_hook_core.wildcards import escaped
 
 TYPE_CHECKING = False

@@ -79,7 +79,7 @@ def _written(call: Call, kind: str, word: str) -> None:
 
 
 def _kind(name: str) -> str:
-    """Return ``file`` or ``folder`` for an option (``--name``) whose argument is written, else empty."""
+    """Return ``views`` or ``folder`` for an option (``--name``) whose argument is written, else empty."""
     bare = name.lstrip("-")
     if len(bare) < 3:
         return ""

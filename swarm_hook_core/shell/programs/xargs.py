@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from swarm_hook_core.shell.call import Call
+from swarm_hook_core.shell.call import Call, split
 from swarm_hook_core.shell.model import UNKNOWN, Found, Stream, is_known, joined, text_of
-from swarm_hook_core.shell.options import split
 
 MOST_RUNS = 24  # of one command with different names, before the rest goes through it as one
 

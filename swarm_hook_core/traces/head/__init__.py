@@ -26,8 +26,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-from swarm_hook_core.liveness import departed
-from swarm_hook_core.process import host_id
+from swarm_hook_core.process import departed, host_id
 from swarm_hook_core.repository import Tree, small_text, tree_at, tree_over
 from swarm_hook_core.state import read_private, state_dir, write_private
 from swarm_hook_core.traces import journal_name, place_of

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.repository import Tree, tree_at
+from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, is_known
-from swarm_hook_core.shell.options import Options
-from swarm_hook_core.shell.programs.git.command_line import cut
+from swarm_hook_core.shell.programs.git.listings import cut
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.traces.head import Head, commit_of
+from swarm_hook_core.traces.trail import MAKES_COMMITS
 
 # verb: (needs one of these options, has no movement with one of these, kind of its target, deed)
 ROWS: dict[str, tuple[str, str, str, str]] = {
@@ -132,3 +134,201 @@ def _is_of_remote(tree: Tree, word: str) -> bool:
     except OSError:
         return False  # no remote
     return any(commit_of(tree, f"refs/remotes/{remote}/{word}") for remote in remotes)
+
+
+# Forced pushes: the commits on the remote that one would drop, and that its session has not made.
+#
+# The remote-tracking branch tells the remote's commits; a remote in a folder of this machine is asked itself. No
+# network is used. A commit is the session's own if the last command before it that makes commits was the session's:
+# journals have the times of these (``commits``, and the texts of unparsed commands). All other commits are others'.
+
+SECONDS = 0.5  # for git's answers about one push
+MOST_COMMITS = 500  # dropped commits that are looked at
+LONGEST_SECONDS = 600  # of a command that makes commits; a person may be asked in between
+UNSURE_SECONDS = 5  # of a command of another session that may have made a commit, too
+ONE_CALL_NS = 10**9  # entries closer than this are mostly of one call
+_LEASES = ("--force-with-lease", "--force-if-includes")
+_FORCES = ("-f", "--force", "--mirror", *_LEASES)
+_WITHOUT = ("-n", "--dry-run", "-d", "--delete", "--tags")
+
+
+class Commit(NamedTuple):
+    """A commit: `name` is its short id, `at` its time in Unix seconds, `subject` its first line."""
+
+    name: str
+    at: int
+    subject: str
+
+
+class Dropped:
+    """The part of one branch of a remote that a forced push drops.
+
+    branch   the branch on the remote, `remote` its name; `tip`: its commit there, or "" if that is not known
+    commits  the dropped commits, newest first; None if they are not known here
+    """
+
+    __slots__ = ("branch", "remote", "tip", "commits")
+
+    def __init__(self, branch: str, remote: str, tip: str, commits: list[Commit] | None):
+        self.branch = branch
+        self.remote = remote
+        self.tip = tip
+        self.commits = commits
+
+
+def is_forced(words: list[str]) -> bool:
+    """Return True if ``git <words>``, a push, may replace a branch on the remote."""
+    options = options_of(words)
+    if options.has(*_WITHOUT):
+        return False
+    return options.has(*_FORCES) or any(one.startswith("+") for one in options.operands[1:])
+
+
+def dropped_by(words: list[str], repository: Repository, head: Head, moved_to: str) -> list[Dropped]:
+    """Return a Dropped for each branch of which ``git <words>``, a forced push, drops commits that are known or not.
+
+    moved_to: the commit that an earlier command of the call moves the present branch to, or "".
+    """
+    options = options_of(words)
+    all_forced, has_lease = options.has(*_FORCES), options.has(*_LEASES)
+    refs = [one for one in options.operands[1:] if all_forced or one.startswith("+")]
+    if all_forced and not options.operands[1:]:
+        refs = [head.branch]
+    found = []
+    for ref in filter(None, refs):
+        source = ref.lstrip("+").partition(":")[0]
+        is_moved = bool(moved_to) and source in (head.branch, "HEAD", "@")
+        try:
+            one = _dropped(ref, options.operands[:1], repository, head, has_lease, moved_to if is_moved else "")
+        except NoAnswer:
+            one = Dropped(source, "the remote", "", None)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _dropped(
+    ref: str, remotes: list[str], repository: Repository, head: Head, has_lease: bool, moved_to: str
+) -> Dropped | None:
+    source, _, target = ref.lstrip("+").partition(":")
+    if not source:
+        return None  # the branch is removed, not replaced
+    branch = (target or source).removeprefix("refs/heads/")
+    if branch in ("HEAD", "@"):
+        branch = head.branch
+    remote = "".join(remotes) or _default_remote(repository, head)
+    url = repository.setting(f"remote.{remote}.url") or remote
+    tip = _commit_named(repository, f"refs/remotes/{remote}/{branch}")
+    folder = _local(url, repository.top)
+    if not folder:
+        there = ""
+    else:
+        there = _commit_named(Repository(folder, SECONDS), f"refs/heads/{branch}")
+    if there and there != tip:
+        if has_lease and tip:
+            return None  # git refuses it
+        if not _commit_named(repository, there):
+            return Dropped(branch, remote, there, None)
+        tip = there
+    if not tip:
+        if folder or has_lease or not set(":/").intersection(url):
+            return None  # the branch is new there; nothing to compare the lease with; no such remote
+        return Dropped(branch, remote, "", None)
+    commits = _only_in(tip, moved_to or source, repository)
+    if commits:
+        return Dropped(branch, remote, tip, commits)
+    return None
+
+
+def _default_remote(repository: Repository, head: Head) -> str:
+    """Return the remote of a push that names none."""
+    for name in (f"branch.{head.branch}.pushremote", "remote.pushdefault", f"branch.{head.branch}.remote"):
+        found = repository.setting(name)
+        if found:
+            return found
+    return "origin"
+
+
+def _local(url: str, top: str) -> str:
+    """Return the folder of a remote on this machine, or ""."""
+    path = os.path.join(top, url.removeprefix("file://"))
+    if os.path.isdir(path):
+        return path
+    return ""
+
+
+def _commit_named(repository: Repository, name: str) -> str:
+    """Return the id of the commit with this name, or "" if the repository has none."""
+    try:
+        return repository.ask("rev-parse", "--verify", "-q", f"{name}^{{commit}}").strip()
+    except Refused:
+        return ""  # no such commit
+
+
+def _only_in(tip: str, source: str, repository: Repository) -> list[Commit]:
+    """Return the commits of `tip` that `source` lacks."""
+    try:
+        output = repository.ask(
+            "log", f"--max-count={MOST_COMMITS}", "--format=%h %ct %s", tip, "--not", source, "--"
+        )  # fmt: skip
+    except Refused:
+        return []  # git refuses the push, too: no such source
+    found = []
+    for line in output.split("\n"):
+        name, _, rest = line.partition(" ")
+        at, _, subject = rest.partition(" ")
+        if at.isdigit():
+            found.append(Commit(name, int(at), subject))
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ makers
+
+
+def not_own(commits: list[Commit], own: bytes, others: list[bytes]) -> list[Commit]:
+    """Return those of the `commits` that the session has not made, or not certainly.
+
+    own, others  the journal entries of the session, and of each other one
+    """
+    spans, theirs = _spans(own), [span for data in others for span in _spans(data)]
+    return [one for one in commits if not _is_own(one.at, spans, theirs)]
+
+
+def _is_own(at: int, spans: list[tuple[int, float]], theirs: list[tuple[int, float]]) -> bool:
+    """Return True if a commit made `at` falls into one of the `spans`, and no other session's command begins later.
+
+    A command that begins in the second of the commit may have begun after it: then one of `theirs` that began just
+    before, and is not known to have ended, may have made it.
+    """
+    starts = [start for start, end in spans if start <= at <= end]
+    if not starts:
+        return False
+    since = max(starts)
+    if since == at:
+        since -= UNSURE_SECONDS
+    return not any(since <= start <= at <= end for start, end in theirs)
+
+
+def _spans(own: bytes) -> list[tuple[int, float]]:
+    """Return ``(start, end)``, in Unix seconds, of the session's commands that make commits.
+
+    A command ends at its agent's next call. Git's times are whole seconds.
+    """
+    found: list[tuple[int, float]] = []
+    begun: dict[bytes, int] = {}  # agent -> begin of its command
+    for line in own.split(b"\n"):
+        words = line.partition(b"\0")[0].split(b" ")
+        if len(words) != 4 or not words[0].isdigit():
+            continue  # torn
+        agent, at_ns = words[2], int(words[0])
+        if agent in begun and at_ns > begun[agent] + ONE_CALL_NS:
+            start = begun.pop(agent)
+            found.append((start // 10**9, min(at_ns, start + LONGEST_SECONDS * 10**9) / 1e9))
+        if words[1] == b"commits" or (words[1] == b"ran" and _makes_commits(line)):
+            begun.setdefault(agent, at_ns)
+    return [*found, *((start // 10**9, start / 1e9 + LONGEST_SECONDS) for start in begun.values())]
+
+
+def _makes_commits(line: bytes) -> bool:
+    """Return True if the text of an unparsed command, in this entry, may make commits."""
+    return b"git" in line and any(verb.encode() in line for verb in MAKES_COMMITS)

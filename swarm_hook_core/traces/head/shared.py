@@ -14,11 +14,11 @@ from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.repository import tree_at
 from swarm_hook_core.shell.model import Effects, GitCall
-from swarm_hook_core.shell.programs.git.command_line import tree_of
+from swarm_hook_core.shell.programs.git.listings import tree_of
 from swarm_hook_core.shell.programs.git.touched_files import without_aliases
 from swarm_hook_core.traces import NOTICE
 from swarm_hook_core.traces import head as heads
-from swarm_hook_core.traces.head import UNKNOWN, Head, Note, pushes, wording
+from swarm_hook_core.traces.head import UNKNOWN, Head, Note, movement, wording
 from swarm_hook_core.traces.head.movement import Movement, movement_of
 from swarm_hook_core.traces.head.news import is_settled, words_of
 from swarm_hook_core.traces.meetings import Meetings
@@ -139,15 +139,15 @@ class Shared:
         self, git_call: GitCall, words: list[str], top: str, head: Head, told: set[str], fact: str
     ) -> tuple[Denial | None, str]:
         """Judge a push: one that drops commits of others is denied once. `fact`: words for a call that goes ahead."""
-        if not pushes.is_forced(words):
+        if not movement.is_forced(words):
             return None, fact
-        repository = Repository(top, pushes.SECONDS, git_call.top, git_call.environment)
-        found = pushes.dropped_by(words, repository, head, self._moved.get(top, ""))
+        repository = Repository(top, movement.SECONDS, git_call.top, git_call.environment)
+        found = movement.dropped_by(words, repository, head, self._moved.get(top, ""))
         for one in found:
             if one.commits is not None:
                 journals, place = Meetings(self.trail, self.reader, self.now).journals, self.trail.place_of(top)
                 theirs = [other.data for other in journals.of_others(place) if other.writer is not None]
-                one.commits = pushes.not_own(one.commits, journals.of_session(place), theirs)
+                one.commits = movement.not_own(one.commits, journals.of_session(place), theirs)
             if one.commits == []:
                 continue
             others = self._with_purposes(self.others[top])

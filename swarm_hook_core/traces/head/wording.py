@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from swarm_hook_core.labels import token
 from swarm_hook_core.traces.head import Head
-from swarm_hook_core.traces.head.movement import Movement
-from swarm_hook_core.traces.head.pushes import Dropped
-from swarm_hook_core.untrusted_text import command, cut, named, quoted
+from swarm_hook_core.traces.head.movement import Dropped, Movement
+from swarm_hook_core.untrusted_text import command, cut, named, quoted, token
 from swarm_hook_core.wording import duration, holder, purpose
 
 TYPE_CHECKING = False

@@ -133,7 +133,7 @@ def _opened(source: str) -> tuple[int, int]:
         if _is_path_of(reading, source):  # mostly: no further module is loaded
             return reading, CONTENT
         os.close(reading)
-        from swarm_hook_core.no_links import FolderOf
+        from swarm_hook_core.paths import FolderOf
 
         with FolderOf(source) as (name, folder):
             return os.open(name, _READ, dir_fd=folder), CONTENT

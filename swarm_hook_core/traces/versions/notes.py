@@ -23,7 +23,7 @@ from swarm_hook_core.traces import (
 )
 from swarm_hook_core.traces.journal import Entry
 from swarm_hook_core.traces.unread import Reading, UnreadCommands
-from swarm_hook_core.traces.versions.names import is_of
+from swarm_hook_core.traces.versions.locked import is_of
 from swarm_hook_core.traces.versions.replay import Inputs
 from swarm_hook_core.traces.versions.stored import Version, ended_at, found_at, journals_of, kept_by
 

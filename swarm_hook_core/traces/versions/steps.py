@@ -8,7 +8,7 @@ A call *may have made* a step if it was let pass before the step's end and was n
 - **Commands that were read**, and those that redirect into the file: the file's state before them is noted, and its
   content kept. A change in the time of the call is the call's; if another session's command of the third kind may have
   run then, too, it is either's.
-- **Saves** that an editor reports are a person's, whatever ran at that time (``by_persons``).
+- **Saves** that an editor reports are a person's, whatever ran at that time (``acts``).
 - **Other commands.** A change in the time between a command and its end, as the hook after it has noted it, is that
   command's if the content right before it is known (``keeping``), and if no other session had a call at that time,
   nor a call since the content before that may have written the file. Else a person may have made it, too: before the
@@ -25,13 +25,23 @@ import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable
 
+from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
+from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces import NO_FILE, UNDO, journal_name
-from swarm_hook_core.traces.equal_lines import split_lines
-from swarm_hook_core.traces.journal import Entry
-from swarm_hook_core.traces.versions.acts import PERSON, Act, Acts, Author, authors_of, number_in
-from swarm_hook_core.traces.versions.by_persons import PERSONS, SAVED, SAVING
-from swarm_hook_core.traces.versions.explained import Explained, explain
-from swarm_hook_core.traces.versions.layout import brings_words, laid_out
+from swarm_hook_core.traces.changed_lines import split_lines
+from swarm_hook_core.traces.journal import SLACK_NS, Entry
+from swarm_hook_core.traces.versions.acts import (
+    PERSON,
+    PERSONS,
+    SAVED,
+    SAVING,
+    Act,
+    Acts,
+    Author,
+    authors_of,
+    number_in,
+)
+from swarm_hook_core.traces.versions.layout import Explained, brings_words, explain, laid_out
 from swarm_hook_core.traces.versions.notes import Notes, PlaceNotes
 from swarm_hook_core.traces.versions.replay import contents_after, is_whole, source_of
 from swarm_hook_core.traces.versions.stored import Version
@@ -409,3 +419,65 @@ def _content_of(moment: Moment) -> bytes | None:
 
 def _is_undo(before: Moment, after: Moment) -> bool:
     return before.tool == after.tool == UNDO and before.journal == after.journal and after.is_after and before.is_look
+
+
+# The commits that HEAD has had since some time, by its reflog, and the content that they have of a file.
+
+SECONDS = 2.0  # for git's answer
+MOST_COMMITS = 200  # since a file's first version; more are not compared
+MOST_CONTENTS = 12  # of one file in these commits
+
+
+def contents_since(path: str, at_ns: int) -> list[bytes] | None:
+    """Return the file's different contents in the commits that HEAD has had since some time, empty for a missing file.
+
+    Return [] if HEAD has not moved since then, None if its commits are not known.
+    """
+    tree = tree_over(os.path.dirname(path))
+    if tree is None:
+        return []  # no commit at all
+    log = os.path.join(tree.own, "logs", "HEAD")
+    try:
+        moved_ns = os.stat(log).st_mtime_ns
+        if moved_ns <= at_ns - SLACK_NS:
+            return []
+        with open(log, "rb") as file:
+            commits = _commits_since(file.read().split(b"\n"), at_ns, moved_ns)
+    except OSError:
+        return None  # a repository without a reflog
+    name = os.path.relpath(path, tree.top)
+    if not 0 < len(commits) <= MOST_COMMITS or "\n" in name:
+        return None
+    asked = "".join(f"{commit}:{name}\n" for commit in commits)
+    repository = Repository(tree.top, SECONDS)
+    try:
+        answers = repository.ask("cat-file", "--batch-check", stdin=asked).split("\n")[:-1]
+        found = dict.fromkeys(answer.split(" ")[0] * (not answer.endswith(" missing")) for answer in answers)
+        if len(found) > MOST_CONTENTS:
+            return None
+        return [_content(repository, one) for one in found]
+    except (NoAnswer, Refused):
+        return None  # a commit without its contents, or a busy machine
+
+
+def _content(repository: Repository, blob: str) -> bytes:
+    if not blob:
+        return b""
+    return repository.ask("cat-file", "blob", blob).encode("utf-8", "surrogateescape")
+
+
+def _commits_since(log: list[bytes], at_ns: int, moved_ns: int) -> list[str]:
+    """Return the commits of HEAD since a time, with the one before it, from the lines of a reflog.
+
+    Empty if the times there are not to be trusted: the last one is not that of the reflog's own change, `moved_ns`.
+    """
+    moves = []  # (time in seconds, old commit, new commit)
+    for line in log:
+        words = line.partition(b"\t")[0].split(b" ")
+        if len(words) > 4 and words[-2].isdigit():
+            moves.append((int(words[-2]), words[0].decode(), words[1].decode()))
+    if not moves or abs(moves[-1][0] - moved_ns // 10**9) > 1:
+        return []
+    first_s = (at_ns - SLACK_NS) // 10**9
+    later = next(at for at, move in enumerate(moves) if move[0] >= first_s or move is moves[-1])
+    return list(dict.fromkeys(commit for move in moves[later:] for commit in move[1:]))

@@ -24,8 +24,7 @@ from swarm_hook_core.traces import (
     version_path,
 )  # fmt: skip
 from swarm_hook_core.traces.versions import CONTENT, NO_FILE
-from swarm_hook_core.traces.versions.locked import facts_in
-from swarm_hook_core.traces.versions.names import is_of, read_name, split_name
+from swarm_hook_core.traces.versions.locked import facts_in, is_of, read_name, split_name
 
 ENDED = "%journal"  # the journal of a session that has ended, in the folder of its versions
 LONGEST_PATH = 16384  # bytes

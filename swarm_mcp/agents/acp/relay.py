@@ -16,11 +16,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from swarm_hook_core import faults
+from swarm_hook_core import state
 from swarm_hook_core.process import start_time
-from swarm_mcp.agents.acp import requests
-from swarm_mcp.agents.acp.guard import Guard
-from swarm_mcp.agents.acp.requests import CONFIG, PERMISSION, Made
+from swarm_mcp.agents.acp import guard
+from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made
 from swarm_mcp.checker.keeper import Keeper
 from swarm_mcp.processes.reaper import Reaper
 
@@ -130,7 +129,7 @@ class Relay:
         """Look at a line of the editor: a request about a session, or an answer. Return the line for the agent."""
         message = _message(line)
         method, key = message.get("method"), _key(message)
-        session_id = requests.session_of(message)
+        session_id = guard.session_of(message)
         if method in (INITIALIZE, *OPENING, PROMPT) and key:
             self._asked_by_editor[key] = message
             if method == PROMPT:
@@ -157,7 +156,7 @@ class Relay:
         """Look at the editor's answer to a request of the agent. Return the answer for the agent."""
         known = result if isinstance(result, dict) else {}
         if request["method"] == PERMISSION:
-            if requests.is_allowed(request, known):  # perhaps minutes later: the file may have been locked since
+            if guard.is_allowed(request, known):  # perhaps minutes later: the file may have been locked since
                 reason = self._guard.denial(*call)
                 return self._refusal(request, call.session, reason) if reason else line
         elif isinstance(known.get("terminalId"), str):
@@ -188,14 +187,14 @@ class Relay:
         """Look at a line of the agent. Return the line for the editor: empty for a denied request, answered here."""
         message = _message(line)
         method, key = message.get("method"), _key(message)
-        if method in requests.WATCHED and key:
+        if method in guard.WATCHED and key:
             return self._checked(line, message, key)
         if method == WAIT and key:
             self._waits[key] = str(message["params"].get("terminalId"))
         elif method == RELEASE:
             self._terminal_ended(str(message["params"].get("terminalId")))
         elif method == UPDATE:
-            self._follow(requests.session_of(message), message["params"]["update"])
+            self._follow(guard.session_of(message), message["params"]["update"])
         elif method is None and key in self._asked_by_editor:
             self._opened(self._asked_by_editor.pop(key), message)
         return line
@@ -205,12 +204,12 @@ class Relay:
 
         `waits`: a question about a call without an input goes on once the agent has told that, in an update.
         """
-        session_id, call_id = requests.session_of(request), f"request {key}"
+        session_id, call_id = guard.session_of(request), f"request {key}"
         if request["method"] == PERMISSION:
             asked = request["params"]["toolCall"]
             call_id = str(asked["toolCallId"])
             told = _told(self._tool_calls.get((session_id, call_id), {}), asked)
-            if waits and requests.is_untold(told):
+            if waits and guard.is_untold(told):
                 # Keep a question back for an update about its call, for `UNTOLD_SECONDS` at most
                 place = (session_id, call_id)
                 question = (line, request, key)
@@ -219,9 +218,9 @@ class Relay:
                 timer.daemon = True
                 timer.start()
                 return b""
-            made = requests.asked(told, self._guard.folder_of(session_id))
+            made = guard.asked(told, self._guard.folder_of(session_id))
         else:
-            made = requests.call_of(request)
+            made = guard.call_of(request)
         if made is None:
             return line
         call = Call(session_id, call_id, made)
@@ -230,7 +229,7 @@ class Relay:
             self._tell_agent(self._refusal(request, session_id, reason))
             return b""
         self._asked_by_agent[key] = request, call
-        return _line(requests.marked(request)) if request["method"] == requests.TERMINAL else line
+        return _line(guard.marked(request)) if request["method"] == guard.TERMINAL else line
 
     def _pass_questions(self, place: Place) -> None:
         """Check the questions that were kept back about a call, and pass them on."""
@@ -244,7 +243,7 @@ class Relay:
 
         Where its model cannot read the reason, the person is shown it now, and the model with the next prompt.
         """
-        option = requests.reject_option(request)
+        option = guard.reject_option(request)
         if not option or self._reader == "error":
             return _answer(request, error={"code": DENIED, "message": reason})
         if self._reader == "option":
@@ -262,7 +261,7 @@ class Relay:
         """Follow a tool call that the agent makes by itself, perhaps unasked: note its writes, and its end."""
         call_id = update.get("toolCallId")
         opening = [one for one in list(self._asked_by_editor.values()) if one["method"] in OPENING]
-        if not isinstance(call_id, str) or session_id in map(requests.session_of, opening):
+        if not isinstance(call_id, str) or session_id in map(guard.session_of, opening):
             return  # or a call of long ago: an agent that loads a session tells all of it again
         place = session_id, call_id
         told = self._tool_calls[place] = _told(self._tool_calls.get(place, {}), update)
@@ -272,16 +271,16 @@ class Relay:
             if call is not None:
                 self._guard.after(*call)
             return
-        made = requests.asked(told, self._guard.folder_of(session_id))
+        made = guard.asked(told, self._guard.folder_of(session_id))
         if made is not None and (place not in self._begun or self._begun[place].made != made):
             self._begun[place] = Call(session_id, call_id, made)
             self._guard.expect(*self._begun[place])
-        if not requests.is_untold(told):
+        if not guard.is_untold(told):
             self._pass_questions(place)
 
     def _opened(self, request: Message, answer: Message) -> None:
         """Register a session that the agent has opened, note the end of its turn, or the agent's name."""
-        session_id, result = requests.session_of(request), answer.get("result")
+        session_id, result = guard.session_of(request), answer.get("result")
         if request["method"] == PROMPT:
             self._guard.end_turn(session_id)
         elif not isinstance(result, dict):
@@ -309,7 +308,7 @@ def _looked_at(look: Callable[[bytes], bytes], line: bytes) -> bytes:
     try:
         return look(line)
     except Exception as error:
-        faults.record(CONFIG.runtime_name, "relay", faults.describe(error))
+        state.record(CONFIG.runtime_name, "relay", state.describe(error))
         return line
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from swarm_hook_core.faults import describe
+from swarm_hook_core.state import describe
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.checks import environment_test, program_of, version_of
-from swarm_mcp.agents.harness.slash_commands import slash_commands
+from swarm_mcp.agents.harness.prompting import slash_commands
 from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKER, Arguments, Option, Usage, Word, choice, verb
 from swarm_mcp.cli.output import complain, listing, show
 from swarm_mcp.cli.progress import Progress

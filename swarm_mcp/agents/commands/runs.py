@@ -7,18 +7,16 @@ import time
 from collections.abc import Iterable
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.agents.commands.live import Live
+from swarm_mcp.agents.commands.run import Live
 from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.narration import transcript
 from swarm_mcp.agents.harness.record import events_in
-from swarm_mcp.agents.harness.transcript import transcript
 from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import outcome
 from swarm_mcp.cli.arguments import ABSOLUTE, JSON, SCOPE, TASKS, WORKER, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import flush, listing, say, show_with_list
-from swarm_mcp.cli.pages import AFTER, printed_page, say_page
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.words import dollars, span
-from swarm_mcp.domain.run import ENDED, STATES, Run
+from swarm_mcp.cli.words import AFTER, Reader, dollars, printed_page, say_page, span
+from swarm_mcp.domain import ENDED, STATES, Run
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.store import Store

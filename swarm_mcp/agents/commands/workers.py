@@ -3,22 +3,50 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack, suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from types import FrameType
 from typing import Any
 
-from swarm_mcp.agents.commands.dispatch_display import wait_for_end
-from swarm_mcp.agents.commands.live import Live
-from swarm_mcp.agents.dispatch import control
-from swarm_mcp.agents.dispatch.assignment import read
+from swarm_hook_core.environment import is_on
+from swarm_mcp import __version__
+from swarm_mcp.agents.commands import run
+from swarm_mcp.agents.commands.dispatch import OF_WORKERS, OPTIONS, request_of, wait_for_end
+from swarm_mcp.agents.commands.run import Live
+from swarm_mcp.agents.dispatch import processes
+from swarm_mcp.agents.dispatch.processes import read
+from swarm_mcp.agents.dispatch.request import NO_YOLO
+from swarm_mcp.agents.dispatch.standing import StandingWorker
 from swarm_mcp.agents.dispatch.supervision import supervise
-from swarm_mcp.cli.arguments import DOING, INTERNAL, TASKS, WORKER, Arguments, Option, Usage, Word, verb
+from swarm_mcp.agents.harness.query import YOLO
+from swarm_mcp.agents.loop import agent, commands, tools
+from swarm_mcp.agents.loop.settings import LoopSettings
+from swarm_mcp.answers.views import short
+from swarm_mcp.cli.arguments import (
+    DOING,
+    INTERNAL,
+    MODES,
+    ROLES,
+    TASKS,
+    WORKER,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    choice,
+    verb,
+)
 from swarm_mcp.cli.output import answer as print_answer
-from swarm_mcp.cli.output import say, show
+from swarm_mcp.cli.output import complain, say, say_text, show
+from swarm_mcp.cli.progress import Progress
+from swarm_mcp.cli.verbs import retired
 from swarm_mcp.cli.words import clause
-from swarm_mcp.errors import SwarmError
-from swarm_mcp.sessions.acting import acting_session
+from swarm_mcp.domain import DONE, FAILED, TYPES, Task
+from swarm_mcp.errors import Refused, SwarmError, UsageError
+from swarm_mcp.sessions.acting import acting_session, dispatching_session, is_unattended
 from swarm_mcp.store import Store
 
 LARGEST = 64 << 20  # bytes of an assignment
@@ -45,7 +73,7 @@ def cancel(args: Arguments) -> int:
     """
     reference = args.words[0]
     with Store() as store:
-        answer = control.cancel(store, acting_session(store, args), reference)
+        answer = processes.cancel(store, acting_session(store, args), reference)
         worker = "none"
         if answer["worker"]:
             worker = "ending"
@@ -76,7 +104,7 @@ def pause(args: Arguments) -> int:
 
     example: swarm-mcp worker pause 6ff1c928
     """
-    return _order(args, control.pause, "is being paused; swarm-mcp worker resume goes on with it")
+    return _order(args, processes.pause, "is being paused; swarm-mcp worker resume goes on with it")
 
 
 @verb(
@@ -92,7 +120,7 @@ def resume(args: Arguments) -> int:
 
     example: swarm-mcp worker resume 6ff1c928
     """
-    return _order(args, control.resume, "goes on")
+    return _order(args, processes.resume, "goes on")
 
 
 def _order(args: Arguments, order: Callable[..., dict[str, Any]], outcome: str) -> int:
@@ -140,3 +168,176 @@ def _text(pipe: str) -> str:
             return file.read(LARGEST).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SwarmError(f"the assignment cannot be read: {error}") from None
+
+
+# The built-in agent.
+
+_BESIDE = ("session", "tools", "hooks", "help")
+_INNER = ("tool", "provider")  # started by the executables of built-in plugins
+
+
+@verb(
+    Usage(
+        Word("WORDS", "[agent] [SESSION] and the prompt", optional=True, repeated=True),
+        Option("--resume SESSION", "go on with that session; so does a first word that is a session's id", source=()),
+        Option("--model NAME", "the model", source=()),
+        Option("--mode MODE", "read-only: no tool that writes files, and no commands; or edit", source=MODES),
+        Option("--schema FILE", "a JSON schema that the answer is to follow"),
+        Option("--json", "print events, one JSON object a line"),
+    ),
+    Usage(choice("session"), choice("list", "show", "dir"), Word("ID", optional=True, source=())),
+    Usage(choice("tools", "hooks", "help", "version")),
+    group=WORKER,
+)
+def loop(args: Arguments) -> int:
+    """loop: run the embedded agent loop, as a plugin of the bash harness
+
+    Works on a prompt (WORDS, or standard input) with a model and tools until it is done, and prints the answer; at a
+    terminal word by word, and with its cost. It needs a model's endpoint: ANTHROPIC_API_KEY, or OPENAI_API_KEY, or
+    OPENAI_API_URL for a server of your own. Plugins are found in ~/.harness (HARNESS_HOME) and in every .harness from
+    there down to this folder. `loop help` lists providers and their variables. Words for a plugin's own command that
+    begin with -- go behind a --.
+
+    Its writes are checked against the locks of other sessions, like those of every client here.
+
+    Exit codes: 0 done; 1 it could not begin (no provider, no such session, a plugin failed); 4 the model could not be
+    asked, failed, or did not follow --schema; 5 it has taken as many turns as it may (HARNESS_MAX_TURNS); 130
+    interrupted; 143 ended by a signal.
+
+    example: swarm-mcp worker loop "add a test for the empty list in parse.py"
+    """
+    words = list(args.words) or ["agent"]
+    name = words[0]
+    if name in _INNER and len(words) > 1:
+        return int(getattr(commands, name)(words[1:]))
+    if retired("loop", [name]):
+        raise UsageError(retired("loop", [name]))
+    if name == "version":
+        say(f"swarm-mcp {__version__}")
+        return 0
+    if name in _BESIDE and not args.value("--resume"):
+        return _beside(name, words[1:])
+    return _agent(name, words, args)
+
+
+def _agent(name: str, words: list[str], args: Arguments) -> int:
+    """Run the agent, or a plugin's command of that name instead."""
+    settings = LoopSettings()
+    places = tools.walk("", settings.home, settings.folder)
+    path = ""
+    if name.isidentifier() or "-" in name:
+        path = tools.executables(places, "commands").get(name, "")
+    if path and not args.value("--resume"):
+        return _become(path, words[1:])
+    if name == "agent":
+        words = words[1:]
+    given = {name: args.value(f"--{name}") for name in ("mode", "model")}
+    wishes = agent.Wishes(**given, schema=run.schema(args))
+    return int(agent.run(words, wishes, as_json=args.json, resume=args.value("--resume")))
+
+
+def _beside(name: str, words: list[str]) -> int:
+    loop = commands.prepared()
+    path = commands.override(name, loop)
+    if path:
+        return _become(path, words)
+    if name == "session":
+        lines = commands.show_session(words)
+    else:
+        lines = {"tools": commands.show_tools, "hooks": commands.show_hooks, "help": commands.show_help}[name](loop)
+    say_text("\n".join(lines))
+    return 0
+
+
+def _become(path: str, words: list[str]) -> int:
+    return int(commands.execute(path, words, commands.prepared()))
+
+
+# ``swarm-mcp worker poll``: a standing worker.
+
+# Role -> the types of its tasks; roles without an entry take all.
+TYPES_OF = {"implementer": ("implement", "fix", "test"), "reviewer": ("review",), "researcher": ("research",)}
+
+
+@verb(
+    Usage(
+        Option("--role ROLE", "take the tasks of that role: implementer (implement, fix, test), reviewer, researcher,"
+               " generalist (all; the default)", source=ROLES),
+        Option("--type TYPE", "take tasks of that type, instead of those of a role", repeatable=True, source=TYPES),
+        Option("--max N", "at most N workers at a time (default: 1), beside those that wait for a person"),
+        Option("--max-tasks N", "end after N tasks (default: 0, any number)"),
+        Option("--max-cost USD", "end once all tasks together have cost that much"),
+        Option("--for S", "take no more tasks after S seconds (default: 0, for ever)"),
+        Option("--grace S", "at SIGTERM and Ctrl-C let workers go on for S seconds (default: 60)"),
+        *(option for option in OPTIONS if option.name in OF_WORKERS),
+    ),
+    group=WORKER,
+)  # fmt: skip
+def poll(args: Arguments) -> int:
+    """poll: a standing worker: take tasks as they come, until it is ended
+
+    It waits for tasks of this scope that are open and that its role fits (`swarm-mcp task request`), and has each done
+    by a worker of its own, as `worker dispatch` does. Tasks of other live sessions are left to them. A failed task is
+    tried once more. After a failure, or if no worker can be started, it waits 5 s, then twice as long each time up to
+    300 s, until a task is done.
+
+    SIGTERM or Ctrl-C: it takes no more tasks, and waits --grace seconds for those at work. Then, or at the second
+    signal, it hands them back: their agents end, the tasks are open again, and the next worker goes on with the same
+    sessions. After kill -9 workers go on, and the next `poll` follows them. Exit 0, also if tasks have failed.
+
+    Who may dispatch may poll. --json prints {"counts", "stopped"} at the end.
+
+    example: swarm-mcp worker poll --role implementer --harness codex --max 2
+    """
+    request = request_of(args)
+    types = args.all("--type") or TYPES_OF.get(args.value("--role"), ())
+    seconds = args.seconds("--for")
+    until = time.monotonic() + seconds if seconds else float("inf")
+    with Store() as store:
+        requester = dispatching_session(store, args)
+        if request.mode == YOLO and is_unattended(store, requester) and not is_on("SWARM_ALLOW_YOLO"):
+            raise Refused(NO_YOLO)
+        with Progress(args.json) as progress, _signals() as received:
+
+            def tell(task: Task, words: str) -> None:
+                progress.end(f"{short(task.id)} {words}: {task.title}", short(task.id))
+
+            most, most_tasks = args.number("--max", 1), args.number("--max-tasks")
+            work = StandingWorker(store, requester, request, types, most, most_tasks, tell)
+            for warning in work.warnings:
+                complain(f"swarm-mcp poll: {warning}")
+            progress.say(f"takes {', '.join(types) or 'all'} tasks of {requester.scope}; Ctrl-C ends it")
+            give_up_at = float("inf")
+            with store.changes() as changes:
+                while not work.advance(store):
+                    if (received or time.monotonic() >= until) and not work.is_ending:
+                        work.end()
+                        progress.say("takes no more tasks")
+                    if received and give_up_at == float("inf"):
+                        give_up_at = time.monotonic() + args.seconds("--grace", 60.0)
+                    if len(received) > 1 or time.monotonic() >= give_up_at:
+                        work.hand_back(store)
+                    changes.wait(work.rest_seconds())
+                    time.sleep(work.seconds_left())  # many changes at once are one look
+    counts = work.counts_of_ends
+    if args.json:
+        show({"counts": dict(counts), "stopped": work.stopped or None})
+    else:
+        progress.say(f"{counts[DONE]} done, {counts[FAILED]} failed" + (f"; {work.stopped}" if work.stopped else ""))
+    return 0
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Collect SIGTERM, SIGINT and SIGHUP in a list, for a ``with`` block."""
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {one: signal.signal(one, note) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

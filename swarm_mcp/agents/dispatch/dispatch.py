@@ -16,32 +16,77 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from swarm_hook_core.labels import token
-from swarm_mcp.agents.dispatch.completion import CompletionWait
+from swarm_hook_core.untrusted_text import token
 from swarm_mcp.agents.dispatch.dispatch_task import DispatchTask, assigned_worker, find_or_make, instruct
 from swarm_mcp.agents.dispatch.request import (
     DispatchRequest,
     PublicTexts,
+    SpawnFailed,
     WorkerCommand,
+    WorkerSpec,
     as_before,
     checked,
     public_texts,
     require_gateway,
     require_own_limits,
     run_facts,
+    spawner,
     worker_command,
 )
-from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec, spawner
 from swarm_mcp.answers.views import may_meet, name_of
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.run import PAUSED, RESUME
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import OPEN, TERMINAL
+from swarm_mcp.domain import OPEN, PAUSED, RESUME, TERMINAL, Lock, Session, new_id
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.folders import clean
-from swarm_mcp.locking.task_claiming import reserve
-from swarm_mcp.store import Store, spawn_locks
+from swarm_mcp.locking.acquisition import reserve
+from swarm_mcp.store import Store, runs
+
+# The wait of a dispatch's requester for the end of the task.
+
+ALL = -1  # messages, in one go
+
+
+class CompletionWait(NamedTuple):
+    """A wait for the end of one task of `requester`, begun at `begun` (``time.monotonic()``), for at most `seconds`."""
+
+    requester: Session
+    task_id: str
+    seconds: float
+    begun: float
+
+    @classmethod
+    def of(cls, requester: Session, task_id: str, seconds: float) -> CompletionWait:
+        """Return a wait that begins now."""
+        return cls(requester, task_id, seconds, time.monotonic())
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the wait is over."""
+        return max(0.0, self.begun + self.seconds - time.monotonic())
+
+    def look(self, store: Store) -> dict[str, Any] | None:
+        """Return the end of the wait, None while it goes on.
+
+        ``{status, task_id, waited_seconds, waited_ms}``. `status` is ``completed`` (with ``task_status`` done, failed
+        or cancelled, ``result`` and ``domain``), ``timeout`` (the same, in the present state) or ``missing`` (the task
+        was deleted). ``messages`` is the requester's unread mail about this task. That mail is claimed, not yet read:
+        acknowledge its ids after handing it out.
+        """
+        task = store.tasks.get(self.requester.scope, self.task_id)
+        if task is None:
+            status = "missing"
+        elif task.status in TERMINAL:
+            status = "completed"
+        elif not self.seconds_left():
+            status = "timeout"
+        else:
+            return None
+        waited = round(time.monotonic() - self.begun, 3)
+        ended: dict[str, Any] = {"status": status, "task_id": self.task_id, "waited_seconds": waited}
+        ended["waited_ms"] = round(waited * 1000)
+        if task:
+            ended.update(task_status=task.status, result=task.result, task=task)
+        ended["messages"] = store.messages.take(self.requester, ALL, about=self.task_id)
+        return ended
+
 
 POLL_SECONDS = 0.5
 _INTERNAL_FACTS = ("supervisor", "log")  # of a spawn; not for the answer
@@ -205,7 +250,7 @@ def _begin(store: Store, state: Planned) -> Starting | Answered:
 def _start_worker(store: Store, state: Planned, work: DispatchTask) -> Starting | Answered:
     """Have a worker started, unless another dispatch is at it."""
     requester, request = state.requester, state.request
-    name, instance_id = spawn_locks.name_of(request.role, work.key), new_id()
+    name, instance_id = runs.name_of(request.role, work.key), new_id()
     lock = store.spawn_locks.take(requester, name, work.task.id, instance_id)
     if lock is None:
         return _started_elsewhere(store, state, work, name)

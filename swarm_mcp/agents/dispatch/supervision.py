@@ -11,27 +11,110 @@ import signal
 import time
 from collections.abc import Callable
 
-from swarm_hook_core import faults
-from swarm_mcp.agents.dispatch import slots
-from swarm_mcp.agents.dispatch.assignment import Assignment, query_of
-from swarm_mcp.agents.dispatch.progress import Progress
+from swarm_hook_core import state
+from swarm_mcp.agents.dispatch import standing
+from swarm_mcp.agents.dispatch.processes import Assignment, query_of
 from swarm_mcp.agents.dispatch.worker_task import LOST, OVER, WorkerTask, record_fault, result_text
-from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.errors import code_of
+from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.membership import Membership
-from swarm_mcp.agents.harness.outcome import FINAL, STUCK, TRANSIENT, Cost, RunResult, added
+from swarm_mcp.agents.harness.outcome import FINAL, STUCK, TRANSIENT, Cost, RunResult, added, code_of_error
 from swarm_mcp.agents.harness.run import Run
-from swarm_mcp.domain.question import WAITS as WAITS_FOR_ANSWER
-from swarm_mcp.domain.question import Question
-from swarm_mcp.domain.run import CANCEL, PAUSE, PAUSED, QUEUED, RESUME, RUNNING
-from swarm_mcp.domain.task import CANCELLED, CLAIMED, DONE, FAILED, IN_PROGRESS, OPEN, TERMINAL, Task
+from swarm_mcp.domain import (
+    CANCEL,
+    CANCELLED,
+    CLAIMED,
+    DONE,
+    FAILED,
+    IN_PROGRESS,
+    OPEN,
+    PAUSE,
+    PAUSED,
+    QUEUED,
+    RESUME,
+    RUNNING,
+    TERMINAL,
+    Question,
+    Task,
+)
+from swarm_mcp.domain import WAITS as WAITS_FOR_ANSWER
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any
+
+# How far a supervised run is, in a line for its task.
+
+PAUSE_SECONDS = 30.0  # between two reports
+LONGEST = 300  # characters
+LONGEST_NAME = 80  # of a tool
+WORKERS_WORD_SECONDS = 300  # seconds that the worker's own report counts
+
+
+class Progress:
+    """Listens to a run; any thread may tell it of events."""
+
+    def __init__(self, harness: str, clock: Callable[[], float] = time.monotonic):
+        self._harness = harness
+        self._clock = clock
+        self._said = self._calls = 0
+        self._last_call = self._last_words = ""
+        self._context = ""
+        self._written: str | None = None
+        self._due = 0.0
+        self.session_id = ""
+        self.model = ""
+
+    def listen(self, event: Event) -> None:
+        """Take one event of the run."""
+        data = event.data
+        if event.kind == events.SESSION_INIT:
+            self.session_id, self.model = str(data.get("session_id") or ""), str(data.get("model") or "")
+        elif event.kind == events.TOOL_START:
+            self._calls += 1
+            self._last_call = " ".join(str(data.get("tool_name") or "").split())[:LONGEST_NAME]
+        elif event.kind == events.MESSAGE and data.get("role") == "assistant" and not data.get("thinking"):
+            self._last_words = " ".join(str(data.get("content") or "").split()) or self._last_words
+        elif event.kind == events.CONTEXT_USAGE and isinstance(data.get("context_percent"), (int, float)):
+            self._context = f"{data['context_percent']:.0f} % of its context used"
+
+    def summary(self) -> str:
+        """Return how far the run is."""
+        text = f"{self._harness} is at work"
+        if self._calls:
+            text = f"{self._calls} tool call{'' if self._calls == 1 else 's'}, the last {self._last_call}"
+        if self._context:
+            text += f"; {self._context}"
+        if self._last_words:
+            return f"{self._last_words[: LONGEST - len(text) - 3]} ({text})"
+        return text
+
+    def due(self, task: Task, now: int) -> str:
+        """Return the summary if a report is due and the worker has made none itself, else empty.
+
+        `task` is the task now, `now` Unix seconds. A returned summary counts as reported.
+        """
+        if self._clock() < self._due or not (self._calls or self._last_words):
+            return ""
+        self._due = self._clock() + PAUSE_SECONDS
+        current, at = task.progress_summary, task.progress_updated_at
+        own = current in (None, self._written)
+        if not own and isinstance(at, (int, float)) and now - at < WORKERS_WORD_SECONDS:
+            return ""
+        text = self.summary()
+        if text == current:
+            return ""
+        self._written = text
+        return text
+
+    def reported(self, text: str) -> None:
+        """Note that something else has been reported in this run's name."""
+        self._written = text
+        self._due = 0.0
+
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 POLL_SECONDS = 0.5
@@ -58,7 +141,7 @@ def supervise(assignment: Assignment, listener: Callable[[Event], object] | None
         with Store() as store:
             Supervisor(store, assignment, listener).carry_out()
     except Exception as error:  # a bug of ours, or the store: the traceback goes to a log that no one may read
-        record_fault(f"the supervisor of task {assignment.task_id} has died: {faults.describe(error)}")
+        record_fault(f"the supervisor of task {assignment.task_id} has died: {state.describe(error)}")
         raise
 
 
@@ -85,7 +168,7 @@ class Supervisor:
         spec["model"] = assignment.run.get("model") or None
         self.membership = Membership(spec, assignment.label, assignment.instance_id)
         outer = store.runs.of_instance(assignment.requester_id)
-        self.slot = slots.Slot(within=assignment.requester_id if outer else "")
+        self.slot = standing.Slot(within=assignment.requester_id if outer else "")
 
     def carry_out(self) -> None:
         """Do it all, in the main thread. Raises SwarmError where the worker cannot join the swarm."""
@@ -101,7 +184,7 @@ class Supervisor:
             self.task.note()  # writes that failed before
         finally:
             self.slot.release()
-            slots.forget(me.id)
+            standing.forget(me.id)
             self.membership.leave()
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -212,7 +295,7 @@ class Supervisor:
                 self.assignment.run_id,
                 self.adapter.name,
                 is_error=True,
-                error_category=code_of(error),
+                error_category=code_of_error(error),
                 error_message=str(error),
                 cost=self._before,
             )

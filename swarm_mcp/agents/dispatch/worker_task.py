@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import time
 
-from swarm_hook_core import faults
-from swarm_mcp.agents.dispatch.assignment import Assignment
+from swarm_hook_core import state
+from swarm_mcp.agents.dispatch.processes import Assignment
 from swarm_mcp.agents.dispatch.request import public_text
+from swarm_mcp.agents.harness.conclusion import ResumableSession, deserialize, serialize
 from swarm_mcp.agents.harness.membership import result_columns
 from swarm_mcp.agents.harness.outcome import TRANSIENT, RunResult, answer_text
-from swarm_mcp.agents.harness.resumption import ResumableSession, deserialize, serialize
-from swarm_mcp.domain.message import of_task
-from swarm_mcp.domain.question import Question
-from swarm_mcp.domain.run import CANCEL, PAUSE
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import CANCELLED, IN_PROGRESS, TERMINAL, Task
+from swarm_mcp.domain import CANCEL, CANCELLED, IN_PROGRESS, PAUSE, TERMINAL, Question, Session, Task, of_task
 from swarm_mcp.errors import NotConfirmed, Refused, SwarmError
-from swarm_mcp.locking.task_claiming import claim, reserve
-from swarm_mcp.store import Store, spawn_locks
+from swarm_mcp.locking.acquisition import claim, reserve
+from swarm_mcp.store import Store, runs
 from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
@@ -97,7 +93,7 @@ class WorkerTask:
         if task is None or task.status in TERMINAL:
             return "the task has ended"
         held = self.store.spawn_locks.holder(self.assignment.scope, self.assignment.lock)
-        if held and spawn_locks.reserved_in(held) not in ("", self.me.id):
+        if held and runs.reserved_in(held) not in ("", self.me.id):
             return "another worker is being started for the task"
         if self.belongs_to_another(task):
             return "another session has the task"
@@ -217,4 +213,4 @@ class WorkerTask:
 
 def record_fault(text: str) -> None:
     """Record something that should not have happened, for ``swarm-mcp doctor``."""
-    faults.record("run", "supervision", text)
+    state.record("run", "supervision", text)

@@ -10,19 +10,15 @@ From Python, a run is::
 `docs/dev/python.md` has more: live events, tools in Python, MCP servers, answers by schema, prices. Every name in
 ``__all__`` is part of the public interface, and is loaded at its first use. The modules behind it:
 
-``query``, ``query_types``       the request of a run; the same from JSON, a command line, or a Python caller
-``adapter``, ``registry``        the interface of an adapter; adapters by name: one folder each, except for any command
-                                 (``process_adapter``) and the embedded loop (``swarm_mcp.agents.loop.adapter``)
-``bridge``                       a program between a run and an agent that is driven by JSON-RPC
-``requirements``, ``checks``     requests beyond a harness's abilities; its fitness on this machine
+``query``                        the request of a run, also from JSON, a command line, or a Python caller
+``adapter``, ``registry``        the interface of an adapter, and requests beyond its abilities; adapters by name
+``checks``                       a harness's fitness on this machine
 ``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
-``session``                      a conversation: a run for each prompt
+``session``                      a conversation: a run for each prompt, which may continue an earlier one
 ``child``, ``keeper``            the child's process, and its end
-``events``, ``typed_events``, ``event_stream``, ``record``, ``transcript``, ``envelopes``   events, their order, and
-                                 their receivers
-``outcome``, ``conclusion``, ``errors``, ``resumption``                       the end of a run, its costs, its session
-``servers``, ``plugin``, ``client_tools``, ``permissions``, ``prompting``, ``environment``   a child's equipment, and
-                                 its instructions
+``events``, ``record``, ``narration``   events, their order, and their receivers
+``outcome``, ``conclusion``      the end of a run: its costs, its errors, its changes
+``servers``, ``bridge``, ``prompting``, ``environment``   a child's equipment, and its instructions
 ``membership``                   its place in the swarm: its session and its row
 """
 
@@ -37,17 +33,34 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.adapter import Check as Check
     from swarm_mcp.agents.harness.adapter import HarnessAdapter as HarnessAdapter
     from swarm_mcp.agents.harness.adapter import Launch as Launch
-    from swarm_mcp.agents.harness.envelopes import to_envelope as to_envelope
-    from swarm_mcp.agents.harness.errors import AuthError as AuthError
-    from swarm_mcp.agents.harness.errors import HarnessError as HarnessError
-    from swarm_mcp.agents.harness.errors import NotInstalled as NotInstalled
-    from swarm_mcp.agents.harness.errors import Unsupported as Unsupported
-    from swarm_mcp.agents.harness.event_stream import EventStream as EventStream
+    from swarm_mcp.agents.harness.events import AnyEvent as AnyEvent
+    from swarm_mcp.agents.harness.events import Compaction as Compaction
+    from swarm_mcp.agents.harness.events import Custom as Custom
+    from swarm_mcp.agents.harness.events import Error as Error
     from swarm_mcp.agents.harness.events import Event as Event
+    from swarm_mcp.agents.harness.events import EventStream as EventStream
+    from swarm_mcp.agents.harness.events import Line as Line
+    from swarm_mcp.agents.harness.events import LockDenied as LockDenied
+    from swarm_mcp.agents.harness.events import Message as Message
+    from swarm_mcp.agents.harness.events import PermissionAsked as PermissionAsked
+    from swarm_mcp.agents.harness.events import Result as Result
+    from swarm_mcp.agents.harness.events import Retry as Retry
+    from swarm_mcp.agents.harness.events import SessionStarted as SessionStarted
+    from swarm_mcp.agents.harness.events import TextDelta as TextDelta
+    from swarm_mcp.agents.harness.events import ToolEnd as ToolEnd
+    from swarm_mcp.agents.harness.events import ToolStart as ToolStart
+    from swarm_mcp.agents.harness.events import Usage as Usage
+    from swarm_mcp.agents.harness.events import to_envelope as to_envelope
+    from swarm_mcp.agents.harness.events import typed as typed
     from swarm_mcp.agents.harness.membership import Membership as Membership
+    from swarm_mcp.agents.harness.narration import to_transcript as to_transcript
+    from swarm_mcp.agents.harness.outcome import AuthError as AuthError
     from swarm_mcp.agents.harness.outcome import Cost as Cost
+    from swarm_mcp.agents.harness.outcome import HarnessError as HarnessError
+    from swarm_mcp.agents.harness.outcome import NotInstalled as NotInstalled
     from swarm_mcp.agents.harness.outcome import Price as Price
     from swarm_mcp.agents.harness.outcome import RunResult as RunResult
+    from swarm_mcp.agents.harness.outcome import Unsupported as Unsupported
     from swarm_mcp.agents.harness.outcome import priced as priced
     from swarm_mcp.agents.harness.permissions import PermissionRequest as PermissionRequest
     from swarm_mcp.agents.harness.query import McpServer as McpServer
@@ -55,24 +68,7 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.query import query_of as query_of
     from swarm_mcp.agents.harness.record import events_in as events_in
     from swarm_mcp.agents.harness.run import Run as Run
-    from swarm_mcp.agents.harness.session import Session as Session
-    from swarm_mcp.agents.harness.transcript import to_transcript as to_transcript
-    from swarm_mcp.agents.harness.typed_events import AnyEvent as AnyEvent
-    from swarm_mcp.agents.harness.typed_events import Compaction as Compaction
-    from swarm_mcp.agents.harness.typed_events import Custom as Custom
-    from swarm_mcp.agents.harness.typed_events import Error as Error
-    from swarm_mcp.agents.harness.typed_events import Line as Line
-    from swarm_mcp.agents.harness.typed_events import LockDenied as LockDenied
-    from swarm_mcp.agents.harness.typed_events import Message as Message
-    from swarm_mcp.agents.harness.typed_events import PermissionAsked as PermissionAsked
-    from swarm_mcp.agents.harness.typed_events import Result as Result
-    from swarm_mcp.agents.harness.typed_events import Retry as Retry
-    from swarm_mcp.agents.harness.typed_events import SessionStarted as SessionStarted
-    from swarm_mcp.agents.harness.typed_events import TextDelta as TextDelta
-    from swarm_mcp.agents.harness.typed_events import ToolEnd as ToolEnd
-    from swarm_mcp.agents.harness.typed_events import ToolStart as ToolStart
-    from swarm_mcp.agents.harness.typed_events import Usage as Usage
-    from swarm_mcp.agents.harness.typed_events import typed as typed
+    from swarm_mcp.agents.harness.run import Session as Session
     from swarm_mcp.errors import Refused as Refused
 
 __all__ = [
@@ -86,37 +82,22 @@ __all__ = [
 _HOMES = {
     "swarm_mcp.errors": ("Refused",),
     "swarm_mcp.agents.harness.adapter": ("Capabilities", "Check", "HarnessAdapter", "Launch"),
-    "swarm_mcp.agents.harness.envelopes": ("to_envelope",),
-    "swarm_mcp.agents.harness.errors": ("AuthError", "HarnessError", "NotInstalled", "Unsupported"),
-    "swarm_mcp.agents.harness.event_stream": ("EventStream",),
-    "swarm_mcp.agents.harness.events": ("Event",),
+    "swarm_mcp.agents.harness.bridge": ("PermissionRequest",),
+    "swarm_mcp.agents.harness.events": (
+        "AnyEvent", "Compaction", "Custom", "Error", "Event", "EventStream", "Line", "LockDenied", "Message",
+        "PermissionAsked", "Result", "Retry", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Usage",
+        "to_envelope", "typed"
+    ),
     "swarm_mcp.agents.harness.membership": ("Membership",),
-    "swarm_mcp.agents.harness.outcome": ("Cost", "Price", "RunResult", "priced"),
-    "swarm_mcp.agents.harness.permissions": ("PermissionRequest",),
+    "swarm_mcp.agents.harness.narration": ("to_transcript",),
+    "swarm_mcp.agents.harness.outcome": (
+        "AuthError", "Cost", "HarnessError", "NotInstalled", "Price", "RunResult", "Unsupported", "priced"
+    ),
     "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
     "swarm_mcp.agents.harness.record": ("events_in",),
     "swarm_mcp.agents.harness.run": ("Run",),
     "swarm_mcp.agents.harness.session": ("Session",),
-    "swarm_mcp.agents.harness.transcript": ("to_transcript",),
-    "swarm_mcp.agents.harness.typed_events": (
-        "AnyEvent",
-        "Compaction",
-        "Custom",
-        "Error",
-        "Line",
-        "LockDenied",
-        "Message",
-        "PermissionAsked",
-        "Result",
-        "Retry",
-        "SessionStarted",
-        "TextDelta",
-        "ToolEnd",
-        "ToolStart",
-        "Usage",
-        "typed",
-    ),  # fmt: skip
-}
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

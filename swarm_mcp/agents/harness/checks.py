@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from swarm_hook_core.environment import identity
-from swarm_hook_core.faults import describe
+from swarm_hook_core.state import describe
 from swarm_mcp.agents.harness.adapter import ERROR, INFO, WARN, Check, HarnessAdapter
 from swarm_mcp.agents.harness.query import as_string, as_string_array, parse_object
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import here
-from swarm_mcp.runtimes.profiles import Settings
+from swarm_mcp.runtimes.user_settings import Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

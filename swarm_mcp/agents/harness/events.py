@@ -3,11 +3,11 @@
   | kind | data |
   |---|---|
   | ``session_init`` | ``session_id``, and if known ``model``, ``cwd``, ``tools``; once, before any message |
-  | ``message`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
+  | ``domain`` | ``role`` (assistant, user), ``content`` (text); ``thinking`` true for the model's own thoughts |
   | ``tool_start`` | ``tool_call_id``, ``tool_name``, ``args`` |
   | ``tool_end`` | ``tool_call_id``, ``tool_name``, ``result`` (text), ``is_error``; one for every tool_start |
   | ``result`` | ``output``, ``is_error``, ``error_category``, ``cost`` (see ``outcome.Cost``), ``changes``; last |
-  | ``error`` | ``message``, ``category`` (``outcome.ERRORS``) |
+  | ``error`` | ``domain``, ``category`` (``outcome.ERRORS``) |
   | ``raw_log`` | ``content``: one line as the harness wrote it, scrubbed |
   | ``raw_stderr`` | ``content``: one line of standard error, scrubbed; ``told`` true if other events tell it too |
   | ``custom`` | ``name`` (``claude.api_retry``), ``data``: any event without a word of its own here |
@@ -15,7 +15,7 @@
     known, the run's ``cost_usd`` so far, ``num_turns``, ``goes_on`` (false: this was its last answer), and ``spent``
     (``outcome.Cost``, in the form of the ``result``), for a run that is cut off |
   | ``permission_asked`` | the client's question: ``tool_call_id`` (empty: unknown), ``tool_name``, ``args``,
-    ``reason``; its answer: ``is_allowed``, ``answer`` (why not; empty where allowed) |
+    ``reason``; its answer: ``is_allowed``, ``making`` (why not; empty where allowed) |
   | ``compaction`` | ``pre_compact_tokens``, ``compact_trigger`` (auto, manual), ``context_total_tokens`` |
 
 Harnesses omit events when they are ended, and repeat some. Behind the `Ledger` listeners can rely on this: one
@@ -24,8 +24,17 @@ Harnesses omit events when they are ended, and repeat some. Behind the `Ledger` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+
+from swarm_mcp.agents.harness.outcome import Changes, Cost, cost_of, count_of
+from swarm_mcp.agents.harness.query import parse_json
+
+if TYPE_CHECKING:
+    import asyncio
 
 SESSION_INIT, MESSAGE, TOOL_START, TOOL_END = "session_init", "message", "tool_start", "tool_end"
 RESULT, ERROR, RAW_LOG, RAW_STDERR = "result", "error", "raw_log", "raw_stderr"
@@ -219,3 +228,368 @@ class Ledger:
         if content.strip():
             self.trouble = None
             self.last_words = content[-LONGEST_OUTPUT:]
+
+
+# Events in the form of libraries that drive several harnesses: with the native line, and with the run's end.
+#
+# ``{"type": "message", "message": <native line>}``, ``{"type": "session_started", "session_id"}``, ``{"type":
+# "complete", "output", "is_error", "code", "usage"}``, ``{"type": "error", "error", "code"}`` and ``{"type": "stderr",
+# "data"}``, each with ``timestamp`` (Unix seconds).
+
+
+def to_envelope(event: Event) -> dict[str, Any] | None:
+    """Return the envelope of an event; None if the native lines have said it already. Never raises."""
+    data = event.data
+    if event.kind == RAW_LOG:
+        made = {"type": "message", "message": parse_json(data.get("content"), data.get("content"))}
+    elif event.kind == SESSION_INIT:
+        made = {"type": "session_started", "session_id": data.get("session_id")}
+    elif event.kind == RESULT:
+        cost: Any = data.get("cost")
+        if hasattr(cost, "_asdict"):
+            usage = cost._asdict()
+        else:
+            usage = cost
+        made = {"type": "complete", "output": data.get("output"), "is_error": bool(data.get("is_error")),
+                "code": data.get("error_category"), "usage": usage}  # fmt: skip
+    elif event.kind == ERROR:
+        made = {"type": "error", "error": data.get("message"), "code": data.get("category")}
+    elif event.kind == RAW_STDERR:
+        made = {"type": "stderr", "data": data.get("content")}
+    else:
+        return None
+    return {**made, "timestamp": event.at}
+
+
+# The events of a run as classes, for ``match``: an ``Event`` whose data are attributes.
+#
+# ``run.events()``, ``run.on_event`` and ``events_in`` give them. The attributes are read from `data`, in the form of
+# the table in ``events``. An unknown text is empty, an unknown number None.
+
+T = TypeVar("T")
+
+
+class _Field(Generic[T]):
+    """An attribute: the value of its own name in an event's data, read by `read`."""
+
+    def __init__(self, read: Callable[[Any], T], key: str = "", within: str = ""):
+        self._read, self._key, self._within = read, key, within
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._key = self._key or name
+
+    def __get__(self, event: Event | None, owner: object = None) -> T:
+        if event is None:
+            return self  # type: ignore[return-value]  # of the class: for documentation tools
+        data: Any = event.data
+        if self._within:
+            data = data.get(self._within)
+        return self._read(data.get(self._key) if isinstance(data, Mapping) else None)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else str(value)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value)
+    return None
+
+
+def _table(value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_text, value))
+    return ()
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _changes(value: Any) -> Changes:
+    found = _table(value)
+    return Changes(_texts(found.get("files")), _texts(found.get("commits")), count_of(found.get("more_files")) or 0)
+
+
+class SessionStarted(Event):
+    """The session has a name; before any message, once."""
+
+    __slots__ = ()
+    __match_args__ = ("session_id",)
+    session_id = _Field(_text)
+    model = _Field(_text)
+    cwd = _Field(_text)
+    tools = _Field(_texts)
+
+
+class Message(Event):
+    """A whole message. `parent` is the call that made the sub-agent, empty for the agent itself."""
+
+    __slots__ = ()
+    __match_args__ = ("role", "content")
+    role = _Field(_text)
+    content = _Field(_text)
+    thinking = _Field(bool)
+    parent = _Field(_text, "parent_tool_call_id")
+
+
+class ToolStart(Event):
+    """A tool call begins."""
+
+    __slots__ = ()
+    __match_args__ = ("tool_name", "args")
+    tool_call_id = _Field(_text)
+    tool_name = _Field(_text)
+    args = _Field(_table)
+    parent = _Field(_text, "parent_tool_call_id")
+
+
+class ToolEnd(Event):
+    """A tool call is over, or was refused (`is_error`)."""
+
+    __slots__ = ()
+    __match_args__ = ("tool_name", "result")
+    tool_call_id = _Field(_text)
+    tool_name = _Field(_text)
+    result = _Field(_text)
+    is_error = _Field(bool)
+    parent = _Field(_text, "parent_tool_call_id")
+
+
+class TextDelta(Event):
+    """A piece of an answer as it is written; the whole comes as a `Message`."""
+
+    __slots__ = ()
+    __match_args__ = ("text",)
+    text = _Field(_text, "delta", "data")
+
+
+class Usage(Event):
+    """The use of the context, and the run's cost so far as far as it is known."""
+
+    __slots__ = ()
+    __match_args__ = ("context_used_tokens", "context_total_tokens")
+    context_used_tokens = _Field(count_of)
+    context_total_tokens = _Field(count_of)
+    context_percent = _Field(_number)
+    output_tokens = _Field(count_of)
+    num_turns = _Field(count_of)
+    cost_usd = _Field(_number)
+
+
+class Compaction(Event):
+    """The harness has summed its context up."""
+
+    __slots__ = ()
+    __match_args__ = ("compact_trigger",)
+    compact_trigger = _Field(_text)
+    pre_compact_tokens = _Field(count_of)
+    context_total_tokens = _Field(count_of)
+
+
+class PermissionAsked(Event):
+    """A client has asked if it may call a tool, and was answered: by `on_permission`, or that it may not.
+
+    `reason` is the client's, and `answer` says why it may not.
+    """
+
+    __slots__ = ()
+    __match_args__ = ("tool_name", "args", "is_allowed")
+    tool_call_id = _Field(_text)
+    tool_name = _Field(_text)
+    args = _Field(_table)
+    reason = _Field(_text)
+    is_allowed = _Field(bool)
+    answer = _Field(_text)
+
+
+class Retry(Event):
+    """The harness asks its API again. `category` is an error code, `not_before` Unix seconds."""
+
+    __slots__ = ()
+    __match_args__ = ("category", "message")
+    category = _Field(_text, within="data")
+    message = _Field(_text, within="data")
+    not_before = _Field(_number, "retry_not_before", "data")
+
+
+class LockDenied(Event):
+    """A write was refused, because of the lock of a peer."""
+
+    __slots__ = ()
+    __match_args__ = ("message",)
+    message = _Field(_text, within="data")
+    call = _Field(_text, within="data")
+
+
+class Error(Event):
+    """Something failed; the run may go on. `category` is one of ``outcome.ERRORS``."""
+
+    __slots__ = ()
+    __match_args__ = ("category", "message")
+    category = _Field(_text)
+    message = _Field(_text)
+
+
+class Result(Event):
+    """The end, always the last event. A failed run (`is_error`) has a category and a message."""
+
+    __slots__ = ()
+    __match_args__ = ("output", "is_error")
+    output = _Field(_text)
+    is_error = _Field(bool)
+    error_category = _Field(_text)
+    error_message = _Field(_text)
+    session_id = _Field(_text)
+    cost: _Field[Cost] = _Field(cost_of)
+    changes = _Field(_changes)
+
+
+class Line(Event):
+    """A line of the child's output as it was written; `is_stderr` names its stream."""
+
+    __slots__ = ()
+    __match_args__ = ("content",)
+    content = _Field(_text)
+
+    @property
+    def is_stderr(self) -> bool:
+        """Return True for a line of standard error."""
+        return self.kind == RAW_STDERR
+
+
+class Custom(Event):
+    """An event that only this harness, or only swarm, has; `value` is its own data."""
+
+    __slots__ = ()
+    __match_args__ = ("name", "value")
+    value = _Field(_as_it_is, "data")
+
+    @property
+    def name(self) -> str:
+        """Return the event's own name. It begins with the harness's name."""
+        return _text(self.data.get("name")) or self.kind
+
+
+AnyEvent = (
+    SessionStarted | Message | ToolStart | ToolEnd | TextDelta | Usage | Compaction | PermissionAsked | Retry
+    | LockDenied | Error | Result | Line | Custom
+)  # fmt: skip
+_CLASSES: dict[str, type[Event]] = {
+    SESSION_INIT: SessionStarted,
+    MESSAGE: Message,
+    TOOL_START: ToolStart,
+    TOOL_END: ToolEnd,
+    CONTEXT_USAGE: Usage,
+    COMPACTION: Compaction,
+    PERMISSION_ASKED: PermissionAsked,
+    ERROR: Error,
+    RESULT: Result,
+    RAW_LOG: Line,
+    RAW_STDERR: Line,
+}
+
+
+def typed(event: Event) -> AnyEvent:
+    """Return the same event in its class. An unknown kind is a `Custom`."""
+    kind = _CLASSES.get(event.kind, Custom)
+    if event.kind == CUSTOM:
+        name, value = str(event.data.get("name")), event.data.get("data")
+        if name == "lock_denied":
+            kind = LockDenied
+        elif name.endswith(".text_delta"):
+            kind = TextDelta
+        elif "retry" in name and isinstance(value, Mapping) and value.get("category"):
+            kind = Retry
+    return cast(AnyEvent, kind(*event))
+
+
+# The events of a run as they come, for a ``for`` loop or an ``async for`` loop.
+
+
+class EventStream:
+    """A stream of events in order. It ends once it is told that there are no more.
+
+    A slow reader delays nothing: its events wait in memory.
+    """
+
+    def __init__(self) -> None:
+        self._events: deque[AnyEvent] = deque()
+        self._is_over = False
+        self._changed = threading.Condition()
+        self._sleepers: list[Callable[[], object]] = []
+
+    def put(self, event: AnyEvent) -> None:
+        """Add an event, from any thread."""
+        with self._changed:
+            self._events.append(event)
+        self._wake()
+
+    def end(self) -> None:
+        """Say, from any thread, that no more events come."""
+        with self._changed:
+            self._is_over = True
+        self._wake()
+
+    def __iter__(self) -> EventStream:
+        return self
+
+    def __next__(self) -> AnyEvent:
+        with self._changed:
+            while not self._events:
+                if self._is_over:
+                    raise StopIteration
+                self._changed.wait()
+            return self._events.popleft()
+
+    def __aiter__(self) -> EventStream:
+        return self
+
+    async def __anext__(self) -> AnyEvent:
+        import asyncio  # a quarter of a supervisor's start-up time, and a supervisor never needs it
+
+        while True:
+            with self._changed:
+                if self._events:
+                    return self._events.popleft()
+                if self._is_over:
+                    raise StopAsyncIteration
+                woken = asyncio.Event()
+                wake = waker(woken)
+                self._sleepers.append(wake)
+            try:
+                await woken.wait()
+            finally:
+                with self._changed, contextlib.suppress(ValueError):
+                    self._sleepers.remove(wake)
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+            sleepers, self._sleepers = self._sleepers, []
+        for wake in sleepers:
+            wake()
+
+
+def waker(woken: asyncio.Event) -> Callable[[], object]:
+    """Return a function that sets `woken`, an event of the running loop, from any thread; it does nothing once that
+    loop is gone.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+
+    def wake() -> None:
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(woken.set)
+
+    return wake

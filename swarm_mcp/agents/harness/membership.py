@@ -13,16 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from swarm_hook_core import faults
+from swarm_hook_core import state
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
 from swarm_hook_core.process import start_time
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import RunResult
 from swarm_mcp.agents.harness.record import RUNTIME
-from swarm_mcp.domain.record import new_id
-from swarm_mcp.domain.run import ENDED, RUNNING
-from swarm_mcp.domain.session import RUN_RUNTIME, Session
+from swarm_mcp.domain import ENDED, RUN_RUNTIME, RUNNING, Session, new_id
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 class Membership:
     """The instance and the row of one run. Every method but `join` keeps quiet about a store that cannot be used.
 
-    `spec` has ``scope``, ``harness``, ``cwd`` and, as they apply, the other columns of a run (``store.runs``).
+    `spec` has ``variables``, ``harness``, ``cwd`` and, as they apply, the other columns of a run (``store.runs``).
     """
 
     def __init__(self, spec: dict[str, Any], label: str = "", instance_id: str = ""):
@@ -125,7 +123,7 @@ class Membership:
                 step(self._kept)
             except SwarmError as error:
                 self._forget()
-                faults.record(RUN_RUNTIME, "membership", str(error))
+                state.record(RUN_RUNTIME, "membership", str(error))
 
     def _forget(self) -> None:
         kept, self._kept = self._kept, None
@@ -181,7 +179,7 @@ class RunRow:
         self._busy_seconds = LAST_WORD_SECONDS  # at the end no reader waits any more, and nothing follows
         self.write(state=ENDED, control=None, **result_columns(result))
         if self._unwritten:
-            faults.record(RUN_RUNTIME, "run_row", f"the result of run {self.run_id} could not be written")
+            state.record(RUN_RUNTIME, "run_row", f"the result of run {self.run_id} could not be written")
 
     def write(self, **columns: object) -> None:
         """Write columns of the row, and those that could not be written before."""
@@ -229,7 +227,7 @@ def joined(membership: Any) -> Iterator[None]:
         try:
             membership.leave()
         except Exception as error:  # the run's result must not be lost over this
-            faults.record(RUNTIME, "leave", faults.describe(error))
+            state.record(RUNTIME, "leave", state.describe(error))
 
 
 def _beat(membership: Any, over: threading.Event) -> None:
@@ -238,4 +236,4 @@ def _beat(membership: Any, over: threading.Event) -> None:
         try:
             beat()
         except Exception as error:  # the next one may be heard
-            faults.record(RUNTIME, "beat", faults.describe(error))
+            state.record(RUNTIME, "beat", state.describe(error))

@@ -5,12 +5,14 @@ The patterns are for harnesses that describe failures in their output only.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from swarm_mcp.agents.harness.structured import structured
+from swarm_mcp.errors import ClientFailed, Refused
 
 T = TypeVar("T")
 AUTH_FAILED, NOT_INSTALLED, RATE_LIMITED = "auth_failed", "not_installed", "rate_limited"
@@ -355,3 +357,122 @@ def _less(counted: Any, before: Any) -> Any:
     if isinstance(counted, int):
         return counted - before
     return round(counted - before, 10)
+
+
+# Refusals of ours in a harness's output: the file, its holder, and the holder's note.
+#
+# Harnesses pass on the words only (``swarm_hook_core.wording``, ``storms``, ``denial``), each in its own frame. A
+# test reads the words of those modules back.
+
+BEGINS = "swarm lock blocked "
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_FILE = re.compile(
+    rf"(?:(?: \(`[^`]*`\))? for (?P<file>{_QUOTED}|\S+?)(?=: held by |: denied \d| \()"
+    rf"|: it may write (?P<possible>{_QUOTED}|\S+?)(?= \())"
+)
+_TIMES = re.compile(r": denied (\d+) times")
+# Behind the holder stand, in brackets, the note, if there is one, and since or until when; a brief refusal ends there.
+_HOLDER = re.compile(
+    r"held by (?P<who>.+?)(?:, who reads it and keeps it still)?"
+    rf"(?: \((?:note: (?P<note>{_QUOTED})|locked |until |lapses |nothing uncertain )|\. Do not write it another)"
+)
+
+
+class Denial(NamedTuple):
+    """One refusal. Facts missing in its words are empty; `times`: the number of equal ones within some minutes."""
+
+    file: str = ""
+    holder: str = ""
+    note: str = ""
+    times: int = 1
+
+    def line(self) -> str:
+        """Return the refusal in one line for people."""
+        if self.note:
+            note = f" ({self.note})"
+        else:
+            note = ""
+        if self.holder:
+            held = f", held by {self.holder}{note}"
+        else:
+            held = ""
+        return f"denied: {self.file or 'a locked file'}{held}{f'; {self.times} times now' if self.times > 1 else ''}"
+
+
+def reason_in(text: str) -> str:
+    """Return the words of a refusal in `text`, from their beginning on; empty for none."""
+    at = text.find(BEGINS)
+    if at < 0:
+        return ""
+    if text[at - 1 : at] == '"':  # some agents show a whole message of their protocol
+        with contextlib.suppress(ValueError):
+            return str(json.JSONDecoder().raw_decode(text, at - 1)[0])
+    return text[at:]
+
+
+def denial_in(text: str) -> Denial | None:
+    """Return the refusal in `text`, or None."""
+    reason = reason_in(text)
+    if not reason:
+        return None
+    file, holder, times = _FILE.search(reason), _HOLDER.search(reason), _TIMES.search(reason)
+    return Denial(
+        _plain(file.group("file") or file.group("possible")) if file else "",
+        holder.group("who") if holder else "",
+        _plain(holder.group("note") or "") if holder else "",
+        int(times.group(1)) if times else 1,
+    )
+
+
+def _plain(words: str) -> str:
+    """Return quoted words without the quotes."""
+    if words.startswith('"'):
+        return re.sub(r'\\(["\\])', r"\1", words[1:-1])
+    return words
+
+
+# Failed runs as exceptions, for callers that prefer them.
+#
+# SwarmError               (``swarm_mcp.errors``) the text is one line for the user
+# ├── Refused              the query makes no sense; nothing was started
+# │   └── Unsupported      the harness lacks an ability that the run needs; nothing was started
+# └── ClientFailed
+# └── HarnessError     a run failed: its error code, its harness's name, its result
+# ├── NotInstalled with instructions how to install the harness
+# └── AuthError    with instructions how to sign in
+
+
+class Unsupported(Refused):
+    """The harness cannot do something that the run must not do without."""
+
+
+class HarnessError(ClientFailed):
+    """A run failed. `code` is one of ``outcome.ERRORS``, `harness` its harness's name, `result` all that is known."""
+
+    def __init__(self, result: RunResult, instructions: str = ""):
+        super().__init__(f"{result.harness}: {result.error_message}")
+        self.code, self.harness, self.result = result.error_category, result.harness, result
+        self.instructions = instructions
+
+
+class NotInstalled(HarnessError):
+    """The harness is not on this machine."""
+
+
+class AuthError(HarnessError):
+    """The harness is not signed in, or its sign-in was refused."""
+
+
+def code_of_error(error: Exception) -> str:
+    """Return the error code of a run that could not be started because of `error`."""
+    if isinstance(error, Unsupported):
+        return UNSUPPORTED
+    return UNKNOWN
+
+
+def checked_result(result: RunResult, instructions: str) -> RunResult:
+    """Return the result of a run that went well. Raises HarnessError, with the harness's `instructions`, for others."""
+    if not result.is_error:
+        return result
+    kind = {NOT_INSTALLED: NotInstalled, AUTH_FAILED: AuthError}.get(result.error_category or "")
+    raise (kind or HarnessError)(result, instructions)

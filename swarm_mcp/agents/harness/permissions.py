@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from swarm_hook_core import faults
+from swarm_hook_core import state
 from swarm_mcp.agents.harness import bridge
-from swarm_mcp.agents.harness.client_tools import ToolServer
+from swarm_mcp.agents.harness.environment import written
 from swarm_mcp.agents.harness.events import Event, permission_asked
-from swarm_mcp.agents.harness.private_folder import written
 from swarm_mcp.agents.harness.query import EDIT, McpServer, Query
+from swarm_mcp.agents.harness.servers import ToolServer
 
 SERVER, TOOL = "swarm_permissions", "ask"
 REFUSED = "refused by the program that started this run"
@@ -105,7 +105,7 @@ def decided(decide: Callable[[PermissionRequest], Any], request: PermissionReque
         import logging
 
         logging.getLogger("swarm_mcp.agents.harness").error("on_permission of a run has raised", exc_info=True)
-        return f"{REFUSED}: {faults.describe(error)}"
+        return f"{REFUSED}: {state.describe(error)}"
     if answer is True:
         return None
     return answer if isinstance(answer, str) and answer.strip() else REFUSED

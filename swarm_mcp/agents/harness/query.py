@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from swarm_mcp.agents.harness.query_options import Options, PathLike, Word
+    from swarm_mcp.agents.harness.query_types import Options, PathLike, Word
 
 READ_ONLY, EDIT, YOLO = "read-only", "edit", "yolo"
 MODES = (READ_ONLY, EDIT, YOLO)
@@ -113,7 +113,7 @@ class Query(_QueryFields):
     mcp_servers        name -> server, beside those of the user; `client_tools`: Python functions to be served
     skills             absolute folders, each with a SKILL.md, to be found without a file in `cwd`
     additional_args    appended to argv as they stand; `env`: added to the child's environment
-    command            argv of the harness ``process``; of others, words that start it instead of its own name
+    command            argv of the harness ``session_hooks``; of others, words that start it instead of its own name
     timeout_seconds    0 without one; `grace_seconds` from TERM to KILL; `max_cost_usd`, `max_turns`: 0 without a limit
     instance_id, scope, label, role, task_id, requester_id, run_id   the child's identity in the swarm
     iteration          the round of a surrounding loop, 0 without one; the child has it as ``SWARM_ITERATION``

@@ -14,12 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from swarm_hook_core import faults
+from swarm_hook_core import state
 from swarm_hook_core.state import make_private, state_dir, write_all
-from swarm_mcp.agents.harness.events import RAW_LOG, RAW_STDERR, Event, custom
+from swarm_mcp.agents.harness.events import RAW_LOG, RAW_STDERR, AnyEvent, Event, custom, typed
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.harness.scrub import Scrubber
-from swarm_mcp.agents.harness.typed_events import AnyEvent, typed
 
 METADATA, STDERR = "metadata", "stderr"
 LARGEST_RECORD = 256 * 1024 * 1024  # bytes; beyond, raw lines are left out
@@ -261,7 +260,7 @@ class EventSink:
         if self.record:
             self.record.close()
             if self.record.fault:
-                faults.record(RUNTIME, "record", self.record.fault)
+                state.record(RUNTIME, "record", self.record.fault)
 
     def _pass_on(self, event: Event) -> None:
         if self.record:
@@ -275,7 +274,7 @@ def _call(listeners: list[Any], *words: object) -> None:
             listener(*words)
         except Exception as error:  # one that fails must not keep the others, or the run, from going on
             if str(getattr(listener, "__module__", "")).partition(".")[0] == "swarm_mcp":
-                faults.record(RUNTIME, "listener", f"{type(error).__name__}: {error}")
+                state.record(RUNTIME, "listener", f"{type(error).__name__}: {error}")
             else:
                 # Log that a caller's own listener has raised: by default that stands on standard error, with where it
                 # was

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 ADAPTERS: dict[str, tuple[str, str]] = {
     "claude": ("swarm_mcp.agents.harness.claude.adapter", "Claude"),
     "codex": ("swarm_mcp.agents.harness.codex.adapter", "Codex"),
-    "pi": ("swarm_mcp.agents.harness.pi.adapter", "Pi"),
-    "gemini": ("swarm_mcp.agents.harness.gemini.adapter", "Gemini"),
-    "opencode": ("swarm_mcp.agents.harness.opencode.adapter", "OpenCode"),
-    "hs": ("swarm_mcp.agents.harness.hs.adapter", "Hs"),
+    "pi": ("swarm_mcp.agents.harness.pi", "Pi"),
+    "gemini": ("swarm_mcp.agents.harness.gemini", "Gemini"),
+    "opencode": ("swarm_mcp.agents.harness.opencode", "OpenCode"),
+    "hs": ("swarm_mcp.agents.harness.hs", "Hs"),
     "loop": ("swarm_mcp.agents.loop.adapter", "Loop"),
     "acp": ("swarm_mcp.agents.harness.acp.adapter", "Acp"),
-    "process": ("swarm_mcp.agents.harness.process_adapter", "Process"),
+    "process": ("swarm_mcp.agents.harness.adapter", "Process"),
 }
 DEFAULT = "claude"
 GROUP = "swarm_mcp.harnesses"

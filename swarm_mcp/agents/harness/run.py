@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import signal
 import threading
@@ -14,33 +15,36 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from swarm_hook_core import faults
+from swarm_hook_core import state
 from swarm_mcp.agents.harness import events, outcome, registry
-from swarm_mcp.agents.harness.adapter import HarnessAdapter
-from swarm_mcp.agents.harness.changes import ChangeWatch
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, left_out, require_possible
 from swarm_mcp.agents.harness.child import Child, StopRequest
-from swarm_mcp.agents.harness.client_tools import ToolServer, with_tools
-from swarm_mcp.agents.harness.conclusion import announced, concluded, error_in, is_unknown_session
-from swarm_mcp.agents.harness.errors import checked_result, code_of
-from swarm_mcp.agents.harness.event_stream import EventStream, waker
-from swarm_mcp.agents.harness.events import Event, Ledger
+from swarm_mcp.agents.harness.conclusion import (
+    ChangeWatch,
+    Resumption,
+    announced,
+    concluded,
+    decide,
+    error_in,
+    is_unknown_session,
+    session_given,
+)
+from swarm_mcp.agents.harness.environment import private_folder, skill_folders
+from swarm_mcp.agents.harness.events import AnyEvent, Event, EventStream, Ledger, waker
 from swarm_mcp.agents.harness.membership import joined
-from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult
+from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult, added, checked_result, code_of_error
 from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
-from swarm_mcp.agents.harness.plugin import skill_folders
-from swarm_mcp.agents.harness.private_folder import private_folder
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
-from swarm_mcp.agents.harness.requirements import left_out, require_possible
-from swarm_mcp.agents.harness.resumption import Resumption, decide, session_given
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
-from swarm_mcp.agents.harness.servers import servers_for
-from swarm_mcp.agents.harness.typed_events import AnyEvent
+from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
 from swarm_mcp.errors import Refused, SwarmError
 
 if TYPE_CHECKING:
-    from swarm_mcp.agents.harness.query_options import PathLike
+    from typing_extensions import Unpack
+
+    from swarm_mcp.agents.harness.query_types import Options, PathLike
 
 NOTHING = Ending(None)
 
@@ -113,7 +117,7 @@ class Run:
         return self._child
 
     def on_event(self, listener: Callable[[AnyEvent], object]) -> Run:
-        """Call `listener` with every event (``typed_events``), in the run's own thread."""
+        """Call `listener` with every event (``events``), in the run's own thread."""
         self._sink.on_event(function_of("on_event", listener))
         return self
 
@@ -224,7 +228,7 @@ class Run:
         try:
             self._result = self._announced(self._carry_out())
         except BaseException as error:  # a bug of ours: waiting callers must get a result all the same
-            faults.record(RUNTIME, "run", faults.describe(error))
+            state.record(RUNTIME, "run", state.describe(error))
             result = result._replace(error_message=f"the run failed inside: {type(error).__name__}", record=self.record)
             self._result = result
             self._sink.event(events.result("", True, outcome.UNKNOWN, error_message=result.error_message))
@@ -254,7 +258,7 @@ class Run:
                     folder,
                 )
         except (SwarmError, OSError) as error:
-            return self._concluded(NOTHING, (code_of(error), str(error)), Cost())
+            return self._concluded(NOTHING, (code_of_error(error), str(error)), Cost())
 
     def _attempt_twice_at_most(self, query: Query, folder: Path) -> RunResult:
         """One attempt, and a fresh one where the session to be continued does not exist."""
@@ -386,3 +390,157 @@ def _end_all() -> None:
         run.abort("its supervisor ended")
     for run in runs:
         run.wait(60)
+
+
+# A conversation with one agent: each prompt continues the session of the one before.
+
+_OWN = ("resume_session_id", "fork_session")
+
+
+class Session:
+    """A conversation with `harness` (a name or an adapter) in `cwd`; `options` are fields of a ``Query``.
+
+    ``async with Session("codex", cwd=path) as session: result = await session.ask("...")``. `previous` continues an
+    earlier one: a ``RunResult``, its ``session_params``, this class's `previous`, or the harness's own session id.
+    Leaving the block ends a prompt that is still being answered. The session itself stays with the harness.
+    """
+
+    def __init__(
+        self,
+        harness: HarnessAdapter | str,
+        cwd: PathLike,
+        *,
+        previous: Mapping[str, Any] | RunResult | str | None = None,
+        record_folder: PathLike = "",
+        **options: Unpack[Options],
+    ):
+        """Raises Refused for an unknown harness, or an unknown option."""
+        harness = registry.adapter_of(harness)
+        self._adapter, self._cwd, self._folder = harness, cwd, record_folder
+        self._options: dict[str, Any] = {**options}
+        session_given(harness, previous)  # refused now, not at the first prompt
+        self._previous: Any = previous
+        self._is_fork = False
+        self._is_closed = False
+        self._turn: Run | None = None
+        self._results: list[RunResult] = []
+        self._lock = threading.RLock()
+        self._query("", {})
+
+    async def ask(self, prompt: str, **changes: Unpack[Options]) -> RunResult:
+        """Return the answer's result; `changes` are options for this prompt alone. Raises as ``Run.result`` does."""
+        return await self.run(prompt, **changes)
+
+    def run(self, prompt: str, **changes: Unpack[Options]) -> Run:
+        """Return the run for a prompt, not yet started: for its events, or ``.result()`` without an event loop.
+
+        Its start raises Refused while this session is answering an earlier prompt.
+        """
+        return _Turn(self, self._query(prompt, {**changes}))
+
+    def fork(self) -> Session:
+        """Return a conversation that knows all that was said here, and goes its own way from its first prompt on."""
+        with self._lock:
+            self._settle()
+            made = Session(self._adapter, self._cwd, previous=self._previous, record_folder=self._folder,
+                           **self._options)  # fmt: skip
+            made._is_fork = self._previous is not None
+            return made
+
+    @property
+    def results(self) -> tuple[RunResult, ...]:
+        """The results so far, failed ones too."""
+        with self._lock:
+            self._settle()
+            return tuple(self._results)
+
+    @property
+    def cost(self) -> Cost:
+        """The sum over `results`; a figure that one result lacks is None."""
+        return functools.reduce(added, [result.cost for result in self.results] or [Cost(0.0, 0, 0, 0, 0, 0)])
+
+    @property
+    def previous(self) -> dict[str, Any] | None:
+        """The session as a JSON object, to be continued later, in any process; None before the first answer."""
+        with self._lock:
+            self._settle()
+            known = session_given(self._adapter, self._previous)
+            return known and {**known._asdict(), "cost": known.cost.to_dict()}
+
+    @property
+    def session_id(self) -> str | None:
+        """The harness's name of the session, None before the first answer."""
+        return (self.previous or {}).get("session_id")
+
+    def close(self) -> None:
+        """End a prompt that is being answered, without waiting, and refuse further ones."""
+        with self._lock:
+            self._is_closed = True
+            if self._turn is not None:
+                self._turn.abort("its session was closed")
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+        if self._turn is not None:
+            self._turn.wait()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.close()
+        if self._turn is not None:
+            await self._turn.ended()
+
+    # ------------------------------------------------------------------ parts
+
+    def _query(self, prompt: str, changes: dict[str, Any]) -> Query:
+        given = {**self._options, **changes}
+        wrong = next((name for name in given if name not in Query._fields or name in _OWN), None)
+        if wrong:
+            raise Refused(f"{wrong!r} is no option of a session (docs/dev/python.md)")
+        return Query(prompt, self._cwd, **given)
+
+    def _settle(self) -> None:
+        """Take in the result of the last prompt, if it is over."""
+        result = self._turn.wait(0) if self._turn is not None else None
+        if result is None:
+            return
+        self._turn = None
+        self._results.append(result)
+        if result.session_params:
+            self._previous, self._is_fork = result.session_params, False
+        elif result.clear_session:
+            self._previous, self._is_fork = None, False
+
+    def _begin(self, turn: _Turn) -> tuple[Any, bool]:
+        """Make `turn` the prompt that is being answered; return the session to continue, and True for a copy of it."""
+        self._settle()
+        if self._is_closed:
+            raise Refused("this session is closed")
+        if self._turn is not None and self._turn is not turn:
+            raise Refused("this session is still answering an earlier prompt: wait for it, or ask a fork()")
+        self._turn = turn
+        return self._previous, self._is_fork
+
+
+class _Turn(Run):
+    """One prompt of a session. It continues the session as it is at its start."""
+
+    def __init__(self, session: Session, query: Query):
+        super().__init__(session._adapter, query, record_folder=session._folder)
+        self._session = session
+
+    def start(self) -> Run:
+        with self._session._lock:
+            if self._thread is None:
+                previous, is_fork = self._session._begin(self)
+                self._continue(previous, is_fork)
+            try:
+                return super().start()
+            finally:
+                if self._thread is None:  # refused
+                    self._session._turn = None

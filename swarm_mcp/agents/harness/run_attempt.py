@@ -2,31 +2,92 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from pathlib import Path
 
-from swarm_hook_core import faults
-from swarm_mcp.agents.harness import events, held_by_kernel, outcome
-from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
+from swarm_hook_core import state
+from swarm_mcp.agents.harness import environment, events, outcome
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch, limit_reached
 from swarm_mcp.agents.harness.child import Child, LineSplitter, StopRequest, follow, found
 from swarm_mcp.agents.harness.environment import API_KEY, added, without_session
-from swarm_mcp.agents.harness.errors import code_of
 from swarm_mcp.agents.harness.events import Event, Ledger
-from swarm_mcp.agents.harness.outcome import Ending
+from swarm_mcp.agents.harness.outcome import Ending, code_of_error
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink
-from swarm_mcp.agents.harness.requirements import limit_reached
 from swarm_mcp.agents.harness.scrub import Scrubber
-from swarm_mcp.agents.harness.tool_loop import STOP, ToolLoopGuard
 from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any
+
+# Noticing that an agent calls the same tools over and over: a warning first, then the end of the run.
+
+WINDOW = 40  # calls that are remembered
+WARN, STOP = "warn", "stop"
+SAME = (8, 15)  # calls of one tool with the same arguments, within the window: warned at, stopped at
+TURNS = (6, 12)  # calls in a row that alternate between two
+# Tools with arguments that name the file, but not the change: a repeated call may well be progress.
+COARSE = frozenset({"file_change"})
+COARSE_SAME = (16, 24)
+COARSE_TURNS = (12, 24)
+
+
+class ToolLoopGuard:
+    """The last calls of one run."""
+
+    def __init__(self) -> None:
+        self._calls: deque[tuple[str, bool]] = deque(maxlen=WINDOW)
+        self._warned: set[tuple[str, ...]] = set()
+
+    def saw(self, tool: str, args: object) -> tuple[str, str] | None:
+        """Note a call. ``(WARN | STOP, words)`` where it is one too many; a warning is given once."""
+        # A name for a call; the order of keys, however deep, makes no difference
+        try:
+            text = json.dumps([tool, args], sort_keys=True, default=str)
+        except (TypeError, ValueError, RecursionError):
+            text = f"{tool} {args!r:.4000}"
+        call = (blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest(), tool in COARSE)
+        self._calls.append(call)
+        times = self._calls.count(call)
+        found = _level(times, COARSE_SAME if call[1] else SAME)
+        if found:
+            return self._once(found, (call[0],), f"{tool} was called {times} times with the same arguments")
+        # The number of last calls that alternate between two, and the other one of the two
+        calls = list(self._calls)
+        if len(calls) < 2 or calls[-1] == calls[-2]:
+            turns, other = 0, ("", False)
+        else:
+            length = 2
+            while length < len(calls) and calls[-length - 1] == calls[-length + 1]:
+                length += 1
+            turns, other = length, calls[-2]
+        found = _level(turns, COARSE_TURNS if call[1] or other[1] else TURNS)
+        if found:
+            return self._once(found, tuple(sorted((call[0], other[0]))), f"the same two calls took turns {turns} times")
+        return None
+
+    def _once(self, level: str, key: tuple[str, ...], words: str) -> tuple[str, str] | None:
+        if level == WARN and key in self._warned:
+            return None
+        self._warned.add(key)
+        return level, words
+
+
+def _level(times: int, limits: tuple[int, int]) -> str:
+    if times >= limits[1]:
+        return STOP
+    if times >= limits[0]:
+        return WARN
+    return ""
+
 
 TAIL_LINES, TAIL_CHARACTERS = 100, 16384  # the end of its output, kept to find out the reason for a failure
 
@@ -70,7 +131,7 @@ class RunAttempt:
             launch = self._adapter.launch(query, folder)
         except Exception as error:
             self._sink.scrubber = self._scrubber({})
-            raise NotStarted(code_of(error), _words(error)) from error
+            raise NotStarted(code_of_error(error), _words(error)) from error
         own = added(query, launch.env)
         environment = {**without_session(drop=launch.drop), **own}
         self._sink.scrubber = self._scrubber(launch.env)
@@ -113,8 +174,8 @@ class RunAttempt:
     def _held(self, argv: list[str], folder: Path) -> list[str]:
         """Return the command line with which the kernel protects the locked files of others, if that is on."""
         try:
-            return held_by_kernel.inside(self._query, argv, folder)
-        except held_by_kernel.NotHeld as why:
+            return environment.inside(self._query, argv, folder)
+        except environment.NotHeld as why:
             words = f"the kernel does not protect the locked files of others from this command: {why}"
             if why.is_final:
                 raise NotStarted(outcome.UNSUPPORTED, f"{words}; nothing uncertain may run here: SWARM_STRICT") from why
@@ -199,7 +260,7 @@ class RunAttempt:
         try:
             return question(*words) or []
         except Exception as error:
-            faults.record(RUNTIME, self._adapter.name, _words(error))
+            state.record(RUNTIME, self._adapter.name, _words(error))
             return [events.custom(f"{self._adapter.name}.not_understood", {"error": _words(error)})]
 
     def _events(self, seen: list[Event]) -> None:

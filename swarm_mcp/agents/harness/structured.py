@@ -8,7 +8,7 @@ import types
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from swarm_mcp.agents.harness.client_tools import schema_of
+from swarm_mcp.agents.harness.servers import schema_of
 from swarm_mcp.errors import Refused
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_hook_core.state import write_private
+from swarm_mcp.agents.harness import hs as hs_session
 from swarm_mcp.agents.harness import outcome, registry
 from swarm_mcp.agents.harness.adapter import (
     ERROR,
@@ -22,14 +23,13 @@ from swarm_mcp.agents.harness.adapter import (
 )
 from swarm_mcp.agents.harness.checks import environment_of
 from swarm_mcp.agents.harness.events import KINDS, RAW_LOG, RAW_STDERR, Event, custom
-from swarm_mcp.agents.harness.hs import session as hs_session
-from swarm_mcp.agents.harness.hs.adapter import harness_skills
+from swarm_mcp.agents.harness.hs import harness_skills
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import Query, as_string, parse_object
 from swarm_mcp.agents.loop.providers.choice import built_in, missing
 from swarm_mcp.agents.loop.session import PATTERN
 from swarm_mcp.agents.loop.settings import CONFIG_VARIABLE
-from swarm_mcp.agents.loop.sources import BUILT_IN_PROVIDERS
+from swarm_mcp.agents.loop.tools import BUILT_IN_PROVIDERS
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.hs import home as hs_home
 

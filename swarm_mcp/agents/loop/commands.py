@@ -7,11 +7,10 @@ import os
 import sys
 from typing import Any, NoReturn, cast
 
-from swarm_mcp.agents.loop import calls, conf_files, session, sources, stages, subprocesses, tools
-from swarm_mcp.agents.loop.agent import LoopRun
-from swarm_mcp.agents.loop.messages import model_call
+from swarm_mcp.agents.loop import session, settings, stages, subprocesses, tools
+from swarm_mcp.agents.loop.agent import LoopRun, Report
 from swarm_mcp.agents.loop.providers import choice, http
-from swarm_mcp.agents.loop.report import Report
+from swarm_mcp.agents.loop.session import model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, LoopSettings
 from swarm_mcp.errors import UsageError
 from swarm_mcp.processes.reaper import Reaper
@@ -28,7 +27,7 @@ DESCRIBED = {
 
 def prepared() -> LoopRun:
     """Return a run that asks no model, to look at its parts."""
-    settings = LoopSettings(sources.root())
+    settings = LoopSettings(tools.root())
     loop = LoopRun(settings, Report(), settings.folder)
     loop.refresh()
     return loop
@@ -36,7 +35,7 @@ def prepared() -> LoopRun:
 
 def override(name: str, loop: LoopRun) -> str:
     """Return a plugin's executable for this command, or an empty text."""
-    return sources.executables(loop.sources, "commands").get(name, "")
+    return tools.executables(loop.sources, "commands").get(name, "")
 
 
 def execute(path: str, words: list[str], loop: LoopRun) -> NoReturn:
@@ -61,11 +60,11 @@ def show_session(words: list[str]) -> list[str]:
 
 def show_tools(loop: LoopRun) -> list[str]:
     """Return a line for each tool: its name, its source, its purpose."""
-    paths = calls.found(loop)
+    paths = stages.found(loop)
     lines = []
     for name in sorted({*paths, *tools.NAMES}):
         path = paths.get(name)
-        if calls.is_ours(loop, name, path):
+        if stages.is_ours(loop, name, path):
             lines.append(f"{name:<14} (built in)  {tools.schema(name)['description']}")
         else:
             lines.append(f"{name:<14} {path}  {_said(str(path), loop)}")
@@ -85,14 +84,14 @@ def show_help(loop: LoopRun) -> list[str]:
     """Return the lines of the help: commands, providers, variables."""
     environ = loop.environment()
     lines = ["usage: swarm-mcp worker loop [COMMAND] [SESSION] [WORDS] [--json]", "", "commands:"]
-    for name in sorted({*DESCRIBED, *sources.executables(loop.sources, "commands")}):
+    for name in sorted({*DESCRIBED, *tools.executables(loop.sources, "commands")}):
         path = override(name, loop)
         said = DESCRIBED.get(name, "")
         if path:
             said = _said(path, loop)
         lines.append(f"  {name:<10} {said}")
     lines += ["", "providers:"]
-    for name in sources.BUILT_IN_PROVIDERS:
+    for name in tools.BUILT_IN_PROVIDERS:
         protocol = choice.built_in(name)
         missing = choice.missing(name, environ)
         if missing:
@@ -103,7 +102,7 @@ def show_help(loop: LoopRun) -> list[str]:
         lines += [f"      {line}" for line in protocol.env.splitlines()]
     lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
     for name, path in choice.variants(loop.sources).items():
-        facts = dict(conf_files.read(path))
+        facts = dict(settings.read(path))
         if facts.get("auth_env"):
             needs = f" ({facts['auth_env']})"
         else:
@@ -114,7 +113,7 @@ def show_help(loop: LoopRun) -> list[str]:
 
 def _said(path: str, loop: LoopRun) -> str:
     """The first line that an executable prints about itself."""
-    ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=calls.SCHEMA_SECONDS)
+    ran = subprocesses.run([path, "--describe"], env=loop.environment(), cwd=loop.cwd, seconds=stages.SCHEMA_SECONDS)
     return ran.out.strip().partition("\n")[0]
 
 
@@ -137,7 +136,7 @@ def tool(words: list[str]) -> int:
 def provider(words: list[str]) -> int:
     """Run ``provider NAME [--describe | --ready | --defaults | --env | --stream]``, one of ours as an executable."""
     name, flag = (words + ["", ""])[:2]
-    if name not in sources.BUILT_IN_PROVIDERS:
+    if name not in tools.BUILT_IN_PROVIDERS:
         raise UsageError(f"no such provider: {name[:60]!r}")
     protocol = choice.built_in(name)
     if flag == "--ready":

@@ -12,10 +12,9 @@ import json
 import os
 from typing import Any, NamedTuple
 
+from swarm_mcp.agents.harness.adapter import mismatch
 from swarm_mcp.agents.harness.query import parse_json
-from swarm_mcp.agents.harness.requirements import mismatch
-from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.settings import LoopSettings
+from swarm_mcp.agents.loop.settings import LoopSettings, Run
 from swarm_mcp.installation import plugin_source
 
 OURS = """\

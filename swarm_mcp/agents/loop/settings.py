@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from swarm_hook_core.environment import first_set
 from swarm_mcp import __version__
-from swarm_mcp.agents.harness.hs.session import nearest_sessions
+from swarm_mcp.agents.harness.hs import nearest_sessions
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.processes.reaper import Reaper
 
 # Exit codes of `swarm-mcp worker loop`, beside those of every command.
 FAILED, MODEL_FAILED, TOO_LONG, STOPPED = 1, 4, 5, 143
@@ -46,8 +47,8 @@ class LoopSettings:
     stream           read answers as they come (``HARNESS_STREAM``; on)
     depth, max_depth   the number of agents above this one (``HARNESS_DEPTH``), and its limit (``RLM_MAX_DEPTH``)
     predispatch      start tools while the answer is still coming (``HARNESS_PREDISPATCH``; on)
-    config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``mcp_servers``,
-                     ``skills``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
+    config           the JSON object in the file that ``SWARM_LOOP_CONFIG`` names: ``mode``, ``tools``,
+                     ``adapter``, ``system_prompt``, ``append_system_prompt``, ``output_schema``, ``max_turns``,
                      ``fork`` (a resumed session goes on in a copy)
     """
 
@@ -131,3 +132,75 @@ def _config() -> dict[str, Any]:
     if not isinstance(found, dict):
         raise LoopFailure(f"{CONFIG_VARIABLE}: {path} holds no JSON object")
     return found
+
+
+# Variants of providers, as ``.conf`` files of lines ``name=value`` in ``providers/``.
+#
+# Some are part of this package; a file of the same name in any source takes their place.
+
+BUNDLED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundled")
+LARGEST = 65536
+
+
+def named(found: Iterable[str], kind: str) -> dict[str, str]:
+    """Return name -> path of the files in the folder `kind`, ours and of the sources `found`; the last of a name."""
+    listed: dict[str, str] = {}
+    for source in (BUNDLED, *found):
+        folder = os.path.join(source, kind)
+        if os.path.isdir(folder):
+            names = sorted(os.listdir(folder))
+        else:
+            names = []
+        listed.update({name[: -len(".conf")]: os.path.join(folder, name) for name in names if name.endswith(".conf")})
+    return dict(sorted(listed.items()))
+
+
+def read(path: str) -> list[tuple[str, str]]:
+    """Return the names and values of a file, in order. Raises LoopFailure."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return pairs(file.read(LARGEST))
+    except OSError as error:
+        raise LoopFailure(f"{path}: {error.strerror}") from None
+
+
+def pairs(text: str) -> list[tuple[str, str]]:
+    """Return the names and values of lines ``name=value``; others, and comments, are left out."""
+    parted = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return [(name.strip(), value.strip()) for name, equals, value in parted if equals]
+
+
+# The state of a run, as its stages and tools see it.
+
+
+class Run(Protocol):
+    """One run.
+
+    `session` is a Session, once there is one. `report`, `provider`, `swarm` and `servers` are a Report, a Provider, a
+    SwarmSession and Servers; their modules take a Run themselves.
+    `early` has results of calls that began before their answer was whole, `asked` counts the model's answers,
+    `corrections` the answers that did not fit a schema.
+    """
+
+    settings: LoopSettings
+    report: Any
+    cwd: str
+    session: Any
+    provider: Any
+    sources: list[str]
+    reaper: Reaper
+    swarm: Any
+    servers: Any
+    greeting: str
+    early: dict[str, tuple[str, bool]]
+    asked: int
+    corrections: int
+
+    def refresh(self) -> None:
+        """Look for plugins anew."""
+
+    def environment(self, stage: str = "") -> dict[str, str]:
+        """Return the environment of everything that the run starts."""
+
+    def log(self, text: str) -> None:
+        """Write a text of plugins to the log."""

@@ -9,15 +9,171 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
+from swarm_hook_core import state
 from swarm_mcp.agents.harness.query import parse_json, parse_object
-from swarm_mcp.agents.loop import calls, prompts, sources, subprocesses
-from swarm_mcp.agents.loop.messages import model_call, written
+from swarm_mcp.agents.loop import prompts, subprocesses, tools
 from swarm_mcp.agents.loop.providers import choice
-from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, LoopFailure
+from swarm_mcp.agents.loop.session import ModelCall, model_call, written
+from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, TOOL_SECONDS, LoopFailure, Run, number
+
+# The tools of a run, and carrying out the model's calls of them.
+
+LONGEST_RESULT = 100_000  # characters that a model is given of one result
+SCHEMA_SECONDS = 10.0
+_schemas: dict[tuple[Any, ...], dict[str, Any] | None] = {}
+
+
+def found(loop: Run) -> dict[str, str]:
+    """Return name -> executable of every plugin's tool. Built-in tools need no executable."""
+    return tools.executables(loop.sources, "tools")
+
+
+def is_ours(loop: Run, name: str, path: str | None) -> bool:
+    """Return True for a built-in tool, which runs in this process, and False for a plugin's."""
+    ours = bool(loop.settings.root) and bool(path) and str(path).startswith(os.path.join(loop.settings.root, ""))
+    return name in tools.NAMES and (path is None or ours)
+
+
+def schemas(loop: Run) -> list[dict[str, Any]]:
+    """Return every tool as ``{"name", "description", "input_schema"}``, by name."""
+    paths = found(loop)
+    listed: list[dict[str, Any]] = []
+    for name in sorted({*paths, *tools.NAMES}):
+        path = paths.get(name)
+        if not _may_use(loop, name, is_ours(loop, name, path)):
+            continue
+        if name == "agent" and loop.settings.depth >= loop.settings.max_depth:
+            continue
+        shown: dict[str, Any] | None
+        if is_ours(loop, name, path):
+            shown = tools.schema(name)
+        else:
+            shown = _asked(loop, str(path))
+        if shown:
+            listed.append(shown)
+    return [*listed, *loop.servers.schemas(loop)]
+
+
+def execute_call(loop: Run, made: ModelCall) -> tuple[str, bool]:
+    """Carry out a call; return ``(result, is_error)``. Never raises for errors of the call itself."""
+    path = found(loop).get(made.name)
+    ours = is_ours(loop, made.name, path)
+    served = made.name in loop.servers
+    if not ours and not path and not served:
+        return f"error: tool '{made.name}' not found", True
+    if not (loop.servers.may_use(loop, made.name) if served else _may_use(loop, made.name, ours)):
+        return f"error: this run is read-only; {made.name} is not available", True
+    denial = loop.swarm.denial(made, ours)
+    if denial:
+        return denial, True
+    text = ""
+    try:
+        if ours:
+            text, error = tools.run(loop, made)
+        elif path:
+            text, error = _execute(loop, path, made)
+        else:
+            text, error = loop.servers.call(made)
+    finally:
+        words = loop.swarm.after(made, text)
+    if len(text) > LONGEST_RESULT:
+        half = LONGEST_RESULT // 2
+        text = f"{text[:half]}\n[{len(text) - LONGEST_RESULT} characters left out]\n{text[-half:]}"
+    return (f"{text}\n{words}" if words else text), error
+
+
+class EarlyCalls:
+    """Calls that are carried out while the model's answer is still coming.
+
+    Their results wait in the session's ``.tool_dispatch`` for the stage ``tool_exec``. Writes keep their order; all
+    other calls run side by side.
+    """
+
+    def __init__(self, loop: Run):
+        self._loop = loop
+        self._running: list[threading.Thread] = []
+
+    def begin(self, made: ModelCall) -> None:
+        """Take a call that the answer now holds whole."""
+        self._loop.session.stream("tool_start", id=made.id, name=made.name, input=made.input)
+        if not self._loop.settings.predispatch:
+            return
+        if made.name in tools.WRITERS:
+            self._carry_out(made)
+            return
+        thread = threading.Thread(target=self._carry_out, args=(made,), name=f"tool {made.name}", daemon=True)
+        thread.start()
+        self._running.append(thread)
+
+    def finish(self) -> None:
+        """Wait for all of them."""
+        for thread in self._running:
+            thread.join()
+        self._running.clear()
+
+    def _carry_out(self, made: ModelCall) -> None:
+        try:
+            text, error = execute_call(self._loop, made)
+        except Exception as fault:
+            state.record("loop", "early_call", state.describe(fault))
+            text, error = f"error: {type(fault).__name__}: {fault}", True
+        self._loop.early[made.id] = (text, error)  # in case the file cannot be written
+        try:
+            self._loop.session.put_result(made.id, text, error)
+        except OSError:  # `early` has the result
+            return
+
+
+def _may_use(loop: Run, name: str, ours: bool) -> bool:
+    """Return True if a run in this mode may use a tool. A read-only run may use built-in tools that read."""
+    return not loop.settings.read_only or (ours and name in tools.READERS)
+
+
+def _execute(loop: Run, path: str, made: ModelCall) -> tuple[str, bool]:
+    seconds = number("HARNESS_TOOL_TIMEOUT", TOOL_SECONDS)
+    text = json.dumps(made.input, ensure_ascii=False)
+    ran = subprocesses.run(
+        [path, "--exec"], text + "\n", env=loop.environment("tool_exec"), cwd=loop.cwd, seconds=seconds,
+        reaper=loop.reaper, together=True,
+    )  # fmt: skip
+    if ran.timed_out:
+        return f"{ran.out}\nerror: {made.name} took longer than {seconds:.0f} s and was ended".lstrip("\n"), True
+    return ran.out.rstrip("\n"), ran.code != 0
+
+
+def _asked(loop: Run, path: str) -> dict[str, Any] | None:
+    """Return an executable's description of itself; it is asked once for each version of the file."""
+    try:
+        status = os.stat(path)
+    except OSError:  # removed meanwhile
+        return None
+    key = (path, status.st_mtime_ns, status.st_size)
+    if key not in _schemas:
+        ran = subprocesses.run(
+            [path, "--schema"], env=loop.environment("assemble"), cwd=loop.settings.folder, seconds=SCHEMA_SECONDS,
+            reaper=loop.reaper,
+        )  # fmt: skip
+        _schemas[key] = _schema(ran.out) if ran.code == 0 else None
+        if _schemas[key] is None:
+            loop.log(f"[harness] tool {path} gives no usable --schema")
+    return _schemas[key]
+
+
+def _schema(text: str) -> dict[str, Any] | None:
+    shown = parse_object(text)
+    if not isinstance(shown.get("name"), str):
+        return None
+    wanted = shown.get("input_schema")
+    return {
+        "name": shown["name"],
+        "description": str(shown.get("description") or ""),
+        "input_schema": wanted if isinstance(wanted, dict) else {"type": "object", "properties": {}},
+    }
+
 
 Hook = Callable[[Any, dict[str, Any]], dict[str, Any]]  # (loop, the stage's data so far) -> its data after the hook
 TAIL_LINES = 2
@@ -33,7 +189,7 @@ class StageFailed(Exception):
 
 def hooks_of(stage: str, found: list[str], ours: dict[str, Hook]) -> dict[str, str | Hook]:
     """Return name -> path or function of the hooks of a stage, in the order they run. `found`: the sources."""
-    hooks: dict[str, str | Hook] = {**ours, **sources.executables(found, "hooks.d", stage)}
+    hooks: dict[str, str | Hook] = {**ours, **tools.executables(found, "hooks.d", stage)}
     return dict(sorted(hooks.items()))
 
 
@@ -93,9 +249,9 @@ def described(hook: str | Hook) -> str:
 
 def walk_dirs(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """sources: every plugin folder, lowest priority first."""
-    found = sources.walk(loop.settings.root, loop.settings.home, loop.settings.folder)
+    found = tools.walk(loop.settings.root, loop.settings.home, loop.settings.folder)
     active = (loop.settings.provider, loop.provider.protocol_name if loop.provider else "")
-    return {"sources": sources.scoped(found, active) if loop.provider else found}
+    return {"sources": tools.scoped(found, active) if loop.provider else found}
 
 
 def detect(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +281,7 @@ def add_messages(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
 
 def add_tools(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """assemble: the tools there are now."""
-    return {**data, "tools": calls.schemas(loop), "next_state": "send"}
+    return {**data, "tools": schemas(loop), "next_state": "send"}
 
 
 def add_prompts(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +308,7 @@ def send(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     loop.swarm.renew()
     loop.session.new_turn()
     loop.asked += 1
-    early_calls = calls.EarlyCalls(loop)
+    early_calls = EarlyCalls(loop)
     try:
         response = loop.provider.ask(loop, data, early_calls)
     except LoopFailure as error:
@@ -196,7 +352,7 @@ def execute(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
         raise LoopFailure("the stage tool_exec was given no tool call")
     made, rest = model_call(waiting[0].get("id"), waiting[0].get("name"), waiting[0].get("input")), waiting[1:]
     result = loop.session.take_result(made.id) or loop.early.pop(made.id, None)
-    text, error = result if result else calls.execute(loop, made)
+    text, error = result if result else execute_call(loop, made)
     done = {"call_id": made.id, "name": made.name, "input": made.input, "result": text, "error": error}
     return {**done, "tool_calls": rest, "next_state": "tool_done"}
 

@@ -12,26 +12,25 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from swarm_hook_core import faults, greetings, lifecycle
-from swarm_hook_core.command_registrar import CommandRegistrar
+from swarm_hook_core import greetings, session_events, state
 from swarm_hook_core.config import RuntimeConfig, paths_under_keys
 from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.kernel import plans
-from swarm_hook_core.kernel.direct import plan_place
+from swarm_hook_core.kernel.planning import plan_place
 from swarm_hook_core.process import start_time
-from swarm_hook_core.registration import NotRegistered, described
+from swarm_hook_core.registration import CommandRegistrar, NotRegistered, described
 from swarm_hook_core.state import has_plans, is_awaited
-from swarm_mcp.agents.loop import sources
-from swarm_mcp.agents.loop.messages import ModelCall
-from swarm_mcp.agents.loop.run import Run
+from swarm_mcp.agents.loop import tools
+from swarm_mcp.agents.loop.session import ModelCall
+from swarm_mcp.agents.loop.settings import Run
 from swarm_mcp.agents.loop.tools import WRITERS
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.attempts import of_denial
+from swarm_mcp.store.refusals import of_denial
 
 
 def _config(kernel: str) -> RuntimeConfig:
@@ -73,13 +72,15 @@ class SwarmSession:
         self._renewed = time.monotonic()
         try:
             if chosen_command():
-                return lifecycle.start(CONFIG, self._event("SessionStart", source="startup"), CommandRegistrar(CONFIG))
+                return session_events.start(
+                    CONFIG, self._event("SessionStart", source="startup"), CommandRegistrar(CONFIG)
+                )
         except NotRegistered as error:
             return str(error)
         try:
             return greetings.greeting(self._register("working"))
         except NotRegistered as error:
-            faults.record(CONFIG.runtime_name, "session_start", str(error))
+            state.record(CONFIG.runtime_name, "session_start", str(error))
             return greetings.unregistered(str(error))
 
     def renew(self) -> None:
@@ -101,7 +102,7 @@ class SwarmSession:
             if has_plans(self._session_id):
                 plans.drop(self._session_id)
             if chosen_command():
-                lifecycle.end(CONFIG, event, CommandRegistrar(CONFIG))
+                session_events.end(CONFIG, event, CommandRegistrar(CONFIG))
                 return
             with contextlib.closing(StoreRegistrar(CONFIG.runtime_name)) as registrar:
                 registrar.end(self._session_id, _this_process(), 0, BUSY_SECONDS)
@@ -181,12 +182,12 @@ def _recorded(event: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        faults.record(CONFIG.runtime_name, event, faults.describe(error))
+        state.record(CONFIG.runtime_name, event, state.describe(error))
 
 
 def is_guarded(found: list[str]) -> bool:
     """Return True if a plugin among the sources checks writes itself, with a hook ``tool_exec/NN-swarm-lock``."""
-    hooks = sources.executables(found, "hooks.d", "tool_exec")
+    hooks = tools.executables(found, "hooks.d", "tool_exec")
     return any(name.partition("-")[2] == "swarm-lock" for name in hooks)
 
 

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
+import threading
+import time
+import zlib
+from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core.kernel.direct import inside
+from swarm_hook_core.kernel.planning import inside
+from swarm_hook_core.mcp_writers import is_writer
+from swarm_hook_core.state import make_private, state_dir
+from swarm_mcp import __version__
 from swarm_mcp.agents.loop import prompts, subprocesses
-from swarm_mcp.agents.loop.messages import ModelCall
-from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, number
+from swarm_mcp.agents.loop.session import ModelCall
+from swarm_mcp.agents.loop.settings import AGENT_SECONDS, READ_ONLY, TOOL_SECONDS, Run, number
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import coordinator_command
+from swarm_mcp.mcp.client import START_SECONDS, Client
 
 WRITERS = frozenset({"write_file", "str_replace", "edit_file"})
 READERS = frozenset({"read_file", "list_dir", "skill", "agent"})
@@ -302,3 +312,251 @@ def _replaced(content: bytes, old: bytes, new: bytes, path: str) -> bytes:
     if count != 1:
         raise CallRefused(f"old_str not found in {path}" if not count else f"old_str occurs {count} times in {path}")
     return content.replace(old, new)
+
+
+# MCP servers of a run, those of the swarm among them: connections to them, and their tools.
+#
+# A server is one that we start, or one behind HTTP (a POST for each message). They are started beside the run's first
+# steps; one that does not come up is left out and said to be. A tool's name for the model is ``mcp__SERVER__TOOL``, as
+# hooks know tools of servers.
+
+OURS = "swarm"
+DISPATCH = f"mcp__{OURS}__dispatch"
+LONGEST_NAME = 64
+
+
+class Servers:
+    """The servers of one run and their tools."""
+
+    def __init__(self) -> None:
+        self._starting: list[threading.Thread] = []
+        self._connections: dict[str, Client] = {}
+        self._tools: dict[str, tuple[Client, dict[str, Any]]] = {}
+        self._failed: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tools
+
+    def start(self, loop: Run) -> None:
+        """Start every server, without waiting for them."""
+        for name, server in _wanted(loop).items():
+            thread = threading.Thread(target=self._open, args=(name, server, loop), daemon=True)
+            thread.start()
+            self._starting.append(thread)
+
+    def schemas(self, loop: Run) -> list[dict[str, Any]]:
+        """Return every tool's schema for the model. The first call waits for the servers."""
+        self._wait(loop)
+        return [
+            {
+                "name": name,
+                "description": str(tool.get("description") or ""),
+                "input_schema": tool.get("inputSchema") or {"type": "object", "properties": {}},
+            }
+            for name, (_, tool) in sorted(self._tools.items())
+            if self.may_use(loop, name)
+        ]
+
+    def may_use(self, loop: Run, name: str) -> bool:
+        """Return True if a run in this mode may call a tool. A read-only run may not write, or start a writer."""
+        return not (loop.settings.read_only and (is_writer(name) or name == DISPATCH))
+
+    def call(self, made: ModelCall) -> tuple[str, bool]:
+        """Carry out a call of one of them: ``(result, is_error)``."""
+        connection, tool = self._tools[made.name]
+        try:
+            return connection.use(str(tool["name"]), made.input)
+        except ClientFailed as error:
+            return f"error: {made.name}: {error}", True
+
+    def close(self) -> None:
+        """End them all."""
+        with self._lock:
+            self._closed = True
+            connections = list(self._connections.values())
+        for connection in connections:
+            connection.close()
+
+    def _wait(self, loop: Run) -> None:
+        for thread in self._starting:
+            thread.join(START_SECONDS)
+        if self._starting:
+            self._starting = []
+            for name, why in sorted(self._failed.items()):
+                loop.report.custom("mcp_failed", {"server": name, "why": why})
+
+    def _open(self, name: str, server: dict[str, Any], loop: Run) -> None:
+        try:
+            connection = Client(server, loop.cwd, "swarm-loop")
+            with self._lock:
+                if self._closed:
+                    connection.close()
+                    return
+                self._connections[name] = connection
+            tools = connection.open()
+        except (ClientFailed, OSError, ValueError) as error:
+            self._failed[name] = str(error)[:300]
+            return
+        for tool in tools:
+            if isinstance(tool.get("name"), str):
+                self._tools[_name(name, tool["name"])] = (connection, tool)
+
+
+def _wanted(loop: Run) -> dict[str, dict[str, Any]]:
+    """name -> server (``command``, ``args``, ``env``, ``cwd`` or ``url``, ``headers``)."""
+    given = loop.settings.config.get("mcp_servers")
+    if isinstance(given, dict):
+        found = {str(name): dict(server) for name, server in given.items() if isinstance(server, dict)}
+    else:
+        command, *args = [*coordinator_command(), "serve"]
+        found = {OURS: {"command": command, "args": args}}
+    if loop.settings.depth:
+        # The servers were written for the parent; an agent below it is another session in the swarm.
+        for server in found.values():
+            env = server.get("env")
+            server["env"] = {k: v for k, v in env.items() if k not in _NOT_FOR_SERVERS} if isinstance(env, dict) else {}
+    return found
+
+
+_NOT_FOR_SERVERS = ("SWARM_MCP_INSTANCE_ID", "SWARM_MCP_LABEL", "SWARM_TASK_ID", "SWARM_RUN_ID")
+
+
+def _name(server: str, tool: str) -> str:
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", f"mcp__{server}__{tool}")
+    if len(name) <= LONGEST_NAME:
+        return name
+    return f"{name[: LONGEST_NAME - 9]}_{zlib.crc32(name.encode()):08x}"
+
+
+# The places of plugins, their priority, and the built-in ones as executables.
+#
+# Lowest first: built-in packs, then for every ``.harness`` from the home folder's to the nearest: the packs in its
+# ``plugins/``, then the folder itself. Of executables with one name in ``tools/``, ``commands/``, ``providers/`` or
+# ``hooks.d/STAGE/`` the last counts. Looked up anew for each state, so that plugins may come and go during a run.
+#
+# A guard before ``tools/write_file`` hands allowed calls on to the next executable of that name in ``HARNESS_SOURCES``,
+# and a provider may build on another. So the built-in ones have executables too, in the state folder, which start this
+# installation. The loop itself needs no executables.
+
+
+def walk(root: str, home: str, folder: str) -> list[str]:
+    """Return every source for a run in `folder`, lowest priority first."""
+    found = packs(root)
+    places = []
+    while True:
+        place = os.path.join(folder, ".harness")
+        if os.path.isdir(place):
+            places.append(place)
+        if folder == os.path.dirname(folder):
+            break
+        folder = os.path.dirname(folder)
+    if home not in places and not any(_same(home, place) for place in places):
+        places.append(home)
+    for place in reversed(places):
+        if os.path.isdir(place):
+            found += [*packs(place), place]
+    return list(dict.fromkeys(found))
+
+
+def packs(place: str) -> list[str]:
+    """Return the plugin folders in ``plugins/`` of `place`, by name."""
+    if place:
+        folder = os.path.join(place, "plugins")
+    else:
+        folder = ""
+    return [path for path in (os.path.join(folder, name) for name in _names(folder)) if os.path.isdir(path)]
+
+
+def scoped(sources: Iterable[str], active: Iterable[str]) -> list[str]:
+    """Return `sources` without packs whose provider is not among the `active` names."""
+    wanted = set(active)
+    return [
+        source
+        for source in sources
+        if os.path.basename(os.path.dirname(source)) != "plugins"
+        or os.path.basename(source) in wanted
+        or not os.path.isdir(os.path.join(source, "providers"))
+    ]
+
+
+def executables(sources: Iterable[str], *kind: str) -> dict[str, str]:
+    """Return name -> path of the executables in the folder `kind` of all sources (the last of a name), sorted."""
+    found: dict[str, str] = {}
+    for source in sources:
+        folder = os.path.join(source, *kind)
+        for name in _names(folder):
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                found[name] = path
+    return dict(sorted(found.items()))
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        if folder:
+            return sorted(os.listdir(folder))
+        return []
+    except OSError:  # no such folder
+        return []
+
+
+def _same(left: str, right: str) -> bool:
+    try:
+        return os.path.samefile(left, right)
+    except OSError:  # one of them is gone, so they differ
+        return False
+
+
+BUILT_IN_PROVIDERS = ("anthropic", "openai")
+KEPT_DAYS = 30
+ON_PATH = "path"  # the folder in it that is the last on the PATH of everything a run starts
+_TOOL, _PROVIDER = "plugins/core/tools/{}", "plugins/{0}/providers/{0}"
+
+
+def root() -> str:
+    """Return the folder with ``plugins/`` and ``bin/harness``, made where it is missing; empty where it cannot be."""
+    command = shlex.join(coordinator_command())
+    files = {"bin/harness": "loop --", f"{ON_PATH}/swarm-mcp": ""}
+    files.update({_TOOL.format(name): f"loop tool {name} --" for name in NAMES})
+    files.update({_PROVIDER.format(name): f"loop provider {name} --" for name in BUILT_IN_PROVIDERS})
+    mark = zlib.crc32(repr((__version__, command, files)).encode())
+    folder = os.path.join(state_dir(), "loop", f"plugins-{mark:08x}")
+    if os.path.isdir(folder):
+        return folder
+    try:
+        _write(folder, {name: f'#!/bin/sh\nexec {command} {words} "$@"\n' for name, words in files.items()})
+        _forget_old(os.path.dirname(folder), folder)
+    except OSError:
+        if os.path.isdir(folder):
+            return folder
+        return ""
+    return folder
+
+
+def _write(folder: str, files: dict[str, str]) -> None:
+    """The whole folder at once: another run may be looking."""
+    made = f"{folder}.{os.getpid()}.tmp"
+    make_private(made)
+    try:
+        for name, text in files.items():
+            path = os.path.join(made, name)
+            os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(path, 0o700)
+        os.rename(made, folder)
+    except OSError:
+        shutil.rmtree(made, ignore_errors=True)
+        if not os.path.isdir(folder):  # another process was faster
+            raise
+
+
+def _forget_old(base: str, mine: str) -> None:
+    """Remove the files of installations that are gone."""
+    oldest = time.time() - KEPT_DAYS * 86400
+    for name in os.listdir(base):
+        path = os.path.join(base, name)
+        if name.startswith("plugins-") and path != mine and os.stat(path).st_mtime < oldest:
+            shutil.rmtree(path, ignore_errors=True)

@@ -23,12 +23,10 @@ from swarm_hook_core.traces import place_of, state_of
 from swarm_hook_core.traces.journal import owner_of
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.stored import journals_of
-from swarm_mcp.changes.commit.git import Git, literal, split
-from swarm_mcp.changes.commit.landing import Moved, Workshop
+from swarm_mcp.changes.commit.apart import Git, differing, literal, split
+from swarm_mcp.changes.commit.landing import Mending, Moved, Workshop
 from swarm_mcp.changes.commit.making import Making
 from swarm_mcp.changes.commit.parts import Part, Parts, Place
-from swarm_mcp.changes.commit.rewritten import differing
-from swarm_mcp.changes.commit.shared_index import Mending
 from swarm_mcp.changes.dirty import committed_file, dirty_files
 from swarm_mcp.errors import Refused
 

@@ -14,16 +14,26 @@ import subprocess
 
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import state_of
-from swarm_mcp.changes.commit.apart import has_hooks, is_as_the_commit, make_apart
-from swarm_mcp.changes.commit.git import Git, last_words, literal, split
+from swarm_mcp.changes.commit.apart import (
+    Git,
+    has_hooks,
+    is_as_the_commit,
+    last_words,
+    literal,
+    make_apart,
+    patch_for,
+    split,
+)
 from swarm_mcp.changes.commit.landing import Moved
-from swarm_mcp.changes.commit.rewritten import patch_for
 from swarm_mcp.errors import Refused
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
+    from swarm_mcp.changes.commit import Commit, Committed
     from swarm_mcp.changes.commit.landing import Rewritten, Workshop
     from swarm_mcp.changes.commit.parts import Part
 
@@ -194,3 +204,48 @@ class Making:
         person, _, date = self._git.ask("var", "GIT_AUTHOR_IDENT").strip().rpartition("> ")
         name, _, address = person.partition(" <")
         return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": address, "GIT_AUTHOR_DATE": f"@{date}"}
+
+
+# The answer of a commit, for the command and for the tool.
+
+
+def described(commit: Commit, done: Committed) -> dict[str, Any]:
+    """Return a finished or planned commit as an object for programs."""
+    value: dict[str, Any] = {
+        "ok": True,
+        "commit": done.commit or None,
+        "branch": done.branch or None,
+        "files": [{"file": one.path, "added": one.added, "removed": one.removed} for one in done.parts],
+        "left_out": [{"place": one.words, "by": commit.named(one.authors)} for one in done.left_out],
+    }
+    if done.staged:
+        value["staged_by_others"] = done.staged
+    if done.output.strip():
+        value["hooks"] = done.output.strip()
+    if done.rewritten:
+        value["changed_by_hooks"] = {"files": done.rewritten, "apply": done.apply or None}
+    return value
+
+
+def lines(commit: Commit, done: Committed) -> list[str]:
+    """Return the same as lines for a reader."""
+    where = f"on {done.branch or 'a detached HEAD'}"
+    names = ", ".join(one.path for one in done.parts[:10])
+    if len(done.parts) > 10:
+        names += f" and {len(done.parts) - 10} more"
+    if done.commit:
+        found = [f"committed {done.commit[:12]} {where}: {names}"]
+    else:
+        found = [f"would commit {where}: {names}"]
+    if done.left_out:
+        found.append(f"left out: {commit.listed(done.left_out)}")
+    if done.staged:
+        found.append(
+            f"staged content of others that does not fit to this commit was left: {', '.join(done.staged)}"
+            " (`git diff --cached` shows it)"
+        )
+    if done.rewritten:
+        found.append(f"the hooks changed {', '.join(done.rewritten[:10])} in the commit, not in the work tree")
+        if done.apply:
+            found[-1] += f": `{done.apply}` changes it here, too"
+    return found

@@ -12,25 +12,103 @@ commit of one side would put lines in an order that no one wrote.
 from __future__ import annotations
 
 import os
+import stat
 
-from swarm_hook_core.traces.versions.acts import Author
+from swarm_hook_core.paths import FolderOf
+from swarm_hook_core.traces.versions import LIMIT_BYTES
+from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.lines import Fold, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
-from swarm_mcp.changes.commit.whole import mode_writers, writers_of
-from swarm_mcp.changes.dirty import NONE, SUBMODULE
+from swarm_hook_core.traces.versions.steps import History
+from swarm_hook_core.watching.records import read
+from swarm_mcp.changes.dirty import LINK, NONE, PROGRAM, SUBMODULE, object_id
+from swarm_mcp.changes.owners import A_PERSON, session_in_words
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.pieces import joined, pieces_of, tied
-from swarm_mcp.changes.uncommitted import ChangedFile
+from swarm_mcp.changes.uncommitted import ChangedFile, joined, pieces_of, tied
+from swarm_mcp.sessions.acting import NO_AGENTS
+from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_mcp.changes.commit.git import Git
+    from swarm_hook_core.traces.versions.steps import Moment
+    from swarm_mcp.changes.commit.apart import Git
     from swarm_mcp.changes.dirty import DirtyFile
-    from swarm_mcp.changes.pieces import Piece
+    from swarm_mcp.changes.uncommitted import Piece
+    from swarm_mcp.domain import Session
 
+# The authors of changes that no line shows: a file's mode, a binary file, a link, a file behind a filter.
+#
+# Of a link no version is kept, and a new target takes nothing from the old one: its last writer is its author.
+
+IS_PROGRAM = 0o100
+
+
+def mode_writers(file: DirtyFile, notes: Notes) -> Sequence[Author]:
+    """Return all that may have given the file its present mode."""
+    history = _history(file, notes)
+    if history is None:
+        return ()
+    for step in reversed(history.steps()):
+        if step.before.exists and step.after.exists and (step.before.mode ^ step.after.mode) & IS_PROGRAM:
+            return step.authors
+    return history.earlier()
+
+
+def writers_of(file: DirtyFile, git: Git, notes: Notes) -> Sequence[Author]:
+    """Return all that may have changed the file since it was as committed."""
+    history = _history(file, notes)
+    if history is None:
+        return ()
+    if history.acts and LINK in (file.old_mode, file.new_mode):
+        return _last_writers(history)
+    steps = history.steps()
+    for at in reversed(range(len(steps))):
+        if _is_committed(history.moments[at], file, git):
+            return joined(author for step in steps[at:] for author in step.authors)
+    return joined([*history.earlier(), *(author for step in steps for author in step.authors)])
+
+
+def _history(file: DirtyFile, notes: Notes) -> History | None:
+    """Return the history of the file, a link itself included, or None if it cannot be read."""
+    data, present = b"", None
+    try:
+        with FolderOf(file.path) as (name, folder):
+            present = os.lstat(name, dir_fd=folder)
+            if stat.S_ISREG(present.st_mode):
+                data = read(name, LIMIT_BYTES, folder)[1]
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # removed
+    except OSError:
+        return None  # unreadable
+    return History(file.path, data, present, notes=notes)
+
+
+def _last_writers(history: History) -> Sequence[Author]:
+    """Return all that may have made, changed or removed a link last."""
+    present = history.moments[-1]
+    if not present.exists:
+        return [history.acts[-1].author]  # a removal leaves no time
+    acts = [act for act in history.acts if act.has_certainly_written_at(present.changed_ns or 0)]
+    return joined(act.author for act in acts) or (PERSON,)
+
+
+def _is_committed(moment: Moment, file: DirtyFile, git: Git) -> bool:
+    """Return True if the moment's content is that of the last commit."""
+    if not moment.exists or file.old_mode == NONE:
+        return not moment.exists and file.old_mode == NONE
+    if file.old_mode == LINK or bool(moment.mode & IS_PROGRAM) != (file.old_mode == PROGRAM):
+        return False
+    data = moment.content()
+    if object_id(data, file.old_id) == file.old_id:
+        return True
+    made = git.run(["hash-object", "--stdin", f"--path={file.name}"], data)  # with its filter and line ends
+    return made.returncode == 0 and os.fsdecode(made.stdout).strip() == file.old_id
+
+
+if TYPE_CHECKING:
     IsOwn = Callable[[Author], bool]
 
 A_MODE = "its mode"
@@ -214,3 +292,37 @@ class Parts:
             self.own.append(Part(name, ""))
         else:
             self.overlaps.append(Place(name, 0, 0, authors, "a submodule"))
+
+
+# The author of a commit, and the names of all other authors.
+
+
+class Authorship:
+    """The changes of `session`; those of a person for None, or for the session of a person's shell."""
+
+    def __init__(self, store: Store, session: Session | None):
+        self._store = store
+        self._key: tuple[str, str] | None = None
+        self._session = session
+        self._names: dict[tuple[str, str], str] = {}
+        if session is not None and session.runtime not in NO_AGENTS:
+            self._key = session.runtime or "", session.session_id or ""
+
+    def is_own(self, author: Author) -> bool:
+        if self._key is None:
+            return author.is_person
+        return author.session == self._key
+
+    def named(self, authors: Sequence[Author]) -> str:
+        """Return the authors in words: ``you, codex 5f0c and a person``."""
+        names = list(dict.fromkeys(map(self._name, authors))) or ["an unknown author"]
+        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+    def _name(self, author: Author) -> str:
+        if self.is_own(author):
+            return "you"
+        if author.is_person:
+            return A_PERSON
+        if author.session not in self._names:
+            self._names[author.session] = session_in_words(self._store, author.session, self._session)
+        return self._names[author.session]

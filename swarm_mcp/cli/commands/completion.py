@@ -27,7 +27,7 @@ from swarm_mcp.cli.arguments import (
 from swarm_mcp.cli.output import say_text
 from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, declared, is_verb, summary_of, verb_named, words_of
 from swarm_mcp.cli.words import clause
-from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain import Session, onlooker
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store

@@ -8,18 +8,16 @@ from functools import partial
 from pathlib import Path
 
 from swarm_mcp.cli.arguments import JSON, MORE_SETUP, SCOPE, SETUP, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.client_work import loaded_before_threads
+from swarm_mcp.cli.commands.install import loaded_before_threads
 from swarm_mcp.cli.output import answer, flush, say, say_marked, show
 from swarm_mcp.cli.progress import Progress
-from swarm_mcp.doctor import copies, enforcement, own_checks
+from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.doctor.demo import NEXT, play
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, chosen, server_name
-from swarm_mcp.runtimes.base import Finding, Runtime
-from swarm_mcp.runtimes.side_by_side import SideBySide
-from swarm_mcp.runtimes.steps import Begun, Steps
+from swarm_mcp.runtimes.base import Begun, Finding, Runtime, SideBySide, Steps
 from swarm_mcp.store import Store
 
 OURSELVES = "swarm-mcp"
@@ -136,7 +134,7 @@ def _look_at(client: Runtime, tell: Callable[[Finding | str], None], folder: Pat
         if look.installed is None:
             return
         tell(enforcement.coverage(client))
-        tell(copies.of_plugin(client, look.installed.root))
+        tell(own_checks.of_plugin(client, look.installed.root))
         for finding in enforcement.earlier_checks(client, look.installed):
             tell(finding)
         named = server_name.finding(client, folder)

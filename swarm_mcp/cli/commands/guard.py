@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import faults
+from swarm_hook_core import state
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import changed_by, duration
@@ -16,20 +16,17 @@ from swarm_mcp.cli.output import answer, complain, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.guard import hooks, projects
-from swarm_mcp.guard.changes import changed_by_others
-from swarm_mcp.guard.check import HOOKS, piped, refusals
-from swarm_mcp.guard.events import record
-from swarm_mcp.guard.hook_scripts import SAYS
+from swarm_mcp.guard.check import HOOKS, changed_by_others, piped, record, refusals
+from swarm_mcp.guard.hooks import SAYS
 from swarm_mcp.hooks.protection_watch import remember_guard
-from swarm_mcp.sessions.person import require_person
+from swarm_mcp.sessions.acting import require_person
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     from swarm_hook_core.traces.others import Trace
-    from swarm_mcp.guard.changes import Changes
-    from swarm_mcp.guard.check import Refusal
+    from swarm_mcp.guard.check import Changes, Refusal
 
 NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)
@@ -126,7 +123,7 @@ def _check(args: Arguments, folder: str) -> int:
         if not args.value("--hook") or args.json:
             raise
         # Git waits for this answer: a guard that fails must not stop a commit.
-        faults.record("guard", hook, faults.describe(error))
+        state.record("guard", hook, state.describe(error))
         return 0
     refused = bool(found) or (changes is not None and changes.refused)
     if args.json:

@@ -3,32 +3,174 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from swarm_hook_core import settings
-from swarm_hook_core.state import config_dir, config_path, state_dir, store_path
-from swarm_mcp.cli import upgrade_notes
-from swarm_mcp.cli.arguments import JSON, SETUP, START, Arguments, Option, Usage, verb
-from swarm_mcp.cli.client_work import for_each
-from swarm_mcp.cli.output import complain, line_width, say, show
+from swarm_hook_core.own_release import launcher
+from swarm_hook_core.state import config_dir, config_path, describe, state_dir, store_path
+from swarm_mcp import __version__
+from swarm_mcp.answers.size import folded
+from swarm_mcp.cli.arguments import (
+    FOLDERS,
+    INTERNAL,
+    JSON,
+    MORE_SETUP,
+    SETUP,
+    START,
+    Arguments,
+    Option,
+    Usage,
+    Word,
+    verb,
+)
+from swarm_mcp.cli.output import answer, complain, line_width, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
-from swarm_mcp.doctor import enforcement, kernel
+from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, SwarmError, UsageError
+from swarm_mcp.folders import clean
 from swarm_mcp.guard import projects
 from swarm_mcp.hooks.protection_watch import remember, tell_lowered
-from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import NAMES, chosen, runtime, server_name, state_folder, user_settings
-from swarm_mcp.runtimes.base import Runtime
+from swarm_mcp.installation import marketplace_folder, plugin_source
+from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, server_name, state_folder, user_settings
+from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
+from swarm_mcp.runtimes.bundle import leave_launcher
 from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.installed import Entry
 from swarm_mcp.runtimes.owned_folder import read_record, remove
-from swarm_mcp.runtimes.steps import Steps
-from swarm_mcp.server.old_records import forget_records
-from swarm_mcp.sessions.person import require_person
+from swarm_mcp.runtimes.server_name import add_server
+from swarm_mcp.runtimes.users_file import write_whole
+from swarm_mcp.server.app import forget_records
+from swarm_mcp.sessions.acting import require_person
 from swarm_mcp.store import Store
+
+# Work for several agent clients side by side, with a line for every step.
+
+
+def for_each(
+    clients: list[Runtime],
+    work: Callable[[Runtime, Steps], None],
+    ending: Callable[[dict[str, Any]], str],
+    progress: Progress,
+) -> list[dict[str, Any]]:
+    """Do `work` for all of `clients`; return ``{"client", "ok", "steps", "error"}`` for each.
+
+    A failure for one client does not stop the others. `ending` turns a result into the last line about its client.
+    """
+    results: dict[str, dict[str, Any]] = {
+        client.name: {"client": client.name, "ok": True, "steps": [], "error": None} for client in clients
+    }
+
+    def work_for(client: Runtime, tell: Callable[[str], None]) -> None:
+        result, steps = results[client.name], Steps(tell)
+        try:
+            work(client, steps)
+        except Interrupted:
+            raise
+        except ClientFailed as error:
+            result.update(ok=False, error=str(error))
+        except Exception as error:
+            result.update(ok=False, error=describe(error))
+        result["steps"] = steps.done
+        tell(ending(result))
+
+    loaded_before_threads(clients)
+    with SideBySide(clients, work_for) as working:
+        for client, words in working.told():
+            if isinstance(words, Begun):
+                progress.begin(words, client.title)
+            else:
+                progress.end(words, client.title)
+    return list(results.values())
+
+
+def loaded_before_threads(clients: list[Runtime]) -> None:
+    """Load the clients' hook settings before the threads start: imports in several threads block each other."""
+    for client in clients:
+        with suppress(Exception):  # the client's own thread meets it again, and reports it
+            hook_config(client.name)
+
+
+# The notes of `swarm-mcp install` on an upgrade: the earlier release of each client, and the changes since.
+
+ROWS = 12  # lines of a terminal, and entries in JSON
+# Kinds of change in the order of the notes: first those that may need action.
+_KINDS = ("Changed", "Removed", "Deprecated", "Security", "Added", "Fixed")
+
+
+def upgraded(versions: dict[str, str]) -> dict[str, str]:
+    """Return the clients of `versions` (name -> its earlier release, empty for a new client) whose release was not this
+    one.
+    """
+    return {name: version for name, version in versions.items() if version and version != __version__}
+
+
+def lines(versions: dict[str, str], room: int) -> list[str]:
+    """Return at most ROWS lines of at most `room` cells on the upgrade of these clients (title -> release it had)."""
+    if not versions:
+        return []
+    had = "; ".join(
+        f"{_listed([title for title in versions if versions[title] == release])} had {release}"
+        for release in sorted(set(versions.values()))
+    )
+    everything = _in_turns(_since(versions))
+    heading = folded(f"swarm {__version__} is installed; {had}." + " Changes:" * bool(everything), room)
+    shown, rows = [], len(heading)
+    for entry in everything:
+        parts = folded(f"  {entry.kind}: {entry.first_sentence}", room)
+        if rows + len(parts) > ROWS - 1:
+            break
+        shown.append((entry, parts))
+        rows += len(parts)
+    below = [part for _, parts in sorted(shown, key=lambda pair: _rank(pair[0])) for part in parts]
+    left = len(everything) - len(shown)
+    if left:
+        number = f"and {left} more"
+        if not shown:
+            number = f"{left} changes"
+        below.append(f"  {number}: {installed.file()}")
+    return [*heading, *below]
+
+
+def as_json(versions: dict[str, str]) -> dict[str, Any] | None:
+    """Return the notes as a JSON value (clients by name), or None if nothing was upgraded."""
+    if not versions:
+        return None
+    everything = _in_turns(_since(versions))
+    changes = [{"release": one.release, "kind": one.kind, "text": one.text} for one in everything[:ROWS]]
+    return {"from": versions, "to": __version__, "changes": changes, "not_shown": len(everything) - len(changes)}
+
+
+def _listed(titles: list[str]) -> str:
+    *others, last = titles
+    return clause("{} and ", ", ".join(others)) + last
+
+
+def _since(versions: dict[str, str]) -> list[Entry]:
+    """The changes since the oldest release among the clients."""
+    earlier = [version for version in set(versions.values()) if installed.newer(__version__, version)]
+    return max((installed.since(version) for version in earlier), key=len, default=[])
+
+
+def _in_turns(entries: Iterable[Entry]) -> list[Entry]:
+    """The first entry of each kind, then the second of each: each section of the changelog begins with the most
+    important.
+    """
+    seen: dict[str, int] = {}
+    placed = []
+    for entry in entries:
+        seen[entry.kind] = seen.get(entry.kind, 0) + 1
+        placed.append((seen[entry.kind], _rank(entry), entry))
+    return [entry for _, _, entry in sorted(placed, key=lambda one: one[:2])]
+
+
+def _rank(entry: Entry) -> int:
+    return [*_KINDS, entry.kind].index(entry.kind)
+
 
 CLIENT = Option(
     "--client NAMES",
@@ -99,9 +241,9 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
     _make_store()
-    earlier = upgrade_notes.upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
+    earlier = upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
-        about = upgrade_notes.as_json(earlier)
+        about = as_json(earlier)
         show(
             {
                 "dry_run": False, "marketplace": str(folder), "changed": changed, "results": results,
@@ -110,7 +252,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         )  # fmt: skip
     else:
         titles = {client.title: earlier[client.name] for client in clients if client.name in earlier}
-        for line in upgrade_notes.lines(titles, line_width()):
+        for line in lines(titles, line_width()):
             say(line)
         _say_absent(args)
         if of_kernel:
@@ -132,25 +274,27 @@ def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict[str, Any] | Non
     if not args.given("--kernel") and not args.given("--no-kernel"):
         return None
     wanted = args.given("--kernel")
-    if not wanted and settings.in_file(kernel.NAME, "").value:
+    if not wanted and settings.in_file(enforcement.NAME, "").value:
         effect = "takes the kernel's hold on locked files away from all sessions"
         require_person("swarm-mcp install --no-kernel", effect, config_dir())
-    result: dict[str, Any] = {"on": wanted, "changed": user_settings.change(kernel.NAME, wanted)}
+    result: dict[str, Any] = {"on": wanted, "changed": user_settings.change(enforcement.NAME, wanted)}
     if not wanted and result["changed"]:
-        tell_lowered(kernel.NAME, "the kernel no longer holds locked files (`swarm-mcp install --no-kernel`)", False)
+        tell_lowered(
+            enforcement.NAME, "the kernel no longer holds locked files (`swarm-mcp install --no-kernel`)", False
+        )
     message = f"{_ON[wanted]} in {config_path()}, for sessions started from now on"
-    overrider = kernel.overridden(wanted)
+    overrider = enforcement.overridden(wanted)
     if overrider.startswith("SWARM"):
         overrider = f"by {overrider}"
     message += clause(" (otherwise here, {})", overrider)
     if wanted:
-        found = kernel.ability()
+        found = enforcement.ability()
         message += f"; it {found.said()}"
         held: list[str] = []
         others: list[str] = []
         if not found.why:
-            held, others = kernel.whose(clients)
-        message += kernel.said_of(held, others)
+            held, others = enforcement.whose(clients)
+        message += enforcement.said_of(held, others)
         result.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
     return {**result, "message": message}
 
@@ -343,3 +487,127 @@ def _left() -> dict[str, str]:
     """The paths that stay behind, each with a few words about it."""
     about = {store_path(): "the store: locks, messages, tasks", config_path(): "your settings"}
     return {**{path: what for path, what in about.items() if os.path.exists(path)}, **state_folder.left()}
+
+
+# Swarm's files elsewhere than in a client: a marketplace folder of one's own, a project's server file and skills.
+
+
+@verb(
+    Usage(
+        Word("DIR", "the folder", source=FOLDERS),
+        Option(
+            "--local",
+            "name this machine's interpreter and swarm-mcp by path, as `install` does; without it the folder starts"
+            " python3 and swarm-mcp by name and can be published as a git repository",
+        ),
+        Option("--force", "write into a folder that holds other files of the same names"),
+        JSON,
+    ),
+    group=INTERNAL,
+)
+def bundle(args: Arguments) -> int:
+    """bundle: write the marketplace folder that clients install from
+
+    example: swarm-mcp bundle ~/swarm-marketplace
+    """
+    target = Path(args.words[0]).expanduser().resolve()
+    try:
+        changed = write_bundle(target, args.given("--local"), args.given("--force"))
+    except OSError as error:
+        raise SwarmError(f"cannot write {error.filename or target}: {error.strerror}") from None
+    state = "already current"
+    if changed:
+        state = "written"
+    return answer(
+        args,
+        {"directory": str(target), "changed": changed, "files": read_record(target)["files"]},
+        f"{target}: {state}",
+    )
+
+
+@verb(
+    Usage(JSON),
+    group=INTERNAL,
+)
+def fetched(args: Arguments) -> int:
+    """fetched: have plugins without a command run this copy (uv starts this)
+
+    On a machine without swarm-mcp, a plugin that was installed from a repository has uv fetch the release with the
+    plugin's own number, and uv runs this command. It leaves a launcher of this copy in the state folder, for the
+    plugin's hooks and its MCP server. SWARM_UVX=off prevents all of it.
+
+    example: swarm-mcp fetched
+    """
+    try:
+        path = leave_launcher()
+    except OSError as error:
+        raise SwarmError(f"cannot write {error.filename or launcher()}: {error.strerror}") from None
+    return answer(args, {"launcher": path}, path)
+
+
+@verb(
+    Usage(
+        Option("--dir DIR", "the project (default: here); made where it is missing", source=FOLDERS),
+        Option("--force", "overwrite skills that are there, and another server called swarm"),
+        Option("--no-skills", "leave .claude/skills alone", also="--no-skill"),
+        JSON,
+    ),
+    group=MORE_SETUP,
+)
+def init(args: Arguments) -> int:
+    """init: set one project up for clients that have no plugin of ours
+
+    Adds the server `swarm` to DIR/.mcp.json (`swarm-locks` beside another server called so), leaving everything else
+    in it as it is, and copies the skills into DIR/.claude/skills. Such sessions can lock and talk to each other, but no
+    hook stops their writes. The plugin does that (`swarm-mcp install`), and where it is installed this is not needed.
+    `swarm-mcp uninstall --projects` takes it out again.
+
+    example: swarm-mcp init --dir ~/src/shop
+    """
+    folder = Path(clean(args.value("--dir") or "."))
+    if folder.exists() and not folder.is_dir():
+        raise SwarmError(f"{folder} is not a folder")
+    force = args.given("--force")
+    server = folder / ".mcp.json"
+    steps = [{"action": add_server(server, force), "path": str(server)}]
+    if not (args.given("--no-skills") or args.given("--no-skill")):
+        for name in projects.SKILLS:
+            target = folder / ".claude" / "skills" / name
+            steps.append({"action": _copy_skill(name, target, force), "path": str(target)})
+    projects.note(str(folder))
+    for step in steps:
+        if step["action"] == "skipped":
+            step["note"] = "already there"
+            if step["path"] != str(server):
+                step["note"] += "; --force renews it"
+    return answer(
+        args,
+        {"directory": str(folder), "steps": steps},
+        f"Setting up {folder} for swarm",
+        *(f"  {step['action']} {step['path']}" + clause(" ({})", step.get("note")) for step in steps),
+        "",
+        "Done. Restart the agent client there; it may ask if you trust the server.",
+    )
+
+
+def _copy_skill(name: str, target: Path, force: bool) -> str:
+    """Copy one of our skills; ``wrote``, ``updated`` or ``skipped``."""
+    there = target.exists() or target.is_symlink()
+    if there and not force:
+        return "skipped"
+    if target.is_symlink() or (there and not target.is_dir()):
+        # Writing through a user's link would change another project's files.
+        raise SwarmError(f"{target} is a link or a file; remove it first")
+    source = plugin_source() / "skills" / name
+    changed = False
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            copy, content = target / path.relative_to(source), path.read_bytes()
+            if not copy.is_file() or copy.read_bytes() != content:
+                write_whole(copy, content, through_link=False)
+                changed = True
+    if not there:
+        return "wrote"
+    if changed:
+        return "updated"
+    return "skipped"

@@ -16,10 +16,8 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import answer, listing, refused, say_text, show
-from swarm_mcp.cli.pages import PAGES, printed_page, say_page
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.words import clause
-from swarm_mcp.domain.session import Session
+from swarm_mcp.cli.words import PAGES, Reader, clause, printed_page, say_page
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import acting_session, viewer_identity

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from swarm_hook_core.labels import token
 from swarm_hook_core.naming import agent_name
-from swarm_hook_core.untrusted_text import named, quoted
+from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.explained import until
-from swarm_mcp.answers.incident_words import sentence, through
-from swarm_mcp.answers.incidents import as_json
+from swarm_mcp.answers.incidents import as_json, sentence, through, until
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import say, say_prose, show
-from swarm_mcp.cli.reader import HIDDEN, Reader
-from swarm_mcp.cli.words import clause
-from swarm_mcp.domain.session import nobody_in
+from swarm_mcp.cli.words import HIDDEN, Reader, clause
+from swarm_mcp.domain import nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
-from swarm_mcp.locking.explaining import explanation
-from swarm_mcp.locking.lock_history import incidents_about
+from swarm_mcp.locking.explaining import explanation, incidents_about
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity
 from swarm_mcp.store import Store
 

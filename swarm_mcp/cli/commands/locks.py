@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from swarm_mcp.cli import lock_columns
+from swarm_mcp.cli import locking
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, MORE_LOCKS, Arguments, Option, Usage, verb
-from swarm_mcp.cli.lock_columns import counted
+from swarm_mcp.cli.locking import counted
 from swarm_mcp.cli.output import listing, say, show_list
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.words import clause
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.session import nobody_in
+from swarm_mcp.cli.words import Reader, clause
+from swarm_mcp.domain import Lock, nobody_in
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
@@ -80,11 +78,11 @@ def _print(rows: Iterator[dict[str, Any]], reader: Reader) -> None:
         cells, plain = [], []
         for row in part:
             file, who, pane = reader.path(row["file"]), reader.holder(row), row.get("pane_id") or ""
-            more = lock_columns.cells(row, reader.now)
+            more = locking.cells(row, reader.now)
             cells.append((file, who, pane, reader.when(row["created_at"]), *more, row["content"]))
             line = f"  {who}{clause(' (pane {})', pane)}  {file}  — {row['content'] or ''}"
-            plain.append(line + lock_columns.suffix(row, reader.now))
-        listing(("file", "who", "pane", "since", *lock_columns.HEADERS, "note"), cells, plain, empty=NO_LOCKS)
+            plain.append(line + locking.suffix(row, reader.now))
+        listing(("file", "who", "pane", "since", *locking.HEADERS, "note"), cells, plain, empty=NO_LOCKS)
         part = list(islice(rows, AT_ONCE))
         if not part:
             return

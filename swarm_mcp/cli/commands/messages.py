@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from itertools import islice
 
-from swarm_mcp.answers.paging import cursor
+from swarm_mcp.answers.size import cursor
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, DOING, INSTANCES, MSG, TASKS, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
-from swarm_mcp.cli.pages import AFTER, printed_page, say_page
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.domain.message import Message
-from swarm_mcp.domain.page import Page
+from swarm_mcp.cli.words import AFTER, Reader, printed_page, say_page
+from swarm_mcp.domain import Message, Page
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity

@@ -12,7 +12,7 @@ from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
 from swarm_mcp.hooks.protection_watch import tell_lowered
 from swarm_mcp.runtimes import user_settings
-from swarm_mcp.sessions.person import require_person
+from swarm_mcp.sessions.acting import require_person
 
 NAME, FENCE, MERGE = "protect", "fence", "merge"
 SWITCHES = {  # name -> its name in words, the effect of a change, the news of a lower protection

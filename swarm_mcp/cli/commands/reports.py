@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core import REMOVE, REPLACE
-from swarm_mcp.answers.incident_words import OWNERLESS, REASONS
+from swarm_mcp.answers.incidents import OWNERLESS, REASONS
 from swarm_mcp.cli.arguments import (
     FOLDERS,
     INTERNAL,
@@ -20,13 +20,13 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import answer, flush, say_text, show
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.folders import clean
-from swarm_mcp.locking import unlocked_work
-from swarm_mcp.sessions.agents_shell import require_same_client
+from swarm_mcp.locking import explaining
+from swarm_mcp.sessions.acting import require_same_client
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.refusals import Attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -302,10 +302,10 @@ def overwritten(args: Arguments) -> int:
     with Store(busy_seconds=args.patience) as store:
         writer, owner = _session(store, args), args.value("--owner")
         if times:
-            told = unlocked_work.tell_of_denials(store, writer, owner, file, times)
+            told = explaining.tell_of_denials(store, writer, owner, file, times)
         else:
             made = (args.value("--tool"), args.value("--command"))
-            told = unlocked_work.tell_of_loss(store, writer, owner, file, how == REMOVE, args.value("--kept"), made)
+            told = explaining.tell_of_loss(store, writer, owner, file, how == REMOVE, args.value("--kept"), made)
     return answer(args, {"ok": bool(told), "told": told}, f"told {len(told)}")
 
 
@@ -336,7 +336,7 @@ def evicted(args: Arguments) -> int:
     folder = _path(args.words[0])
     call = (args.value("--deed"), args.value("--command"), args.given("--denied"))
     with Store(busy_seconds=args.patience) as store:
-        told = unlocked_work.tell_of_eviction(
+        told = explaining.tell_of_eviction(
             store,
             _session(store, args),
             args.value("--owner"),

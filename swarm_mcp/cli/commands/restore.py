@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.paging import page
-from swarm_mcp.answers.size import printed
+from swarm_mcp.answers.size import page, printed
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import ABSOLUTE, CHANGES, DOING, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.output import answer, listing
-from swarm_mcp.cli.pages import say_page
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.words import clause
-from swarm_mcp.domain.session import Session
+from swarm_mcp.cli.words import Reader, clause, say_page
+from swarm_mcp.domain import Session
 from swarm_mcp.locking.restore import Choice, Restoring, everything
 from swarm_mcp.sessions.acting import find_acting_session, require_persons, surrounding_session
 from swarm_mcp.store import Store

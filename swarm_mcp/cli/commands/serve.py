@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from swarm_mcp.cli.arguments import INTERNAL, MORE_SETUP, Arguments, Option, Usage, choice, verb
-from swarm_mcp.hooks.process import HOOKS, end_within, run
+from swarm_mcp.hooks.session_hooks import HOOKS, end_within, run
 from swarm_mcp.runtimes import NAMES
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from swarm_mcp.answers.views import short
+from swarm_mcp.answers.work import find_task
+from swarm_mcp.cli import output
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -17,15 +19,14 @@ from swarm_mcp.cli.arguments import (
     unknown,
     verb,
 )
-from swarm_mcp.cli.output import answer, listing
-from swarm_mcp.cli.pages import PAGES, printed_page, say_page
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.domain.session import onlooker
-from swarm_mcp.domain.task import STATUSES, TERMINAL, TYPES, Task
+from swarm_mcp.cli.output import answer as print_answer
+from swarm_mcp.cli.output import listing
+from swarm_mcp.cli.words import PAGES, Reader, printed_page, say_page
+from swarm_mcp.domain import STATUSES, TERMINAL, TYPES, Task, onlooker
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.locking.task_claiming import claim as start
-from swarm_mcp.sessions.acting import acting_session, session_named, viewer_identity
+from swarm_mcp.locking.acquisition import claim as start
+from swarm_mcp.sessions.acting import acting_session, require_person, session_named, viewer_identity
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.panes import deliver
 
@@ -130,7 +131,7 @@ def request_task(args: Arguments) -> int:
         for recipient, content in made["notices"]:
             nudge = not args.given("--no-nudge")
             value["prompt"] = deliver(store, requester, recipient, content, nudge, args.given("--force"))
-    return answer(args, value, f"{verb} task {task['id']} [{task['status']}] {task['title']}")
+    return print_answer(args, value, f"{verb} task {task['id']} [{task['status']}] {task['title']}")
 
 
 def _kind_and_title(args: Arguments) -> tuple[str, str]:
@@ -168,7 +169,7 @@ def claim(args: Arguments) -> int:
     with Store() as store:
         instance = acting_session(store, args)
         start(store, instance, task_id, args.given("--force"))
-    return answer(args, {"ok": True, "task_id": task_id}, f"claimed {task_id}")
+    return print_answer(args, {"ok": True, "task_id": task_id}, f"claimed {task_id}")
 
 
 @verb(
@@ -205,4 +206,39 @@ def update_task(args: Arguments) -> int:
         ended = store.tasks.end(instance, task_id, status, args.value("--note") or None)
         for recipient, content in [*ended["notices"], *ended["unblocked"]]:
             deliver(store, instance, recipient, content)
-    return answer(args, {"ok": True, "task_id": task_id, "status": status}, f"task {task_id} -> {status}")
+    return print_answer(args, {"ok": True, "task_id": task_id, "status": status}, f"task {task_id} -> {status}")
+
+
+# A person's answer to a worker.
+
+
+@verb(
+    Usage(
+        Word(
+            "TASK-ID",
+            "the task; the beginning of its id will do",
+            source=TASKS,
+            statuses=("open", "claimed", "in_progress"),
+        ),
+        Word("TEXT", "the answer", repeated=True),
+        *DOING,
+    ),
+    refuses=True,
+    group=TASK,
+)
+def answer(args: Arguments) -> int:
+    """answer: answer the question that a worker asks a person
+
+    `swarm-mcp task list` and `status` show the questions. The worker that waits gets the answer at once, a later one
+    with its instructions. Only a person may answer, and each question once. Exit 1 where nobody waits for an answer,
+    with --json as {"error"}.
+
+    example: swarm-mcp task answer 6ff1c928 the newer one
+    """
+    require_person("swarm-mcp task answer", "answers what a person was asked")
+    with Store() as store:
+        actor = acting_session(store, args)
+        task = find_task(store, actor, args.words[0])
+        asked = store.questions.answer(actor, task.id, " ".join(args.words[1:]))
+    value = {"ok": True, "task_id": task.id, "question": asked.question, "answer": asked.answer}
+    return output.answer(args, value, f"answered: {asked.question}")

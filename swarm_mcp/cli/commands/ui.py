@@ -21,15 +21,13 @@ from swarm_mcp.cli.arguments import (
     verb,
 )
 from swarm_mcp.cli.output import answer, listing, refused, say, show
-from swarm_mcp.cli.pages import AFTER, printed_page, say_page
-from swarm_mcp.cli.reader import Reader
-from swarm_mcp.cli.words import clause
-from swarm_mcp.domain.message import UiCommand
+from swarm_mcp.cli.words import AFTER, Reader, clause, printed_page, say_page
+from swarm_mcp.domain import UiCommand
 from swarm_mcp.errors import UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope
 from swarm_mcp.sessions.acting import find_acting_session, may_dispatch, viewer_identity
 from swarm_mcp.store import Store
-from swarm_mcp.workspace.handles import resolve
+from swarm_mcp.workspace.panes import resolve
 
 WAIT_SECONDS = 5.0
 WAIT = Option("--wait S", f"seconds to wait for the outcome (default {WAIT_SECONDS:g})")

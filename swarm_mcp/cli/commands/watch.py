@@ -8,14 +8,12 @@ import sys
 import time
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.answers.incident_words import sentence
-from swarm_mcp.answers.incidents import incident_of, keys_of
+from swarm_mcp.answers.incidents import incident_of, keys_of, sentence
 from swarm_mcp.answers.timeline import of_feed
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, SESSIONS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, for_people, say, say_row
-from swarm_mcp.cli.reader import HIDDEN, Reader
-from swarm_mcp.cli.words import clause, excerpt
+from swarm_mcp.cli.words import HIDDEN, Reader, clause, excerpt
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store

@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
-from swarm_mcp.domain.message import Message
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Message, Session
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
-from swarm_mcp.sessions.mail import with_mail
-from swarm_mcp.sessions.summary import beside, sessions_page, status_summary
+from swarm_mcp.sessions.summary import beside, sessions_page, status_summary, with_mail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 
-from swarm_hook_core.labels import token
-from swarm_mcp.domain.lock import MODES
-from swarm_mcp.errors import LockRefused
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.untrusted_text import token
+from swarm_mcp.answers.incidents import as_json
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.views import may_meet
+from swarm_mcp.domain import MODES, Lock, granted
+from swarm_mcp.errors import LockRefused, UnknownInstance
 from swarm_mcp.locking.acquisition import (
     LONGEST_WAIT,
     LockWait,
@@ -14,17 +18,20 @@ from swarm_mcp.locking.acquisition import (
     granted_answer,
     refused_answer,
     requested,
+    steal,
     take,
 )
-from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, number, text, texts
+from swarm_mcp.locking.explaining import explanation, history, incidents_about
+from swarm_mcp.server.tool import AFTER, Answer, Call, Tool, WaitingCall, number, text, texts
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LONGEST_LEASE, SHORTEST_LEASE, LockRequest
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from typing import Any
 
-    from swarm_mcp.domain.session import Session
+    from swarm_mcp.domain import Session
 
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(
@@ -144,7 +151,7 @@ def _seconds(description: str, minimum: float = 0, **more: object) -> dict[str, 
     return {"type": "number", "minimum": minimum, "description": description, **more}
 
 
-TOOLS = (
+LOCK_TOOLS = (
     Tool(
         "lock_file",
         "Keep every other session from writing a file, until unlock_file, the end of its task, or the end of this"
@@ -221,3 +228,180 @@ TOOLS = (
         is_listed=False,
     ),
 )
+
+# Tools that explain a file's locks, and tell their history.
+
+PATH = text("A file, folder or pattern, absolute or relative to this session's folder. It need not exist.")
+
+
+def _why(call: Call, arguments: dict[str, Any]) -> Answer:
+    row = call.member()
+    session: Session | None = row
+    if arguments.get("instance_id"):
+        session = call.store.instances.live(arguments["instance_id"])
+        if session is None or not may_meet(row.label, session.label):
+            raise UnknownInstance(f"Instance {arguments['instance_id']} is not active")
+    viewer = token(row.label or "", "identity")
+    found = explanation(
+        call.store,
+        row,
+        arguments["file"],
+        session,
+        arguments.get("agent_id", ""),
+        viewer,
+        reader_folder=row.directory,
+    )
+    lately = incidents_about(call.store, row, arguments["file"], People(call.store, viewer, row.id))
+    return Answer({**found, "incidents": [as_json(one) for one in lately]})
+
+
+def _log(call: Call, arguments: dict[str, Any]) -> Answer:
+    row = call.member()
+    viewer = token(row.label or "", "identity")
+    after = arguments.get("after", "")
+    return Answer(history(call.store, row, arguments["file"], viewer, arguments["limit"], after))
+
+
+EXPLAINING_TOOLS = (
+    Tool(
+        "explain_lock",
+        "Why a file can or cannot be written: every lock over it (`held`, each with its `rule`: file, folder, pattern,"
+        " or repository for the same file of another work tree; mode, fence, since, lease), the line for it (`waiting`,"
+        " first come first), and the verdict on a write now (`write.allowed`, `write.reason`, and in `write.kinds` for"
+        " edit, overwrite and remove). The verdict is that of the hook's own check, and includes uncommitted changes of"
+        " others. Takes and changes nothing.",
+        {
+            "file": PATH,
+            "instance_id": text("The session of the write. Default: this one."),
+            "agent_id": text("The subagent that writes."),
+        },
+        _why,
+        required=("file",),
+        reads=True,
+    ),
+    Tool(
+        "lock_history",
+        "The history of a file's locks in the last day, oldest first: acquired, released, lapsed, transferred, stolen,"
+        " denied (with path, tool, rule and fence), deadlocks, alterations; through folders, patterns and other work"
+        " trees as well. `next` is the cursor for earlier rows (`after`).",
+        {
+            "file": PATH,
+            "after": AFTER,
+            "limit": {
+                "type": "integer", "minimum": 1, "maximum": 200, "default": 20, "description": "The newest so many.",
+            },
+        },
+        _log,
+        required=("file",),
+        reads=True,
+        is_listed=False,
+    ),
+)  # fmt: skip
+
+# Tools for locks that change hands: transfer, request, steal; and renewal, to be sure that one still has a lock.
+
+
+def _transfer(call: Call, arguments: dict[str, Any]) -> Answer:
+    row = call.member()
+    lock = call.store.transfers.transfer(
+        row,
+        arguments["file"],
+        arguments["to"],
+        arguments.get("agent_id", ""),
+        arguments.get("fence"),
+        arguments.get("note", ""),
+    )
+    return Answer({"ok": True, **_shown(lock), "from": row.id, "to": arguments["to"]})
+
+
+def _request(call: Call, arguments: dict[str, Any]) -> Answer:
+    locks = call.store.transfers.request(call.member(), arguments["file"], arguments.get("reason", ""))
+    asked = [{"file": lock.file, "holder": lock.instance_id, "label": lock.owner_label} for lock in locks]
+    return Answer({"ok": True, "asked": asked})
+
+
+def _steal(call: Call, arguments: dict[str, Any]) -> Answer:
+    done = steal(call.store, call.member(), arguments["file"], arguments.get("reason", ""))
+    taken = [{"file": row["file"], "holder": row["instance_id"], "fence": row["fence"]} for row in done["taken"]]
+    told = {"ok": True, **_shown(done["lock"])}
+    if done["confirmation"] is not None:
+        told.update(done["confirmation"].shown(done["lock"]))
+    return Answer({**told, "taken": taken})
+
+
+def _renew(call: Call, arguments: dict[str, Any]) -> Answer:
+    lock = call.store.leases.renew_lock(
+        call.member(),
+        arguments["file"],
+        arguments.get("agent_id", ""),
+        arguments.get("fence"),
+        arguments.get("ttl_seconds"),
+    )
+    left = call.store.locks.left(lock)
+    return Answer({"ok": True, **_shown(lock), **({} if left is None else {"lapses_in": round(left, 1)})})
+
+
+def _shown(lock: Lock) -> dict[str, Any]:
+    return granted(lock.replace(file=plain(lock.file)))
+
+
+HANDOVER_TOOLS = (
+    Tool(
+        "transfer_lock",
+        "Hand this session's lock on a file to another session of this scope, at once and ahead of the line; no other"
+        " session can get it in between. The lock keeps its mode and lease, gets a new fence, and the other session is"
+        " told. Use it when a peer asked for the file, or continues your work.",
+        {
+            "file": FILE,
+            "to": text("Instance id of the session to get it, from bootstrap."),
+            "note": text("A note for it; it becomes the note of the lock."),
+            "fence": FENCE,
+            "agent_id": AGENT,
+        },
+        _transfer,
+        required=("file", "to"),
+    ),
+    Tool(
+        "request_lock",
+        "Ask the holder of a file to hand it over or release it. The holder sees your name and reason at its next"
+        " step. You get a message when the file is free; until then do other work, or wait in line for it (lock_file"
+        " with wait_seconds).",
+        {"file": FILE, "reason": text("Why you need it, in a few words; shown to the holder.")},
+        _request,
+        required=("file",),
+        idempotent=True,
+    ),
+    Tool(
+        "steal_lock",
+        "Take over a lock if its holder is proved dead or its lease has expired; the answer has the new fence and the"
+        " lock's earlier holder. A live session's lock is refused: ask with request_lock. Only a person can take that"
+        " by force (swarm-mcp steal --force --reason, at a terminal).",
+        {"file": FILE, "reason": text("Why; kept in the history, and the note of the new lock.")},
+        _steal,
+        required=("file",),
+        is_listed=False,
+    ),
+    Tool(
+        "renew_lock",
+        "Make sure that this session still holds a lock, and start its lease anew. Every action of a session renews"
+        " its leases, so this is for a moment in which you must be sure: with the fence of lock_file's answer it is"
+        " refused if the lock has expired or changed hands since, even if you hold the file again.",
+        {
+            "file": FILE,
+            "fence": FENCE,
+            "ttl_seconds": {
+                "type": "number",
+                "minimum": SHORTEST_LEASE,
+                "maximum": LONGEST_LEASE,
+                "description": "A lease of that length from now on. Default: the one it has.",
+            },
+            "agent_id": AGENT,
+        },
+        _renew,
+        required=("file",),
+        idempotent=True,
+        is_listed=False,
+    ),
+)
+
+TOOLS = (*LOCK_TOOLS, *HANDOVER_TOOLS, *EXPLAINING_TOOLS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_mcp.errors import Refused, UnknownInstance
 from swarm_mcp.server.tool import Answer, Call, Tool, delivering, flag, number, of_page, text
-from swarm_mcp.sessions.mail import mail_page
+from swarm_mcp.sessions.summary import mail_page
 from swarm_mcp.workspace import panes
 
 TYPE_CHECKING = False

@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from swarm_mcp.domain.question import Question
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED
+from swarm_mcp.domain import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED, Question, Session
 from swarm_mcp.errors import Refused
-from swarm_mcp.locking.task_claiming import claim, claim_next
+from swarm_mcp.locking.acquisition import claim, claim_next
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, WaitingCall, flag, listed, number, text, texts
 from swarm_mcp.workspace.panes import deliver
 

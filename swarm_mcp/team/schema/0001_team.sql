@@ -1,4 +1,4 @@
--- The team's side: who holds what of each repository, on every machine. Applied by swarm_mcp/team/migrations.py as the
+-- The team's side: who holds what of each repository, on every machine. Applied by swarm_mcp/team/connection.py as the
 -- role swarm_team_owner, which owns everything here and cannot log in. Machines call the functions at the end and have
 -- no right to any table. What the answers look like is said in swarm_mcp/team/protocol.py, once.
 --

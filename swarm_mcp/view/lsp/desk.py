@@ -13,9 +13,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.server.store_watcher import StoreWatcher
-from swarm_mcp.view.lsp import facts, saves, words
-from swarm_mcp.view.lsp.document import Document, is_same, lines_in
+from swarm_mcp.server.calls import StoreWatcher
+from swarm_mcp.view.lsp import facts
+from swarm_mcp.view.lsp.facts import Document, is_same, lines_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Desk:
     def _note(self, document: Document) -> None:
         try:
             if self._notes_saves:
-                saves.note(document)
+                facts.note(document)
             else:
                 document.compare()
         except OSError as error:
@@ -146,12 +146,12 @@ class Desk:
         if there is None or agreed is None or there.data == agreed.data or is_same(document.text, there.data):
             return found
         authors = dict.fromkeys(one.authors for one in document.changes)
-        said = words.of_overwriting(self._name(document), " and ".join([*authors][:MOST_NAMES]))
+        said = facts.of_overwriting(self._name(document), " and ".join([*authors][:MOST_NAMES]))
         return {**found, str(there.state): said}
 
     def _known_obstacles(self, document: Document) -> dict[str, str]:
         held = [lock for lock in document.held if not lock.is_persons]
-        return {lock.lock_id: words.of_save(self._name(document), lock) for lock in held}
+        return {lock.lock_id: facts.of_save(self._name(document), lock) for lock in held}
 
     @staticmethod
     def _name(document: Document) -> str:

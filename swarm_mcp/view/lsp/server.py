@@ -11,12 +11,11 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from swarm_mcp import __version__
-from swarm_mcp.view.lsp import saves, words
+from swarm_mcp.view.lsp import facts
 from swarm_mcp.view.lsp.desk import Desk
-from swarm_mcp.view.lsp.document import Document, lines_of, opened, path_of
-from swarm_mcp.view.lsp.lines import Places
-from swarm_mcp.view.top.commands import end, started
-from swarm_mcp.view.top.commands import lines_of as output_of
+from swarm_mcp.view.lsp.facts import Document, Places, lines_of, opened, path_of
+from swarm_mcp.view.top.pane import end, started
+from swarm_mcp.view.top.pane import lines_of as output_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,14 +80,14 @@ class Server(LanguageServer):
             in_editor = [""]
         else:
             in_editor = lines_of(document.text)
-        found = [self._hint(in_editor, 0, 0, words.of_lock(lock)) for lock in document.held]
+        found = [self._hint(in_editor, 0, 0, facts.of_lock(lock)) for lock in document.held]
         places = Places(document.on_disk, in_editor)
         for change in document.changes:
             place = places.of(change)
             if place is not None and (change.lines or not document.is_unread):
-                found.append(self._hint(in_editor, *place, words.of_change(change, *place)))
+                found.append(self._hint(in_editor, *place, facts.of_change(change, *place)))
             elif document.is_unread:
-                found.append(self._hint(in_editor, *places.near(change), words.of_unread(change)))
+                found.append(self._hint(in_editor, *places.near(change), facts.of_unread(change)))
         return found
 
     def _hint(self, in_editor: list[str], first: int, last: int, said: str) -> types.Diagnostic:
@@ -186,7 +185,7 @@ def made(viewer: str, notes_saves: bool) -> Server:
 
 def serve(viewer: str) -> int:
     """Serve one editor until it says `exit`, or is gone. Return 0 if it has said `shutdown` before."""
-    server = made(viewer, saves.is_persons_editor())
+    server = made(viewer, facts.is_persons_editor())
     logging.getLogger("pygls").setLevel(logging.CRITICAL)  # `report_server_error` has a line for each error
     # A handle of its own: pygls closes it at the end, and no other text may come between the messages.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out:

@@ -6,24 +6,20 @@ import shlex
 from itertools import islice
 from typing import NamedTuple
 
-from swarm_hook_core import prompts
+from swarm_hook_core import greetings
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.wording import duration
+from swarm_mcp import domain as states
 from swarm_mcp.answers.people import People
-from swarm_mcp.answers.timeline import Happening
+from swarm_mcp.answers.timeline import Happening, timeline
 from swarm_mcp.answers.views import short
-from swarm_mcp.answers.work import message_row
-from swarm_mcp.domain import task as states
-from swarm_mcp.domain.lock import Denial
-from swarm_mcp.domain.message import Message
-from swarm_mcp.domain.session import REMOTE, SYSTEM, onlooker
-from swarm_mcp.domain.task import Task
+from swarm_mcp.answers.work import Edit, MessageRow, TaskRow, message_row, messages, task_row
+from swarm_mcp.domain import REMOTE, SYSTEM, Denial, Message, Run, Session, Task, onlooker
+from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.edit_events import Names
-from swarm_mcp.view.overview.lines import Line
-from swarm_mcp.view.overview.now import Hold, Now, SessionNow, near
-from swarm_mcp.view.overview.work import Share, Work
+from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Line, Now, SessionNow, files_of, lines, near
+from swarm_mcp.view.overview.work import Names, Share, Work
 
 HOUR = 3600
 OFTEN = 3  # refusals in an hour after which a session is stuck
@@ -109,7 +105,7 @@ class _Facts:
         for _, message in islice(store.messages.walk(shown.scope, viewer=people.viewer), READ):
             if not message.read and message.recipient and message.sender != SYSTEM:
                 self._unread.setdefault(message.recipient, []).append(message)
-        self._prompts = prompts.kept()
+        self._prompts = greetings.kept()
         self._tasks: dict[str, Task] = {}
         viewer = onlooker(people.viewer, shown.scope)
         for state in (states.IN_PROGRESS, states.CLAIMED):
@@ -159,8 +155,8 @@ class _Facts:
         task = self._tasks.get(row.id)
         if task:
             return Doing(task.title, task.id)
-        if row.name != UNNAMED and prompts.name_in(row.runtime, row.client_id) in self._prompts:
-            return Doing(prompts.first_words(row.runtime, row.client_id), "")
+        if row.name != UNNAMED and greetings.name_in(row.runtime, row.client_id) in self._prompts:
+            return Doing(greetings.first_words(row.runtime, row.client_id), "")
         note = next((hold.note for _, hold in locks if hold.note), "")
         if note:
             return Doing(note, "")
@@ -211,3 +207,68 @@ def _files(count: int) -> str:
 def word(file: str) -> str:
     """Return a file name as one word of a shell."""
     return shlex.quote(f"./{file}" if file.startswith("-") else file)
+
+
+# One session whole: its place, locks, waits, tasks, messages and events.
+
+FILES, TASKS, MESSAGES, HAPPENINGS = 100, 20, 10, 50  # that are shown
+
+
+class SessionWhole(NamedTuple):
+    """A session called `name`. `row` is None for a departed session, `run` for one that is no running worker.
+
+    `files`: its locked, awaited and changed files; `lock_count` counts its locks up to `COUNTED`. `tasks` are assigned
+    to it, `asked` were requested by it; `told` and `said` are messages to and from it; `happened` are its events,
+    newest first.
+    """
+
+    id: str
+    scope: str
+    name: str
+    row: Session | None
+    run: Run | None
+    files: list[FileNow]
+    lock_count: int
+    waits: list[Line]
+    tasks: list[TaskRow]
+    asked: list[TaskRow]
+    told: list[MessageRow]
+    said: list[MessageRow]
+    happened: list[Happening]
+
+
+def session_whole(
+    store: Store, instance_id: str, scope: str, people: People, since: int, edited: list[Edit]
+) -> SessionWhole:
+    """Return all about a session; about a departed one, its events in `scope` since then.
+
+    `edited` is the result of ``edits.edits`` in its scope. Raises UnknownInstance for an unknown id.
+    """
+    row = store.instances.with_evidence(instance_id)
+    if row:
+        scope = row.scope
+    happened = [
+        one for one in timeline(store, scope, people, since, store.now()).happenings[::-1]
+        if instance_id in (one.instance_id, one.other)
+    ][:HAPPENINGS]  # fmt: skip
+    if row is None and not happened:
+        raise UnknownInstance("that session is unknown (events are kept for about a day)")
+    # the events of a departed session still have its name
+    name = people.name(row) if row else people.called(instance_id)
+    waits = [line for line in lines(store, scope, people).waiting if line.instance_id == instance_id]
+    held = store.locks.recent_of([instance_id], people.viewer, FILES, ())
+    lock_count = store.locks.counts_of([instance_id], COUNTED)[instance_id]
+    changed = [one for one in edited if one.instance_id == instance_id]
+    viewer = onlooker(people.viewer, scope)
+    told = messages(store, scope, people, limit=MESSAGES, to=instance_id)
+    said = messages(store, scope, people, limit=MESSAGES, sender=instance_id)
+
+    def tasks(assignee: str = "", requester: str = "") -> list[TaskRow]:
+        found = store.tasks.walk(viewer, assignee=assignee, requester=requester)
+        return [task_row(task, people) for _, task in islice(found, TASKS)]
+
+    return SessionWhole(
+        instance_id, scope, name, row, store.runs.of_instance(instance_id),
+        files_of(held, waits, changed, people, FILES), lock_count, waits,
+        tasks(assignee=instance_id), tasks(requester=instance_id), told.rows, said.rows, happened,
+    )  # fmt: skip

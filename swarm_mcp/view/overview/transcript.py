@@ -6,17 +6,17 @@ import os
 from typing import Any, NamedTuple
 
 from swarm_hook_core.json_text import loads
+from swarm_mcp.agents.harness.narration import to_transcript
 from swarm_mcp.agents.harness.record import event_of, files_of
-from swarm_mcp.agents.harness.transcript import to_transcript
-from swarm_mcp.answers.file_marks import Marks, file_marks
-from swarm_mcp.domain.run import Run
+from swarm_mcp.answers.work import Marks, file_marks
+from swarm_mcp.domain import Run
 
 LAST_BYTES = 512 * 1024
 MOST = 200  # entries
 
 
 class Transcript(NamedTuple):
-    """The last entries, as ``harness.transcript`` has them, oldest first; `is_cut` where there were more before."""
+    """The last entries, as ``harness.narration`` has them, oldest first; `is_cut` where there were more before."""
 
     entries: list[dict[str, Any]]
     is_cut: bool

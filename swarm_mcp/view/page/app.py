@@ -3,37 +3,156 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
+import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from urllib.parse import parse_qsl
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import parse_qs, parse_qsl
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from swarm_mcp.answers.edits import journal_marks
 from swarm_mcp.answers.people import People
+from swarm_mcp.answers.work import journal_marks
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.work import Work
-from swarm_mcp.view.page.access import Guarded, Keys
-from swarm_mcp.view.page.changes import Edited
-from swarm_mcp.view.page.live import Live
-from swarm_mcp.view.page.looking import Looker, Rendered
-from swarm_mcp.view.page.rendering import environment
-from swarm_mcp.view.page.view import MOST_CHECKOUTS, Asked, Look, Page, View
-from swarm_mcp.view.page.views.file import FILE
-from swarm_mcp.view.page.views.lines import LINES
-from swarm_mcp.view.page.views.now import NOW
-from swarm_mcp.view.page.views.session import SESSION
-from swarm_mcp.view.page.views.timeline import TIMELINE
-from swarm_mcp.view.page.views.work import TASK, WORK
-from swarm_mcp.view.page.views.workers import WORKER, WORKERS
+from swarm_mcp.view.page.live import Edited, Live, Looker, Rendered
+from swarm_mcp.view.page.rendering import MOST_CHECKOUTS, Asked, Look, Page, View, environment
+from swarm_mcp.view.page.views import FILE, LINES, NOW, SESSION, TASK, TIMELINE, WORK, WORKER, WORKERS_VIEW
 
-VIEWS = (NOW, TIMELINE, LINES, WORK, WORKERS, FILE, SESSION, TASK, WORKER)  # in the order of the navigation
+# The admission of requests to the page, and the limits on its answers in a browser.
+#
+# The server listens on loopback, and every program and every web page on this machine can send it requests. A request
+# counts only
+#
+# - under one of the names of loopback (``Host``): a page of the network could have its own name lead here,
+# - from no other page (``Origin``): such a page would send the browser's cookies along,
+# - with the cookie that is given in exchange for the token in the terminal's address, and
+# - if it only reads.
+#
+# No foreign origin, no inline script and no inline style is allowed in a page: a session's text can at most look like
+# one.
+
+HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
+        " worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+TOKEN = "token"
+_REFUSAL = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>swarm</title></head><body><main>'
+    "<h1>This page is not open to you</h1><p>{why}</p></main></body></html>"
+)
+
+
+class Keys:
+    """The keys of the page: a token in the terminal, a token that opens a browser once, and the cookie for either.
+
+    The second token stands in the browser's command line, and other users of the machine can read that.
+    """
+
+    def __init__(self, port: int):
+        self.shown, self.once, self._cookie = (secrets.token_urlsafe(32) for _ in range(3))
+        self.hosts = frozenset(f"{name}:{port}" for name in NAMES)
+        # Browsers keep cookies by host name without the port: two pages must not share one.
+        self.cookie_name = f"swarm-page-{port}"
+
+    def take(self, token: str) -> bool:
+        """Return True if `token` opens the page. A browser's token does so once."""
+        if self.once and _same(token, self.once):
+            self.once = ""
+            return True
+        return _same(token, self.shown)
+
+    def admits(self, cookies: str) -> bool:
+        """Return True if this cookie header has our cookie."""
+        try:
+            found = SimpleCookie(cookies).get(self.cookie_name)
+        except CookieError:  # not ours
+            return False
+        return found is not None and _same(found.value, self._cookie)
+
+    def give_cookie(self, answer: Response) -> None:
+        """Have the browser keep the cookie."""
+        answer.set_cookie(self.cookie_name, self._cookie, path="/", httponly=True, samesite="strict")
+
+
+class Guarded:
+    """The application behind `keys`. All its answers get the headers that bind the browser."""
+
+    def __init__(self, app: ASGIApp, keys: Keys):
+        self.app = app
+        self.keys = keys
+        self.live: Live | None = None  # ends the streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+
+        async def send_bound(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = [(name.lower(), value) for name, value in message.get("headers", ())]
+                bound = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message = {**message, "headers": [*given, *bound]}
+            await send(message)
+
+        refusal = self._answer(scope)
+        await (refusal or self.app)(scope, receive, send_bound)
+
+    def _answer(self, scope: Scope) -> Response | None:
+        """Return the answer in place of the page; None if the page may be shown."""
+        headers = Headers(scope=scope)
+        if headers.get("host", "").lower() not in self.keys.hosts:
+            return _refused(421, "It is served to this machine alone, under the address that the terminal shows.")
+        origin = headers.get("origin", "").lower()
+        if origin and origin.removeprefix("http://") not in self.keys.hosts:
+            return _refused(403, "Another web page asked for it.")
+        if scope["method"] not in ("GET", "HEAD"):
+            refusal = _refused(405, "It can only be read.")
+            refusal.headers["allow"] = "GET, HEAD"
+            return refusal
+        token = parse_qs(scope["query_string"].decode("latin-1")).get(TOKEN, [""])[0]
+        if scope["path"] == "/" and token:
+            if not self.keys.take(token):
+                return _refused(403, "This address is of another time. Use the one that the terminal shows.")
+            answer = RedirectResponse("/", 303)
+            self.keys.give_cookie(answer)
+            return answer
+        if not self.keys.admits(headers.get("cookie", "")):
+            return _refused(403, "Open it by the address that the terminal shows.")
+        return None
+
+
+def _refused(status: int, why: str) -> Response:
+    return HTMLResponse(_REFUSAL.format(why=why), status)
+
+
+def _same(left: str, right: str) -> bool:
+    """Return True if two secrets are equal, in the same time for any two. It compares digests: secrets may have any
+    letters.
+    """
+    digests = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in (left, right))
+    return secrets.compare_digest(*digests)
+
+
+VIEWS = (NOW, TIMELINE, LINES, WORK, WORKERS_VIEW, FILE, SESSION, TASK, WORKER)  # in the order of the navigation
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 
 

@@ -7,10 +7,17 @@ second.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
-from swarm_mcp.server.store_watcher import StoreWatcher
+from swarm_mcp.answers.people import People
+from swarm_mcp.answers.work import journal_marks
+from swarm_mcp.errors import SwarmError
+from swarm_mcp.server.calls import StoreWatcher
+from swarm_mcp.store import Store
+from swarm_mcp.view.overview.work import NOTHING, Work, work
 
 GAP_SECONDS = 0.2  # between two words to the pages
 REST_SECONDS = 15.0  # then they are told in any case: times go on, leases lapse, sessions die
@@ -103,3 +110,151 @@ class Live:
                 elif (found := state()) != before:
                     self._files[address] = state, found, at
                     self.changed()
+
+
+# The one thread that reads the store for all open pages, and its renderings since the last commit.
+#
+# Every question is one statement of its own, and no transaction spans two, so no writer ever waits for a page, and
+# nothing is lost when this process is killed. The store is opened read-only.
+
+T = TypeVar("T")
+KEPT_SECONDS = 5.0  # seconds; a rendering tells the age of things
+MOST_KEPT = 100  # addresses
+
+
+class Looker:
+    """Reads in a thread of its own, one thing after the other. `store` is opened there, when first needed."""
+
+    def __init__(self, open_store: Callable[[], Store]):
+        self._thread = ThreadPoolExecutor(1, "page")
+        self._open_store = open_store
+        self._store: Store | None = None
+
+    async def ask(self, question: Callable[[Store], T]) -> T:
+        """Return the result of `question` on the store, or raise its exception."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: question(self._opened()))
+
+    def _opened(self) -> Store:
+        if self._store is None:
+            self._store = self._open_store()
+        return self._store
+
+    def close(self) -> None:
+        """Close the store, after the question in progress."""
+        self._thread.submit(self._close)
+        self._thread.shutdown()
+
+    def _close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
+
+class _Kept(NamedTuple):
+    version: object
+    at: float
+    text: str
+
+
+class Rendered:
+    """The renderings by address: each is valid until the next commit or other `news`, and for 5 s at most.
+
+    Fifty pages with the same address cost as much as one.
+    """
+
+    def __init__(self, looker: Looker):
+        self._looker = looker
+        self._kept: dict[str, _Kept] = {}
+        self.news = 0  # counts changes outside of the store
+
+    def tell(self) -> None:
+        """Invalidate all renderings: something has changed outside of the store."""
+        self.news += 1
+
+    async def get(self, address: str, render: Callable[[Store], str]) -> str:
+        """The text for `address`, by `render` where it is not there yet."""
+
+        def look(store: Store) -> str:
+            version, now = (self.news, store.version()), time.monotonic()
+            kept = self._kept.get(address)
+            if kept is None or kept.version != version or now - kept.at > KEPT_SECONDS:
+                if len(self._kept) >= MOST_KEPT:
+                    self._kept.clear()
+                kept = self._kept[address] = _Kept(version, now, render(store))
+            return kept.text
+
+        return await self._looker.ask(look)
+
+
+# Edited files: no commit to a store announces them. Asking git takes time, so a thread of its own does.
+
+PATIENCE_SECONDS = 0.3  # seconds that a page's first request waits
+GOOD_SECONDS = 10.0  # seconds after which git may have another answer, though no file was edited
+# A hook notes a write before the client makes it, and the moment of the write itself is unknown: for so many seconds
+# after a journal has grown, the files are looked at again and again, as long as pages ask for them.
+COMING_SECONDS, AGAIN_SECONDS, WANTED_SECONDS = 30.0, 0.5, 40.0
+
+
+class _Found(NamedTuple):
+    journals: object
+    at: float
+    work: Work
+
+
+class Edited:
+    """The uncommitted work of each scope that was asked for. `changed` is called once it is another."""
+
+    def __init__(self, open_store: Callable[[], Store], viewer: str, changed: Callable[[], None]):
+        self._looker = Looker(open_store)
+        self._viewer = viewer
+        self._changed = changed
+        self._found: dict[str, _Found] = {}
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+        self._wanted: dict[str, float] = {}  # scope -> when a page last asked for it
+        self._again: dict[str, asyncio.TimerHandle] = {}
+
+    async def of(self, scopes: list[str]) -> dict[str, Work | None]:
+        """Return the work in each of these scopes; None for one that is not known in time: `changed` tells later.
+
+        Known work is returned at once, and read anew if they may be out of date.
+        """
+        now = asyncio.get_running_loop().time()
+        for scope in scopes:
+            found = self._found.get(scope)
+            self._wanted[scope] = now
+            is_good = found and found.journals == journal_marks(scope) and now - found.at < GOOD_SECONDS
+            if not is_good:
+                self._begin(scope)
+        unknown = [self._asked[scope] for scope in scopes if scope not in self._found]
+        if unknown:
+            await asyncio.wait(unknown, timeout=PATIENCE_SECONDS)
+        return {scope: self._found[scope].work if scope in self._found else None for scope in scopes}
+
+    def _begin(self, scope: str) -> None:
+        if scope in self._again:
+            self._again.pop(scope).cancel()
+        if scope not in self._asked:
+            self._asked[scope] = asyncio.create_task(self._ask(scope))
+
+    async def _ask(self, scope: str) -> None:
+        try:
+            state = journal_marks(scope)
+            try:
+                found = await self._looker.ask(lambda store: work(store, scope, People(store, self._viewer)))
+            except SwarmError:
+                found = NOTHING  # the store cannot be read; the page itself says so
+            before = self._found.get(scope)
+            self._found[scope] = _Found(state, asyncio.get_running_loop().time(), found)
+            if before is None or before.work != found:
+                self._changed()
+        finally:
+            del self._asked[scope]
+        loop = asyncio.get_running_loop()
+        is_wanted = loop.time() - self._wanted[scope] < WANTED_SECONDS
+        if is_wanted and any(time.time() - written / 1e9 < COMING_SECONDS for _size, written in state.values()):
+            self._again[scope] = loop.call_later(AGAIN_SECONDS, self._begin, scope)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        for later in self._again.values():
+            later.cancel()
+        self._looker.close()

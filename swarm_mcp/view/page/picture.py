@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from swarm_mcp.answers.timeline import Happening, Timeline
-from swarm_mcp.view.overview.edit_events import EDITED
-from swarm_mcp.view.overview.lines import Line
-from swarm_mcp.view.overview.now import Hold
+from swarm_mcp.store import Store
+from swarm_mcp.view.overview.now import Hold, Line
+from swarm_mcp.view.overview.work import EDITED
+
+TYPE_CHECKING = False
 
 MOST_LANES = 40
 TOP, NAME, ROW, GAP = 28, 24, 20, 10  # pixels: above the lanes, a lane's name, a row in it, below it
@@ -262,3 +265,24 @@ def _ticks(since: int, until: int, x: Callable[[float], float]) -> list[Tick]:
     offset = time.localtime(since).tm_gmtoff
     first = -(-(since + offset) // step) * step - offset  # whole hours of this place, not of Greenwich
     return [Tick(x(at), time.strftime(form, time.localtime(at))) for at in range(first, until + 1, step)]
+
+
+# A colour for each session of a checkout, the same on every page.
+
+if TYPE_CHECKING:
+    Session = tuple[str, str]
+
+COLOURS = 8  # `.c0` to `.c7` in the stylesheet
+PERSON = "person"  # the class of lines that no session has written
+SESSIONS = 100
+
+
+def colours(store: Store, scope: str, others: Iterable[Session] = ()) -> dict[Session, str]:
+    """Return the class of each session: live ones in the order of their registration, then `others`."""
+    live = [(row.runtime or "", row.session_id or "") for _, row in islice(store.instances.walk(scope), SESSIONS)]
+    return {**numbered([*live, *others]), ("", ""): PERSON}
+
+
+def numbered(sessions: Iterable[Session]) -> dict[Session, str]:
+    """Return ``{session: class}``. Further sessions have the first colours again."""
+    return {session: f"c{at % COLOURS}" for at, session in enumerate(dict.fromkeys(sessions))}

@@ -14,17 +14,46 @@ from textual.widgets import Input, Static
 
 from swarm_hook_core.untrusted_text import named, one_line
 from swarm_mcp import folders
-from swarm_mcp.view.top import commands, keys
-from swarm_mcp.view.top.following import Follower
-from swarm_mcp.view.top.pages import Keys, Printed, Question
-from swarm_mcp.view.top.pane import Pane
-from swarm_mcp.view.top.picture import Picture, Row, Table, Trouble, Wish
-from swarm_mcp.view.top.room import shared
-from swarm_mcp.view.top.tables import Places
+from swarm_mcp.view.top.pane import Keys, Pane, Printed, Question, all_gone, done
+from swarm_mcp.view.top.picture import Follower, Picture, Row, Table, Trouble, Wish
+from swarm_mcp.view.top.tables import Places, shared
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+# The keys, their actions while the panes are visible, and their names.
+
+# While words are typed, or a page covers the panes, these keys belong to that.
+KEYS = {
+    "tab": "next_pane(1)", "shift+tab": "next_pane(-1)", **{str(at + 1): f"pane({at})" for at in range(6)},
+    "up,k": "move(-1)", "down,j": "move(1)", "pageup": "leaf(-1)", "pagedown": "leaf(1)", "home": "move(-1000000)",
+    "end": "move(1000000)", "enter": "open", "w": "why", "f": "ask('file')", "l": "log", "b": "blame", "t": "today",
+    "u": "unlock", "x": "stop", "slash": "ask('words')", "escape": "all_rows", "a": "everywhere", "z": "zoom",
+    "question_mark": "keys", "q": "leave",
+}  # fmt: skip
+TYPED = {  # The label below the input line, by kind of input.
+    "words": " only rows with these words; Enter keeps them, Esc shows all",
+    "file": " who holds this file? its path, then Enter; Esc leaves",
+}
+LINE = " ? keys  / filter  Enter open  w why  f file  t today  u unlock  x stop  q quit"
+PAGE = """\
+Who holds a file?          w on its row, or f and its path
+Why was I refused?         3, its row, Enter
+Which message is unread?   6
+Who waits, and for what?   2: they stand below the lock, in order
+What has been done here?   t; to one file: l on its row
+Whose lines are not committed?  5; b on a row of it, or a session's
+What is a worker doing?    4, its row, Enter: it is followed
+How do I stop it?          x ends the row's worker or task,
+                           u gives back your own lock; asked first
+
+Tab, 1 to 6        next pane, or that one     z   this pane alone
+Up, Down, j, k     the row                    a   all checkouts
+PgUp, PgDn         a screen of rows           Esc       all rows
+Enter              more of the row            Ctrl-Z    to the shell
+/                  only rows with words       q, Ctrl-C quit"""
 
 
 class Shown(Message):
@@ -44,7 +73,7 @@ class Top(App[None]):
     BINDINGS = [
         Binding("ctrl+c", "quit", priority=True),
         Binding("ctrl+z", "suspend_process", priority=True),
-        *(Binding(key, action, priority=True) for key, action in keys.KEYS.items()),
+        *(Binding(key, action, priority=True) for key, action in KEYS.items()),
     ]
 
     def __init__(
@@ -72,7 +101,7 @@ class Top(App[None]):
         for table in self._tables:
             yield Pane(table, table.name.lower())
         yield Input(id="words", select_on_focus=False)
-        yield Static(keys.LINE, id="line", classes="keys", markup=False)
+        yield Static(LINE, id="line", classes="keys", markup=False)
 
     def on_load(self) -> None:
         """Listen to signals before the terminal is changed."""
@@ -94,7 +123,7 @@ class Top(App[None]):
     async def on_unmount(self) -> None:
         """Close the store, and wait for the started commands."""
         self._follower.stop()
-        await commands.all_gone()
+        await all_gone()
 
     def _handle_exception(self, error: Exception) -> None:
         """Keep an internal fault for the command line to report once the terminal is restored.
@@ -233,7 +262,7 @@ class Top(App[None]):
 
     def action_keys(self) -> None:
         """Show the list of keys."""
-        self.push_screen(Keys(keys.PAGE))
+        self.push_screen(Keys(PAGE))
 
     def _focus(self, widget: Pane | Input) -> None:
         self.screen_stack[0].set_focus(widget)
@@ -244,7 +273,7 @@ class Top(App[None]):
         """Ask for the words that a row must have, or for a file's path."""
         self._last_pane = self.pane
         self._typed = what
-        self._line.update(keys.TYPED[what])
+        self._line.update(TYPED[what])
         if what == "words":
             self._words.value = self.wish.words
         else:
@@ -285,7 +314,7 @@ class Top(App[None]):
     def _leave_words(self) -> None:
         if self._words.display:
             self._words.display = False
-            self._line.update(keys.LINE)
+            self._line.update(LINE)
             self._focus(self._last_pane)
             self._share()
 
@@ -390,7 +419,7 @@ class Top(App[None]):
 
     async def _told(self, words: list[str]) -> None:
         """Run a command, and show its last line."""
-        code, last = await commands.done(words)
+        code, last = await done(words)
         self._say(last or f"exit code {code}", bad=code != 0)
 
     def _say(self, words: str, bad: bool = False) -> None:

@@ -6,23 +6,17 @@ import time
 from itertools import islice
 from typing import Any, NamedTuple
 
-from swarm_hook_core.labels import token
-from swarm_mcp.answers.edits import Edit, journal_marks
-from swarm_mcp.answers.file_marks import Marks
+from swarm_hook_core.untrusted_text import token
+from swarm_mcp import domain as states
 from swarm_mcp.answers.incidents import Incident, incidents
-from swarm_mcp.answers.machines import machines_of
-from swarm_mcp.answers.people import People
-from swarm_mcp.answers.work import unread
-from swarm_mcp.changes.uncommitted_files import uncommitted_files
-from swarm_mcp.domain import task as states
-from swarm_mcp.domain.run import ENDED, Run
-from swarm_mcp.domain.session import Session, onlooker
-from swarm_mcp.domain.task import Task
+from swarm_mcp.answers.people import People, machines_of
+from swarm_mcp.answers.work import Edit, Marks, journal_marks, unread
+from swarm_mcp.changes.uncommitted import uncommitted_files
+from swarm_mcp.domain import ENDED, Run, Session, Task, onlooker
 from swarm_mcp.folders import here
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
-from swarm_mcp.view.overview.checkouts import checkouts
-from swarm_mcp.view.overview.now import Now, now
+from swarm_mcp.view.overview.now import Now, checkouts, now
 from swarm_mcp.view.top import tables
 from swarm_mcp.view.top.picture import Picture, Row, Table, Wish
 

@@ -6,18 +6,16 @@ import os
 
 from swarm_hook_core.untrusted_text import cut, quoted
 from swarm_hook_core.wording import duration
-from swarm_mcp.answers.edits import Edit
-from swarm_mcp.answers.incident_words import why
-from swarm_mcp.answers.incidents import NOTICE, Incident
-from swarm_mcp.answers.machines import Machines
-from swarm_mcp.answers.work import MessageRow
-from swarm_mcp.domain.run import ENDED, Run
-from swarm_mcp.domain.task import Task
-from swarm_mcp.view.overview.lines import Line
-from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Now, SessionNow
+from swarm_mcp.answers.incidents import NOTICE, Incident, why
+from swarm_mcp.answers.people import Machines
+from swarm_mcp.answers.size import clipped, width
+from swarm_mcp.answers.work import Edit, MessageRow
+from swarm_mcp.domain import ENDED, Run, Task
+from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Line, Now, SessionNow
 from swarm_mcp.view.top.picture import Column, Held, Row, Table
 
 TYPE_CHECKING = False
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -301,3 +299,82 @@ def _state(run: Run) -> str:
 
 def _safe(cells: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(cut(text, LONGEST) for text in cells)
+
+
+# Columns side by side in the width there is.
+#
+# The first column tells rows apart: it is cut last. The others give way to it, the widest first, and are left out from
+# the right where even that is not enough.
+
+GAP = 1
+NARROWEST = 6  # cells of a column before another column is left out
+FIRST_LEAST = 34  # cells of the first column, before all others
+
+
+def widths(table: Table, room: int) -> list[int]:
+    """Return the width of each column of `table` in `room` cells; columns that have no room are missing at the end."""
+    wanted = []
+    for at in range(len(table.columns)):
+        column = table.columns[at]
+        named = width(table.title if at == 0 else column.heading)
+        wanted.append(max(named, min(column.most, max((width(row.cells[at]) for row in table.rows), default=0))))
+    for count in range(len(wanted), 1, -1):
+        first, others = min(wanted[0], max(FIRST_LEAST, room // 3)), wanted[1:count]
+        left = room - GAP * len(others)
+        while first + sum(others) > left and max(others) > NARROWEST:
+            others[others.index(max(others))] -= 1
+        spare = left - first - sum(others)
+        if spare >= 0:
+            more = min(spare, wanted[0] - first)
+            others[-1] += spare - more
+            return [first + more, *others]
+    return [room]
+
+
+def line(row: Row, columns: tuple[Column, ...], sizes: list[int]) -> list[tuple[str, Column]]:
+    """The cells of a row, cut and filled to the widths in `sizes`."""
+    parts = []
+    for text, column, size in zip(row.cells, columns, sizes):
+        if column.tail:
+            end = text[-column.tail :]
+        else:
+            end = ""
+        if not end or width(text) <= size or size < 2 * width(end):
+            shown = clipped(text, size, column.keep_end)
+        else:
+            shown = clipped(text, size - width(end)) + end
+        parts.append((shown + " " * (size - width(shown)), column))
+    return parts
+
+
+def heading(table: Table, sizes: list[int]) -> str:
+    """Return the line above the rows: the table's title over the first column, then the other headings."""
+    names = [table.title, *(column.heading for column in table.columns[1:])]
+    cells = []
+    for text, size in zip(names, sizes):
+        shown = clipped(text, size)
+        cells.append(shown + " " * (size - width(shown)))
+    return (" " * GAP).join(cells)
+
+
+# The distribution of a screen's lines among panes.
+
+LEAST = 3  # lines that a pane gets before another gets more: its heading and two rows
+
+
+def shared(needs: list[int], lines: int) -> list[int]:
+    """Return the lines of each pane: a small need is met whole, large ones share equally.
+
+    Spare lines go to the last pane.
+    """
+    given = [min(LEAST, need, lines // len(needs)) for need in needs]
+    left = lines - sum(given)
+    while left > 0:
+        wanting = [at for at, need in enumerate(needs) if need > given[at]]
+        if not wanting:
+            break
+        least = min(wanting, key=lambda at: given[at])
+        given[least] += 1
+        left -= 1
+    given[-1] += max(0, left)
+    return given

@@ -17,7 +17,7 @@ def fresh_too_long() -> None:
 
 def settled_at_once() -> None:
     """Planted: a grant is said to hold on all machines before these know of it."""
-    from swarm_mcp.team.following import Following
+    from swarm_mcp.team.talk import Following
 
     right = Following._granted
     Following._granted = lambda self, rows, ours, version: right(self, rows, ours, 0)  # type: ignore[method-assign]

@@ -15,9 +15,9 @@ from collections import Counter
 from pathlib import Path
 
 from swarm_hook_core import clock
-from swarm_mcp.domain.task import IN_PROGRESS, Task
+from swarm_mcp.domain import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
-from swarm_mcp.locking import task_claiming
+from swarm_mcp.locking import acquisition
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamDocuments
 
@@ -89,7 +89,7 @@ class HandingMachine(LocalMachine):
     def claim(self, session: str, words: str, chance: random.Random) -> None:
         """Have a task for a while, then end it."""
         store, instance, asked = self._store, self._instances[session], clock.now()
-        task = task_claiming.claim_next(store, instance, ignore_unread=True)["task"]
+        task = acquisition.claim_next(store, instance, ignore_unread=True)["task"]
         began = ended = clock.now()
         until = began + chance.random() * chance.choice((0.2, 1.0, 4.0))
         while self.has(session, task):

@@ -22,13 +22,12 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.state import store_path
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Lock, Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.store import Store, driver
 from swarm_mcp.store.sessions import Registration
-from swarm_mcp.team import agent_client, joining, locking
+from swarm_mcp.team import agent_client, locking, verb
 
 from .workers import Taken, work
 
@@ -163,7 +162,7 @@ def joined_clone(told: dict[str, Any]) -> Iterator[Path]:
     subprocess.run(["git", "init", "-q", str(clone)], check=True)
     put_empty_store(store_path())
     agent_client.start = lambda: None  # only `keep_agent` starts it here
-    joining.join(joining.tree_in(str(clone)), told["server"], REPOSITORY)
+    verb.join(verb.tree_in(str(clone)), told["server"], REPOSITORY)
     done = threading.Event()
     chance = random.Random(f"{told['seed']} {told['number']}")
     keeper = threading.Thread(target=keep_agent, args=(home, told["planted"], done.is_set, chance))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swarm_mcp.team import protocol
-from swarm_mcp.team.migrations import init
+from swarm_mcp.team.connection import init
 from swarm_mcp.team.protocol import LockRow
 from team.machines import Machine
 from team.servers import patient

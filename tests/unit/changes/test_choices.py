@@ -15,8 +15,7 @@ from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.steps import Moment, Step
 from swarm_mcp.changes.dirty import PLAIN, DirtyFile
 from swarm_mcp.changes.patch import result_of
-from swarm_mcp.changes.pieces import chosen, pieces_of
-from swarm_mcp.changes.uncommitted import ChangedFile
+from swarm_mcp.changes.uncommitted import ChangedFile, chosen, pieces_of
 from swarm_mcp.changes.weave import Weave
 
 AUTHORS = [Author("claude-code", "a"), Author("codex", "b"), Author("", "")]

@@ -9,11 +9,11 @@ import pytest
 from support.altered import Listening
 from support.traced import checkout, git
 
-from swarm_hook_core import git_objects
+from swarm_hook_core import git_repository
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.traces.versions import LIMIT_BYTES
-from swarm_mcp.changes import present
-from swarm_mcp.changes.last_commit import LastCommit, last_commits
+from swarm_mcp.changes import dirty
+from swarm_mcp.changes.dirty import LastCommit, last_commits
 
 
 def test_the_last_commit_s_large_files_are_not_read(tmp_path: Path, listening: Listening) -> None:
@@ -33,7 +33,11 @@ def test_the_last_commit_s_large_files_are_not_read(tmp_path: Path, listening: L
         assert (one.content, one.is_large) == (None if is_large else content, is_large), name
         assert one.at
     assert found[str(work / "missing")] == LastCommit(None, 0)
-    assert git_objects.sizes(Repository(str(work), 20), ["HEAD:small", "HEAD:no\nfile", "HEAD:no"]) == [2, None, None]
+    assert git_repository.sizes(Repository(str(work), 20), ["HEAD:small", "HEAD:no\nfile", "HEAD:no"]) == [
+        2,
+        None,
+        None,
+    ]
 
 
 PRESENT = {
@@ -41,8 +45,8 @@ PRESENT = {
     "a link": (lambda path: path.symlink_to("nowhere"), b"nowhere"),
     "a folder": (lambda path: path.mkdir(), None),
     "a pipe": (lambda path: os.mkfifo(path), None),
-    "too large": (lambda path: (path.touch(), os.truncate(path, present.LARGEST + 1)), None),
-    "the largest": (lambda path: (path.touch(), os.truncate(path, present.LARGEST)), bytes(present.LARGEST)),
+    "too large": (lambda path: (path.touch(), os.truncate(path, dirty.LARGEST + 1)), None),
+    "the largest": (lambda path: (path.touch(), os.truncate(path, dirty.LARGEST)), bytes(dirty.LARGEST)),
     "missing": (lambda path: None, None),
 }
 
@@ -51,10 +55,10 @@ PRESENT = {
 def test_a_present_file(kind: str, tmp_path: Path) -> None:
     make, content = PRESENT[kind]
     make(tmp_path / "file")
-    facts, found = present.present(str(tmp_path / "file"))
+    facts, found = dirty.present(str(tmp_path / "file"))
     assert found == content and (facts is None) == (kind == "missing")
 
 
 def test_below_a_file_there_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    assert present.present(str(tmp_path / "file" / "below")) == (None, None)
+    assert dirty.present(str(tmp_path / "file" / "below")) == (None, None)

@@ -14,16 +14,16 @@ from support.commits import git, hook, of
 from support.swapped import Swap
 from support.world import TEXT, Agent, World
 
-from swarm_hook_core import no_links
-from swarm_hook_core.no_links import BeyondLink
+from swarm_hook_core import paths
+from swarm_hook_core.paths import BeyondLink
 from swarm_hook_core.traces import state_of
 from swarm_hook_core.traces.versions import keep
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_hook_core.traces.versions.locked import Kept
 from swarm_hook_core.traces.versions.stored import contents_below
-from swarm_hook_core.watching.snapshot import read_resolved
-from swarm_mcp.changes.commit import rewritten
-from swarm_mcp.changes.commit.git import Git
+from swarm_hook_core.watching.records import read_resolved
+from swarm_mcp.changes.commit import apart
+from swarm_mcp.changes.commit.apart import Git
 from swarm_mcp.changes.records import LINK, FileUndo, Record
 from swarm_mcp.changes.writing import ChangedMeanwhile, write
 from swarm_mcp.errors import SwarmError
@@ -210,7 +210,7 @@ def test_a_commit_s_rewritten_file_while_it_comes(world: World, is_removed: bool
 
     def bring() -> None:
         (world.repo / "sub/deep.md").write_text(TEXT)
-        rewritten.bring(git_there, change)
+        apart.bring(git_there, change)
 
     for number in swap.before_each_call(bring):
         assert swap.seen() == swap.before, f"the link came before call {number}"
@@ -258,7 +258,7 @@ def test_a_hook_s_rewritten_file_is_not_written_behind_it(world: World, me: Agen
 
 
 def test_a_system_without_open_folders_looks_first(world: World, me: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(no_links, "_HAS_HANDLES", False)
+    monkeypatch.setattr(paths, "_HAS_HANDLES", False)
     me.bash("rm sub/er/file.md")
     (world.repo / "sub/er").rmdir()
     me.edit("sub/deep.md", "beta", "MINE")

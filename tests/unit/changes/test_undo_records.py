@@ -13,11 +13,10 @@ from support.world import World
 from swarm_hook_core.process import start_time
 from swarm_hook_core.state import make_private
 from swarm_hook_core.traces import state_of
-from swarm_mcp.changes import records, undo_check
+from swarm_mcp.changes import records, undoing
 from swarm_mcp.changes.planning import plan_undo_of
-from swarm_mcp.changes.problems import NOT_KEPT
 from swarm_mcp.changes.records import FileUndo, Record
-from swarm_mcp.changes.writing import recover, write
+from swarm_mcp.changes.writing import NOT_KEPT, recover, write
 from swarm_mcp.doctor.own_checks import Asked
 
 FILE = {
@@ -85,18 +84,18 @@ PLANS = {
 def test_the_doctor_names_a_plan_that_cannot_be_read(form: str) -> None:
     folder = store(None, "4567cdef/plan.json").parent
     (folder / "plan.json").write_text(PLANS[form])
-    (finding,) = undo_check.findings(Asked("", []))
+    (finding,) = undoing.findings(Asked("", []))
     assert (finding.name, finding.status) == ("undo", "warn")
     assert "undo 4567cdef was interrupted, and its plan cannot be read" in finding.message
     assert str(folder) in finding.message and str(folder) in finding.mend
     (folder / "plan.json").unlink()
-    assert undo_check.findings(Asked("", [])) == [], "without a plan nothing was done"
+    assert undoing.findings(Asked("", [])) == [], "without a plan nothing was done"
 
 
 def test_the_doctor_says_nothing_of_an_undo_that_is_being_made() -> None:
     at_work = {"pid": os.getppid(), "started": start_time(os.getppid())}
     store({**KNOWN["as of now"], **at_work}, "4567cdef/plan.json")
-    assert undo_check.findings(Asked("", [])) == []
+    assert undoing.findings(Asked("", [])) == []
 
 
 def test_an_undo_goes_on_beside_records_of_another_release(world: World) -> None:

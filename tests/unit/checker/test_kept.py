@@ -15,7 +15,7 @@ from swarm_hook_core import __version__, caller, settings
 from swarm_hook_core.shell import programs
 from swarm_hook_core.traces import journal
 from swarm_mcp import checker
-from swarm_mcp.checker import process, surroundings
+from swarm_mcp.checker import process
 
 LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
 CALLS = 300
@@ -105,22 +105,22 @@ def test_the_environment_of_a_call_is_whole(monkeypatch: pytest.MonkeyPatch) -> 
     before = dict(os.environb)
     odd = [b"A=1", b"A=2", b"no sign", b"=x", b"B=\xff\xfe", b"C=", b"D=a=b", b"TZ=Asia/Tokyo"]
     try:
-        surroundings.put_on(odd)
+        process.put_on(odd)
         assert dict(os.environb) == {b"A": b"1", b"B": b"\xff\xfe", b"C": b"", b"D": b"a=b", b"TZ": b"Asia/Tokyo"}
     finally:
-        surroundings.put_on([name + b"=" + value for name, value in before.items()])
+        process.put_on([name + b"=" + value for name, value in before.items()])
     assert dict(os.environb) == before
 
 
 def test_a_call_whose_folder_is_gone_leaves_the_next_one_alone(tmp_path: Path) -> None:
     here, argv = os.getcwd(), sys.argv
-    around = surroundings.Surroundings([b"A=1"], os.fsencode(tmp_path / "gone"), ["x"], sys.stdout)  # type: ignore[arg-type]
+    around = process.Surroundings([b"A=1"], os.fsencode(tmp_path / "gone"), ["x"], sys.stdout)  # type: ignore[arg-type]
     before = [name + b"=" + value for name, value in os.environb.items()]
     try:
         with pytest.raises(FileNotFoundError), around:
             pass
     finally:
-        surroundings.put_on(before)
+        process.put_on(before)
     assert (os.getcwd(), sys.argv) == (here, argv)
 
 

@@ -14,7 +14,7 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground
 
 from swarm_mcp.cli.commands.completion import SCRIPTS, candidates
 from swarm_mcp.cli.verbs import NOUNS, all_verbs
-from swarm_mcp.domain.task import STATUSES, TYPES
+from swarm_mcp.domain import STATUSES, TYPES
 from swarm_mcp.store import BUSY_SECONDS
 
 VERBS = all_verbs()

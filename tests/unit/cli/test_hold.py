@@ -10,7 +10,7 @@ from support.fixtures import FOLDERS, SWARM, Ground, wait_for
 
 from swarm_hook_core.lookup import process_holders
 from swarm_hook_core.process import host_id, start_time
-from swarm_mcp.cli.hold_command import Hold
+from swarm_mcp.cli.commands.hold import Hold
 
 pytestmark = pytest.mark.slow
 

@@ -8,13 +8,13 @@ import time
 import pytest
 from support.requirement import requirement
 
-from swarm_mcp.agents.commands.live import MOST_LINES, Live
-from swarm_mcp.agents.commands.work_words import report_lines, run_lines
+from swarm_mcp.agents.commands.dispatch import report_lines, run_lines
+from swarm_mcp.agents.commands.run import MOST_LINES, Live
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.narration import MOST_NAMED, changes_in_words
 from swarm_mcp.agents.harness.outcome import Cost
-from swarm_mcp.domain.run import Run
+from swarm_mcp.domain import Run
 
 DENIAL = 'PreToolUse:Edit hook error: swarm lock blocked Edit for /src/shop/notes.md: held by lead (note: "mine until \
 noon"; locked 7 s ago, until it is released or that session ends). Do not write this file another way: ask.'
@@ -168,7 +168,7 @@ def test_an_answer_that_was_shown_line_by_line_is_not_shown_again() -> None:
 
 def test_the_line_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr("swarm_mcp.agents.commands.live.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("swarm_mcp.agents.commands.run.time.monotonic", lambda: clock[0])
     stream = io.StringIO()
     live = Live(stream, colour=False, progress=True)
     assert live.status() == "0s  0 tools"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.fixtures import SWARM, Ground
 from support.screen import read_terminal
 
-from swarm_mcp.answers import text_width
+from swarm_mcp.answers import size
 from swarm_mcp.cli import table
 from swarm_mcp.cli.output import one_line, safe
 
@@ -71,8 +71,8 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
     for heading, text in (("WHO", "planner"), ("NOTE", "renumbering")):
         assert first.index(text) == head.index(heading)
     # In cells, not characters: the wide names take two each.
-    assert text_width.width(second[: second.index("reviewer")]) == head.index("WHO")
-    assert text_width.width(second[: second.index("翻訳中")]) == head.index("NOTE")
+    assert size.width(second[: second.index("reviewer")]) == head.index("WHO")
+    assert size.width(second[: second.index("翻訳中")]) == head.index("NOTE")
 
 
 @pytest.mark.parametrize("columns", [40, 80])
@@ -80,7 +80,7 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
 def test_a_table_fits_the_terminal(busy: Ground, verb: str, columns: int):
     shown = SGR.sub("", on_terminal(busy, verb, columns=columns))
     rows = [line for line in shown.splitlines() if not line.startswith(("scope", "recent"))]
-    assert rows and max(map(text_width.width, rows)) <= columns, shown
+    assert rows and max(map(size.width, rows)) <= columns, shown
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
@@ -100,7 +100,7 @@ def test_what_tells_rows_apart_is_never_cut(busy: Ground, columns: int):
 
 def test_columns_decides_where_it_is_set(busy: Ground):
     shown = SGR.sub("", on_terminal(busy, "locks", columns=200, COLUMNS="50"))
-    assert max(map(text_width.width, shown.splitlines())) <= 50
+    assert max(map(size.width, shown.splitlines())) <= 50
 
 
 @pytest.mark.parametrize(
@@ -195,14 +195,14 @@ def test_emoji_and_other_scripts_stay_as_they_are():
     ("text", "cells"), [("abc", 3), ("", 0), ("日本", 4), ("e\u0301", 1), ("ｆｕ", 4), ("🙂", 2), ("a\u200db", 2)]
 )
 def test_width_is_counted_in_cells(text: str, cells: int):
-    assert text_width.width(text) == cells
+    assert size.width(text) == cells
 
 
 @given(st.text(max_size=30), st.integers(0, 20), st.booleans())
 def test_clipped_text_fits_and_is_an_end_of_the_whole(text: str, room: int, keep_end: bool):
-    cut = text_width.clipped(text, room, keep_end)
-    assert text_width.width(cut) <= room
-    if text_width.width(text) <= room:
+    cut = size.clipped(text, room, keep_end)
+    assert size.width(cut) <= room
+    if size.width(text) <= room:
         assert cut == text
     elif room:
         rest = cut.strip("…") if "…" not in text else None
@@ -232,8 +232,8 @@ def test_widths_shrink_only_as_far_as_needed(columns: list[tuple[int, str]], lim
 
 @given(st.text("ab /-\u8aac", max_size=60), st.integers(2, 30))
 def test_what_is_parted_is_all_there(text: str, room: int):
-    parts = text_width.parted(text, room)
-    assert all(text_width.width(part) <= room for part in parts)
+    parts = size.parted(text, room)
+    assert all(size.width(part) <= room for part in parts)
     assert "".join(parts).replace(" ", "") == text.replace(" ", "")
 
 
@@ -300,13 +300,13 @@ def test_a_full_disk_is_one_line_and_exit_1(ground: Ground, argv: list[str]):
 
 @given(st.text("ab 翻-é", max_size=80), st.integers(8, 40))
 def test_prose_is_folded_between_words_and_none_is_lost(line: str, room: int):
-    parts = text_width.folded(line, room)
+    parts = size.folded(line, room)
     assert " ".join(" ".join(parts).split()) == " ".join(line.split())
-    longest = max([text_width.width(word) for word in line.split()], default=0)
+    longest = max([size.width(word) for word in line.split()], default=0)
     margin = len(line) - len(line.lstrip(" "))
     if margin + 2 + longest <= room:
-        assert max(map(text_width.width, parts)) <= room
+        assert max(map(size.width, parts)) <= room
 
 
 def test_a_word_that_fits_nowhere_stays_where_it_is():
-    assert text_width.folded("scope: /a/very/long/path and more", 12) == ["scope: /a/very/long/path", "  and more"]
+    assert size.folded("scope: /a/very/long/path and more", 12) == ["scope: /a/very/long/path", "  and more"]

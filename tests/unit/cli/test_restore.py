@@ -14,9 +14,9 @@ from support.traced import Player, checkout
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import PATH
-from swarm_hook_core.traces.versions import earlier, pruning
+from swarm_hook_core.traces.versions import locked, pruning
 from swarm_hook_core.traces.versions.locked import Kept
-from swarm_hook_core.watching.snapshot import digest_of
+from swarm_hook_core.watching.records import digest_of
 
 pytestmark = pytest.mark.slow
 
@@ -125,7 +125,7 @@ def test_the_list_of_all_files_has_what_was_kept_without_a_lock(ground: Ground, 
     assert ground.swarm("restore", str(inside), "--id", listed["id"]).code == 0
     assert inside.read_text() == "f was here\n"
     pruning.prune(time.time() + pruning.AGE_SECONDS + 7200)
-    assert copies() == earlier.all_of() == [] == os.listdir(Path(state_dir(), "kept"))
+    assert copies() == locked.all_of() == [] == os.listdir(Path(state_dir(), "kept"))
     assert not Path(state_dir(), "kept-names").exists() or os.listdir(Path(state_dir(), "kept-names")) == []
 
 
@@ -326,7 +326,7 @@ def test_rows_go_when_what_they_point_at_does(scene: Scene):
     kept_by_an_earlier_release(scene.file, pruning.AGE_SECONDS + 10)
     with scene.ground.store() as store:
         store.cleanup.clean()
-    assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] == earlier.all_of()
+    assert scene.ground.sql("SELECT * FROM swarm_alterations") == [] == locked.all_of()
 
 
 def linked(scene: Scene, place: str) -> Path:

@@ -15,7 +15,7 @@ from support.requirement import requirement
 from swarm_hook_core.process import start_time
 from swarm_mcp.agents.harness.membership import Membership, RunRow
 from swarm_mcp.agents.harness.outcome import RunResult
-from swarm_mcp.domain.run import ABANDONED
+from swarm_mcp.domain import ABANDONED
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store, runs
 from swarm_mcp.store.sessions import Registration

@@ -13,9 +13,9 @@ from support.fixtures import Ground
 from support.sessions import new_session, ready_store, start, write
 from support.world import World
 
-from swarm_mcp.answers import checkout_history
+from swarm_mcp.answers import work as checkout_history
 from swarm_mcp.answers.people import People
-from swarm_mcp.cli.checkout_log import since_when
+from swarm_mcp.cli.commands.log import since_when
 from swarm_mcp.errors import UsageError
 from swarm_mcp.view.overview.work import work
 from swarm_mcp.view.top.picture import Wish

@@ -11,9 +11,9 @@ from support.captures import Names, Verdict, differences
 from support.deviations import Deviation
 from support.fixtures import Ground
 
-from swarm_mcp.answers.text_width import width
-from swarm_mcp.cli import upgrade_notes
-from swarm_mcp.runtimes import changelog
+from swarm_mcp.answers.size import width
+from swarm_mcp.cli.commands import install
+from swarm_mcp.runtimes import installed
 from swarm_mcp.store import user_interface
 
 COLUMNS = [
@@ -196,8 +196,8 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     def make(text: str = SECTIONS) -> Path:
         (tmp_path / "CHANGELOG.md").write_text(text)
-        monkeypatch.setattr(changelog, "plugin_folder", lambda: str(tmp_path))
-        monkeypatch.setattr(upgrade_notes, "__version__", "0.3.0")
+        monkeypatch.setattr(installed, "plugin_folder", lambda: str(tmp_path))
+        monkeypatch.setattr(install, "__version__", "0.3.0")
         return tmp_path / "CHANGELOG.md"
 
     return make
@@ -205,7 +205,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 def test_an_upgrade_names_who_had_what_and_what_has_changed(release):
     release()
-    assert upgrade_notes.lines({"Claude Code": "0.2.0", "Codex": "0.2.0"}, 100) == [
+    assert install.lines({"Claude Code": "0.2.0", "Codex": "0.2.0"}, 100) == [
         "swarm 0.3.0 is installed; Claude Code and Codex had 0.2.0. Changes:",
         "  Changed: What was one thing is another.",
         "  Added: An added thing.",
@@ -216,7 +216,7 @@ def test_an_upgrade_names_who_had_what_and_what_has_changed(release):
 
 def test_the_client_with_the_oldest_release_decides_what_is_new(release):
     release()
-    heading, *changes = upgrade_notes.lines({"Claude Code": "0.2.0", "Codex": "0.1.0"}, 100)
+    heading, *changes = install.lines({"Claude Code": "0.2.0", "Codex": "0.1.0"}, 100)
     assert heading == "swarm 0.3.0 is installed; Codex had 0.1.0; Claude Code had 0.2.0. Changes:"
     assert "  Changed: An earlier change." in changes
 
@@ -227,8 +227,8 @@ def test_it_is_a_dozen_lines_at_most_and_each_kind_has_its_turn(release, room: i
         f"- Change number {number} is one with quite a few words, so that it is folded." for number in range(40)
     )
     path = release(f"## [0.3.0] - 2026-12-02\n\n### Added\n{many}\n\n### Changed\n{many}\n\n### Fixed\n{many}\n")
-    lines = upgrade_notes.lines({"Claude Code": "0.2.0"}, room)
-    assert len(lines) <= upgrade_notes.ROWS
+    lines = install.lines({"Claude Code": "0.2.0"}, room)
+    assert len(lines) <= install.ROWS
     assert [line for line in lines[:-1] if width(line) > room] == []
     kinds = [line.split(":")[0].strip() for line in lines if line.startswith(("  Changed:", "  Added:", "  Fixed:"))]
     assert set(kinds) == {"Changed", "Added", "Fixed"}
@@ -237,20 +237,20 @@ def test_it_is_a_dozen_lines_at_most_and_each_kind_has_its_turn(release, room: i
 
 def test_a_first_installation_and_the_same_release_have_nothing_to_say(release):
     release()
-    versions = upgrade_notes.upgraded({"claude-code": "", "codex": "0.3.0"})
-    assert versions == {} and upgrade_notes.lines(versions, 80) == [] and upgrade_notes.as_json(versions) is None
+    versions = install.upgraded({"claude-code": "", "codex": "0.3.0"})
+    assert versions == {} and install.lines(versions, 80) == [] and install.as_json(versions) is None
 
 
 def test_a_newer_release_is_named_and_no_change(release):
     release()
-    assert upgrade_notes.lines({"Codex": "0.4.0"}, 80) == ["swarm 0.3.0 is installed; Codex had 0.4.0."]
-    told = upgrade_notes.as_json({"codex": "0.4.0"})
+    assert install.lines({"Codex": "0.4.0"}, 80) == ["swarm 0.3.0 is installed; Codex had 0.4.0."]
+    told = install.as_json({"codex": "0.4.0"})
     assert told == {"from": {"codex": "0.4.0"}, "to": "0.3.0", "changes": [], "not_shown": 0}
 
 
 def test_programs_get_whole_entries(release):
     release()
-    told = upgrade_notes.as_json({"claude-code": "0.1.0"})
+    told = install.as_json({"claude-code": "0.1.0"})
     assert told and told["not_shown"] == 0
     assert told["changes"][0] == {
         "release": "0.3.0", "kind": "Changed", "text": "What was one thing is another. Restart it.",

@@ -14,22 +14,18 @@ from support.requirement import requirement
 from support.supervised import GATEWAY, alive, child_of, dispatch, over, reaches, task
 from support.task_fixtures import refused
 
-from swarm_mcp.agents.dispatch import control
-from swarm_mcp.agents.dispatch.assignment import GO_ON, Assignment, query_of
+from swarm_mcp.agents.dispatch import processes
 from swarm_mcp.agents.dispatch.dispatch import Dispatch
-from swarm_mcp.agents.dispatch.processes import Processes
-from swarm_mcp.agents.dispatch.progress import Progress
-from swarm_mcp.agents.dispatch.request import DispatchRequest, may_use_yolo
-from swarm_mcp.agents.dispatch.spawners import SpawnFailed
-from swarm_mcp.agents.dispatch.supervision import Supervisor, supervise
+from swarm_mcp.agents.dispatch.processes import GO_ON, Assignment, Processes, query_of
+from swarm_mcp.agents.dispatch.request import DispatchRequest, SpawnFailed, may_use_yolo
+from swarm_mcp.agents.dispatch.supervision import Progress, Supervisor, supervise
 from swarm_mcp.agents.dispatch.worker_task import result_text
 from swarm_mcp.agents.harness import events, registry
-from swarm_mcp.agents.harness.adapter import Capabilities
+from swarm_mcp.agents.harness.adapter import Capabilities, Process
+from swarm_mcp.agents.harness.conclusion import ResumableSession, serialize
 from swarm_mcp.agents.harness.outcome import RunResult
-from swarm_mcp.agents.harness.process_adapter import Process
-from swarm_mcp.agents.harness.resumption import ResumableSession, serialize
 from swarm_mcp.doctor.faults import recorded_faults
-from swarm_mcp.domain.task import Task
+from swarm_mcp.domain import Task
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.server.tool import Call
@@ -77,16 +73,16 @@ def test_only_requester_and_worker_may_cancel_or_pause(ground: Ground, lead: dic
     other = ground.session("other", GATEWAY)
     stranger = ground.session("stranger", "identity:q mode:gateway")
     with ground.store() as store:
-        for verb in (control.cancel, control.pause, control.resume):
-            if verb is not control.resume:
+        for verb in (processes.cancel, processes.pause, processes.resume):
+            if verb is not processes.resume:
                 with refused("only the session that asked for it"):
                     verb(store, other, running["task_id"])
             with refused("Task not found"):
                 verb(store, stranger, running["task_id"])
         with refused("not paused"):
-            control.resume(store, lead, running["task_id"])
+            processes.resume(store, lead, running["task_id"])
         store.instances.remove(lead["id"])
-        assert control.cancel(store, other, running["task_id"])["worker"], "nobody else is left to say it"
+        assert processes.cancel(store, other, running["task_id"])["worker"], "nobody else is left to say it"
     reaches(ground, running, "cancelled")
 
 
@@ -96,20 +92,20 @@ def test_a_task_without_a_worker_of_ours_cannot_be_paused(ground: Ground, lead: 
     assert answer["recipient"] == worker["id"]
     with ground.store() as store:
         with refused("dispatch --resume"):
-            control.pause(store, lead, answer["task_id"])
-        assert control.cancel(store, lead, answer["task_id"])["worker"] is False
+            processes.pause(store, lead, answer["task_id"])
+        assert processes.cancel(store, lead, answer["task_id"])["worker"] is False
         with refused("Task not found"):
-            control.cancel(store, lead, "")
+            processes.cancel(store, lead, "")
 
 
 def test_a_run_without_a_task_is_asked_itself(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         spec = {"id": "r1", "scope": ground.scope, "instance_id": lead["id"], "harness": "process", "cwd": ground.scope}
         store.runs.begin(spec)
-        assert control.cancel(store, lead, "r1")["run_id"] == "r1"
+        assert processes.cancel(store, lead, "r1")["run_id"] == "r1"
         assert store.runs.get("r1")["control"] == "cancel"
         with refused("cannot be paused"):
-            control.pause(store, lead, "r1")
+            processes.pause(store, lead, "r1")
 
 
 @requirement("A-32")
@@ -133,7 +129,7 @@ def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) 
         assert held["blocked_reason"] == f"paused by session {lead['id'][:8]}"
         wait_for(lambda: store.runs.get(answer["run_id"])["state"] == "paused")
         with refused("paused already"):
-            control.pause(store, lead, answer["task_id"])
+            processes.pause(store, lead, answer["task_id"])
         assert store.instances.live(answer["instance_id"])
         (ground.repo / "go").touch()
         tools["resume_task"].call(call, given)
@@ -144,9 +140,9 @@ def test_a_paused_worker_keeps_its_task_and_goes_on(ground: Ground, lead: dict) 
 
 def test_a_paused_worker_can_be_cancelled(ground: Ground, lead: dict, running: dict) -> None:
     with ground.store() as store:
-        control.pause(store, lead, running["task_id"])
+        processes.pause(store, lead, running["task_id"])
         wait_for(lambda: store.runs.get(running["run_id"])["state"] == "paused")
-        control.cancel(store, lead, running["task_id"])
+        processes.cancel(store, lead, running["task_id"])
     over(ground, running)
     assert task(ground, running)["status"] == "cancelled"
 

@@ -16,10 +16,9 @@ from support.requirement import requirement
 from support.serving import Server
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.agents.dispatch.completion import CompletionWait
-from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
+from swarm_mcp.agents.dispatch.dispatch import CompletionWait, Dispatch, carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
-from swarm_mcp.domain.task import COLUMNS
+from swarm_mcp.domain import TASK_COLUMNS
 from swarm_mcp.errors import Refused
 
 pytestmark = pytest.mark.slow
@@ -104,7 +103,7 @@ def test_a_live_worker_of_the_role_gets_the_task_and_the_message(ground: Ground,
     assert (task["assignee"], task["status"], task["requester"]) == (worker["id"], "claimed", lead["id"])
     assert (task["type"], task["title"], task["description"]) == ("implement", "Do it", "Mind the tests")
     assert (answer["task"]["files"], task["priority"]) == ([f"{ground.scope}/a.py"], 3)
-    assert list(answer["task"]) == list(COLUMNS)
+    assert list(answer["task"]) == list(TASK_COLUMNS)
     assert mail(ground, worker) == [f"[task:{task['id']}] Mind the tests"]
     assert mail(ground, generalist) == []
     sent = answer["prompt"]

@@ -14,11 +14,10 @@ from support.supervised import GATEWAY, alive, child_of, dispatch, mutexes, over
 
 from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
 from swarm_mcp.agents.dispatch.processes import Processes
-from swarm_mcp.agents.dispatch.request import DispatchRequest
-from swarm_mcp.agents.dispatch.spawners import SpawnFailed, WorkerSpec
+from swarm_mcp.agents.dispatch.request import DispatchRequest, SpawnFailed, WorkerSpec
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.errors import Refused
-from swarm_mcp.store import spawn_locks
+from swarm_mcp.store import runs
 
 pytestmark = pytest.mark.slow
 
@@ -195,7 +194,7 @@ def test_a_worker_that_comes_up_after_it_was_replaced_does_nothing(ground: Groun
         made = store.tasks.request(lead, {"type": "implement", "title": "T", "idempotency_key": "k"})["task"]
         late = WorkerSpec(
             lead, made["id"], "late", "implementer", "process", ("touch", "done"), ground.scope, message="T",
-            lock=spawn_locks.name_of("implementer", "k"),
+            lock=runs.name_of("implementer", "k"),
         )  # fmt: skip
         ground.add(
             "context", id="c", scope=ground.scope, instance_id=lead["id"], file=late.lock, type="lock",

@@ -12,14 +12,14 @@ from support.fixtures import Ground
 from support.requirement import requirement
 from support.supervised import GATEWAY, dispatch, over, reaches
 
-from swarm_mcp.agents.dispatch import slots
-from swarm_mcp.agents.dispatch.promotion import Parent, Work, decide, provider_of
-from swarm_mcp.agents.dispatch.slots import Slot
+from swarm_mcp.agents.dispatch import standing
+from swarm_mcp.agents.dispatch.dispatch_task import Parent, Work, decide, provider_of
+from swarm_mcp.agents.dispatch.standing import Slot
 
 HOLDER = """
 import sys
 sys.path[:0] = {path!r}
-from swarm_mcp.agents.dispatch.slots import Slot
+from swarm_mcp.agents.dispatch.standing import Slot
 slot = Slot()
 print(slot.take(), flush=True)
 sys.stdin.read()
@@ -69,7 +69,7 @@ def test_a_stopped_waiter_blocks_nobody(cap, clocks: Clocks) -> None:
     holder.release()
     assert not waiting.take()
     clocks.stop("wall")
-    clocks.ahead(wall=slots.SILENT_SECONDS + 1)
+    clocks.ahead(wall=standing.SILENT_SECONDS + 1)
     assert waiting.take()
     assert [slot.take() for slot in (late, stopped)] == [False, False]
     waiting.release()
@@ -79,7 +79,7 @@ def test_a_stopped_waiter_blocks_nobody(cap, clocks: Clocks) -> None:
 @pytest.mark.parametrize(("value", "most"), [("", 4), ("7", 7), ("0", 0), ("-1", 4), ("many", 4), ("²", 4)])
 def test_the_cap_as_it_is_set(monkeypatch: pytest.MonkeyPatch, value: str, most: int) -> None:
     monkeypatch.setenv("SWARM_MAX_WORKERS", value)
-    assert slots.most() == most
+    assert standing.most_slots() == most
 
 
 def test_without_a_cap_nobody_waits_and_nothing_is_written(cap) -> None:
@@ -95,8 +95,8 @@ def test_a_worker_has_a_place_for_one_of_its_own(cap) -> None:
     assert (first.take(), second.take(), stranger.take()) == (True, False, True)
     first.release()
     assert second.take()
-    slots.forget("w1")
-    slots.forget("w1")
+    standing.forget("w1")
+    standing.forget("w1")
     folder = Path(os.environ["SWARM_STATE_DIR"], "slots")
     assert sorted(path.name for path in folder.iterdir()) == ["1", "line", "within-w2"]
 

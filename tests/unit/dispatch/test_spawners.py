@@ -11,10 +11,9 @@ from support.fixtures import Ground, Sleeper, wait_for
 from support.supervised import mutexes
 
 from swarm_mcp.agents.dispatch.dispatch import Dispatch, carry_out
-from swarm_mcp.agents.dispatch.request import DispatchRequest
-from swarm_mcp.agents.dispatch.spawners import SPAWNERS, SpawnFailed, UiShells, spawner
-from swarm_mcp.domain.lock import Lock
-from swarm_mcp.store import spawn_locks
+from swarm_mcp.agents.dispatch.request import SPAWNERS, DispatchRequest, SpawnFailed, UiShells, spawner
+from swarm_mcp.domain import Lock
+from swarm_mcp.store import runs
 
 pytestmark = pytest.mark.slow
 
@@ -194,7 +193,7 @@ def test_a_worker_that_comes_late_gets_the_task_from_the_next_dispatch(ground: G
 def test_a_worker_that_never_comes_is_replaced(ground: Ground, lead: dict) -> None:
     dispatch(ground, lead)
     settle(ground, "done", {"pty": 3})
-    late = spawn_locks.ARRIVAL_SECONDS + 1
+    late = runs.ARRIVAL_SECONDS + 1
     ground.sql("UPDATE context SET created_at = created_at - ?", late - 60)
     assert dispatch(ground, lead)["status"] == "spawn_in_flight"
     assert len(orders(ground)) == 1
@@ -222,7 +221,7 @@ def test_the_lock_goes_with_its_holder(ground: Ground, lead: dict) -> None:
 def test_a_dispatch_killed_before_it_had_started_anybody(ground: Ground, lead: dict) -> None:
     with Sleeper() as dispatcher, ground.store() as store:
         task = store.tasks.request(lead, {"type": "implement", "title": "x", "idempotency_key": "k"})["task"]
-        name = spawn_locks.name_of("implementer", "k")
+        name = runs.name_of("implementer", "k")
         row = store.spawn_locks.take(lead, name, task["id"], "reserved")
         content = json.loads(row["content"])
         content["by"] = [store.here, *dispatcher.identity]
@@ -249,7 +248,7 @@ def test_a_dispatch_killed_right_after_its_request(ground: Ground, lead: dict) -
 def test_another_programs_spawn_lock_is_honoured(ground: Ground, lead: dict) -> None:
     task_id = dispatch(ground, lead, spawn=False, idempotency_key="k")["task_id"]
     stranger = ground.stranger("foreign")
-    name = spawn_locks.name_of("implementer", "k")
+    name = runs.name_of("implementer", "k")
     for content in ("", "spawning", "[1]", '{"stage": "starting"}', '{"stage": "starting", "by": [1, 2, 3]}'):
         ground.sql("DELETE FROM context")
         ground.add(
@@ -290,7 +289,7 @@ def test_the_lock_does_not_outlive_the_task(ground: Ground, lead: dict) -> None:
     with ground.store() as store:
         store.tasks.end(lead, task_id, "cancelled")
         for lock in mutexes(ground):
-            assert spawn_locks.is_void(store.database, Lock(lock))
+            assert runs.is_void(store.database, Lock(lock))
 
 
 def test_a_spawn_is_waited_for_without_looking_all_the_time(ground: Ground, lead: dict) -> None:

@@ -15,7 +15,7 @@ from support import supervised
 from support.fixtures import SWARM, Ground, wait_for
 from support.supervised import GATEWAY, alive, priced_claude
 
-from swarm_mcp.agents.dispatch import control, standing
+from swarm_mcp.agents.dispatch import processes, standing
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.agents.dispatch.standing import StandingWorker
 from swarm_mcp.agents.harness.outcome import Cost, added
@@ -206,7 +206,7 @@ def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, lim
         if waits:
             (ground.repo / "go").touch()
         else:
-            control.pause(store, row, asks)
+            processes.pause(store, row, asks)
         wait_for(lambda: work.advance(store) or store.runs.of_task(ground.scope, later), SECONDS)
         (ground.repo / "go").touch()
         wait_for(lambda: work.advance(store) or status(ground, later) == "done", SECONDS)

@@ -15,7 +15,7 @@ from support.traced import note
 
 from swarm_hook_core.repository import tree_over
 from swarm_hook_core.traces import place_of
-from swarm_mcp.guard import hook_scripts, hooks
+from swarm_mcp.guard import hooks
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.store.database import Database
 
@@ -494,7 +494,7 @@ def test_setting_from_elsewhere_is_refused(repo: Repo, monkeypatch: pytest.Monke
 def test_the_framework_s_entry_is_the_same_guard(repo: Repo, peer: dict):
     entry = next(line for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines() if "entry: " in line)
     script = ROOT / entry.partition("entry: ")[2]
-    assert script.read_text() == hook_scripts.framework() and os.access(script, os.X_OK)
+    assert script.read_text() == hooks.framework() and os.access(script, os.X_OK)
     (repo.top / "a.txt").write_text("2\n")
     repo.git("add", "-A")
 

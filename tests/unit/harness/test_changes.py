@@ -8,7 +8,7 @@ import pytest
 from support.harness_fixtures import Scripted, run_of, seen_of
 
 from swarm_hook_core import traces
-from swarm_mcp.agents.harness.changes import MOST_FILES, ChangeWatch
+from swarm_mcp.agents.harness.conclusion import MOST_FILES, ChangeWatch
 from swarm_mcp.agents.harness.events import tool_end, tool_start
 from swarm_mcp.agents.harness.outcome import Changes
 

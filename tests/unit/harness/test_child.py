@@ -15,9 +15,9 @@ from support.harness_fixtures import gone_within, is_alive
 from support.requirement import requirement
 
 from swarm_hook_core.process import is_stopped
-from swarm_mcp.agents.harness import environment, private_folder
+from swarm_mcp.agents.harness import environment
 from swarm_mcp.agents.harness.child import Child, LineSplitter, found
-from swarm_mcp.agents.harness.private_folder import place, sweep
+from swarm_mcp.agents.harness.environment import place, sweep
 from swarm_mcp.processes import leftover_processes
 
 pytestmark = pytest.mark.slow
@@ -310,7 +310,7 @@ def test_foreign_variables_stay_out_and_settings_stay():
 @requirement("A-45", "C-63", "D-13", "D-23")
 def test_a_folder_goes_whatever_is_in_it():
     outside = Path(place()).parent / "outside"
-    with private_folder.private_folder() as folder:
+    with environment.private_folder() as folder:
         assert os.stat(folder).st_mode & 0o777 == 0o700 and os.stat(folder.parent).st_mode & 0o777 == 0o700
         outside.mkdir()
         (outside / "kept").write_text("x")
@@ -319,7 +319,7 @@ def test_a_folder_goes_whatever_is_in_it():
         (folder / "closed" / "file").write_text("x")
         (folder / "closed").chmod(0o500)
     assert os.listdir(place()) == [] and (outside / "kept").exists()
-    with pytest.raises(RuntimeError), private_folder.private_folder():
+    with pytest.raises(RuntimeError), environment.private_folder():
         raise RuntimeError
     assert os.listdir(place()) == []
 

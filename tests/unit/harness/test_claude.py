@@ -214,7 +214,7 @@ def plugin(tmp_path: Path, plugin_of) -> Path:
     skill = folder / "skills" / "swarm-mcp"
     skill.mkdir(parents=True)
     (skill / "SKILL.md").write_text("ours")
-    plugin_of("claude.launch", folder)
+    plugin_of("claude.adapter", folder)
     return folder
 
 
@@ -365,7 +365,7 @@ def test_a_schema_that_no_command_line_can_hold_is_refused(plugin: Path, tmp_pat
 
 def test_the_bundle_has_what_the_flags_count_on(tmp_path: Path) -> None:
     """The real one: its server runs the same command as ours, so the client starts only one of them."""
-    from swarm_mcp.agents.harness.plugin import skill_folders
+    from swarm_mcp.agents.harness.environment import skill_folders
     from swarm_mcp.agents.harness.servers import servers_for
 
     query = Query("x", str(tmp_path))

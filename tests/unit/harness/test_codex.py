@@ -11,7 +11,7 @@ from support.recordings import Recordings
 from support.requirement import requirement
 from support.toml_reader import reader
 
-from swarm_mcp.agents.harness.codex import adapter, overrides, rollout, stream
+from swarm_mcp.agents.harness.codex import adapter, overrides, stream
 from swarm_mcp.agents.harness.outcome import Ending, cost_of, priced
 from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.errors import Refused
@@ -176,9 +176,9 @@ def test_only_a_session_of_this_folder_can_be_continued(tmp_path: Path, monkeypa
 
 def test_a_record_that_is_no_record_tells_nothing(tmp_path: Path) -> None:
     path = record(tmp_path, "/x", {"type": "turn_context", "payload": []}, {"type": "token_count"})
-    assert rollout.last_turn(str(path)) == rollout.Turn()
+    assert stream.last_turn(str(path)) == stream.Turn()
     path.write_text('{"type": "event_msg"')
-    assert rollout.folder_of(str(path)) is None
+    assert stream.folder_of(str(path)) is None
 
 
 @requirement("A-12", "D-19")

@@ -14,8 +14,8 @@ from support.toml_reader import reader
 from swarm_mcp.agents.harness import registry
 from swarm_mcp.agents.harness.adapter import Launch
 from swarm_mcp.agents.harness.bridge import TOKEN
+from swarm_mcp.agents.harness.codex import adapter as skills_of_codex
 from swarm_mcp.agents.harness.codex import overrides
-from swarm_mcp.agents.harness.codex import skills as skills_of_codex
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, server_overrides
 from swarm_mcp.agents.harness.permissions import SERVER
 from swarm_mcp.agents.harness.query import McpServer, Query

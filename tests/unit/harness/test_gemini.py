@@ -27,7 +27,7 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin: Path, plugin_of) -> Path:
     """A person's home with settings; the plugin of this checkout."""
-    plugin_of("gemini.adapter", plugin)
+    plugin_of("gemini", plugin)
     monkeypatch.setenv("GEMINI_CLI_HOME", str(tmp_path / "person"))
     folder = tmp_path / "person" / ".gemini"
     (folder / "skills" / "knots").mkdir(parents=True)

@@ -14,14 +14,14 @@ from support.replay import Replayed, replay
 from support.requirement import requirement
 from support.sessions import ROOT
 
+from swarm_mcp.agents.harness import hs as hs_session
 from swarm_mcp.agents.harness import outcome, registry
-from swarm_mcp.agents.harness.hs import session as hs_session
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import READ_ONLY, Query
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed, Refused
 from swarm_mcp.runtimes import bundle, runtime
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Steps
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +47,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin_of) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("HARNESS_HOME", str(tmp_path / "own"))
-    plugin_of("hs.adapter")
+    plugin_of("hs")
     return tmp_path / "own"
 
 

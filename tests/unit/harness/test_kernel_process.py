@@ -9,9 +9,9 @@ from support.harness_fixtures import kinds, run_of, seen_of
 from support.kernel_calls import says
 from support.sessions import join, mistakes, new_session, peer_locks, ready_store
 
-from swarm_hook_core.kernel import probe
+from swarm_hook_core.kernel import namespace
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.domain.session import RUN_RUNTIME
+from swarm_mcp.domain import RUN_RUNTIME
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -46,7 +46,7 @@ def notes(seen: list[Any]) -> list[str]:
 
 
 def needs_the_kernel() -> None:
-    why = probe.again()
+    why = namespace.again()
     if why:
         pytest.skip(f"the kernel holds nothing here: {why}")
 

@@ -10,11 +10,11 @@ from support.harness_fixtures import OTHER, SESSION, Scripted, kinds
 from support.replay import replay
 from support.requirement import requirement
 
-from swarm_mcp.agents.harness import events, outcome, registry, resumption
+from swarm_mcp.agents.harness import conclusion, events, outcome, registry
 from swarm_mcp.agents.harness.events import LONGEST_OUTPUT, Ledger
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price, error_of
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.tool_loop import ToolLoopGuard
+from swarm_mcp.agents.harness.run_attempt import ToolLoopGuard
 
 pytestmark = pytest.mark.slow
 
@@ -325,9 +325,9 @@ CLEAN = st.characters(exclude_characters="\0", codec="utf-8")
 @given(st.text(min_size=1, max_size=20), st.text(CLEAN, min_size=1, max_size=200), st.text(CLEAN), st.floats(0, 1e6))
 @requirement("C-04", "C-55")
 def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars):
-    session = resumption.ResumableSession(harness, session_id, cwd, Cost(dollars))
-    kept = resumption.serialize(session)
-    assert resumption.deserialize(kept) == session == resumption.deserialize(json.dumps(kept))
+    session = conclusion.ResumableSession(harness, session_id, cwd, Cost(dollars))
+    kept = conclusion.serialize(session)
+    assert conclusion.deserialize(kept) == session == conclusion.deserialize(json.dumps(kept))
 
 
 @settings(max_examples=40)
@@ -335,7 +335,7 @@ def test_what_is_kept_of_a_session_comes_back(harness, session_id, cwd, dollars)
     st.sampled_from(["harness", "session_id", "cwd", "cost"]), inner)))  # fmt: skip
 @requirement("C-04")
 def test_what_is_no_session_is_none(found):
-    session = resumption.deserialize(found)
+    session = conclusion.deserialize(found)
     assert session is None or (session.harness and session.session_id and isinstance(session.cost, Cost))
 
 
@@ -348,7 +348,7 @@ def test_what_is_no_session_is_none(found):
 def test_what_does_not_fit_never_reaches_argv(session_id, pattern):
     adapter = Scripted()
     adapter.session_pattern = pattern
-    found = resumption.decide(adapter, Query("p", "/", resume_session_id=session_id))
+    found = conclusion.decide(adapter, Query("p", "/", resume_session_id=session_id))
     assert found.session_id == "" and bool(found.refused) is bool(session_id)
 
 
@@ -356,13 +356,13 @@ def test_what_does_not_fit_never_reaches_argv(session_id, pattern):
 def test_which_session_is_continued(tmp_path):
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
-    kept = resumption.serialize(resumption.ResumableSession("scripted", SESSION, str(link), Cost(1.0)))
-    decide = resumption.decide
+    kept = conclusion.serialize(conclusion.ResumableSession("scripted", SESSION, str(link), Cost(1.0)))
+    decide = conclusion.decide
     plain = Query("p", str(tmp_path))
-    assert decide(Scripted(), plain, kept) == resumption.Resumption(SESSION, before=Cost(1.0))
+    assert decide(Scripted(), plain, kept) == conclusion.Resumption(SESSION, before=Cost(1.0))
     named = Query("p", str(tmp_path), resume_session_id=OTHER)
-    assert decide(Scripted(), named, kept) == resumption.Resumption(OTHER), "what the other one cost is of no use"
-    assert decide(Scripted(), Query("p", "/"), None) == resumption.Resumption()
+    assert decide(Scripted(), named, kept) == conclusion.Resumption(OTHER), "what the other one cost is of no use"
+    assert decide(Scripted(), Query("p", "/"), None) == conclusion.Resumption()
     assert decide(registry.get("process"), Query("p", "/", resume_session_id=SESSION)).refused
 
     class Elsewhere(Scripted):

@@ -17,7 +17,7 @@ opencode = RECORDED.adapter
 
 @pytest.fixture(autouse=True)
 def _plugin(plugin_of) -> None:
-    plugin_of("opencode.adapter")
+    plugin_of("opencode")
 
 
 def launched(tmp_path: Path, **wanted: object):

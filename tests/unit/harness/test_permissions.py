@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.harness_fixtures import Scripted
 
-from swarm_hook_core import denial, storms
+from swarm_hook_core import denial, repeated_denials
 from swarm_hook_core.denial import Denial as Refusal
 from swarm_hook_core.lookup import Held
 from swarm_hook_core.wording import holder, may_write, reason
 from swarm_mcp.agents.harness.adapter import Capabilities, Launch
 from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
 from swarm_mcp.agents.harness.codex import stream
-from swarm_mcp.agents.harness.denials import Denial, denial_in, reason_in
 from swarm_mcp.agents.harness.events import permission_asked
+from swarm_mcp.agents.harness.narration import Call, Folder, bare, call_in_words
+from swarm_mcp.agents.harness.outcome import Denial, denial_in, reason_in
 from swarm_mcp.agents.harness.permissions import REFUSED, SERVER, PermissionServer, decided
-from swarm_mcp.agents.harness.tool_words import Call, Folder, bare, call_in_words
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.harness import PermissionAsked, PermissionRequest, Query, Refused, Run, Unsupported, events_in, typed
 
@@ -288,7 +288,7 @@ def test_a_storm(path, note, times) -> None:
     held, refusal = lock(note), Refusal(path, lock(note), "")
     refusal.times = times
     session = SimpleNamespace(label="identity:p", instance_id="other")
-    found = denial_in(storms._words(refusal, session, "Edit", 90, 2, NOW))
+    found = denial_in(repeated_denials._words(refusal, session, "Edit", 90, 2, NOW))
     assert found == Denial(path, holder(held, "p")[0], "", times)
 
 

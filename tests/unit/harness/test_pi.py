@@ -17,14 +17,13 @@ from support.sessions import ROOT, new_session, peer_locks, ready_store
 
 from swarm_mcp import __version__
 from swarm_mcp.agents.harness.outcome import Ending
-from swarm_mcp.agents.harness.pi.adapter import SWARM_TOOLS
+from swarm_mcp.agents.harness.pi import SWARM_TOOLS
 from swarm_mcp.agents.harness.query import READ_ONLY, McpServer, Query
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes import bundle, runtime
-from swarm_mcp.runtimes.base import Runtime
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Runtime, Steps
 from swarm_mcp.server.tools import all_tools
 
 pytestmark = pytest.mark.slow
@@ -45,7 +44,7 @@ def agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plugin_of) -> Path:
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(folder))
     monkeypatch.delenv("PI_CODING_AGENT_SESSION_DIR", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
-    plugin_of("pi.adapter")
+    plugin_of("pi")
     return folder
 
 

@@ -12,8 +12,8 @@ from support.requirement import requirement
 
 from swarm_mcp.agents.harness import prompting, query, registry
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.prompting import slash_commands
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.slash_commands import slash_commands
 from swarm_mcp.errors import Refused
 
 QUERY = Query(

@@ -14,14 +14,13 @@ from support.serving import Server
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.adapter import Capabilities
-from swarm_mcp.agents.harness.errors import Unsupported
+from swarm_mcp.agents.harness.adapter import Capabilities, left_out, limit_passed, require_possible
 from swarm_mcp.agents.harness.events import CONTEXT_USAGE, Event
 from swarm_mcp.agents.harness.events import result as ended
+from swarm_mcp.agents.harness.outcome import Unsupported
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.registry import ADAPTERS
-from swarm_mcp.agents.harness.requirements import left_out, limit_passed, require_possible
-from swarm_mcp.domain.record import new_id
+from swarm_mcp.domain import new_id
 from swarm_mcp.errors import Refused
 
 pytestmark = pytest.mark.slow

@@ -13,11 +13,10 @@ import pytest
 from support.harness_fixtures import MAKERS, OTHER, SESSION, Scripted, gone_within, is_alive, kinds, run_of, seen_of
 from support.requirement import requirement
 
-from swarm_mcp.agents.harness import events, private_folder, registry
+from swarm_mcp.agents.harness import environment, events, registry
 from swarm_mcp.agents.harness.adapter import Launch
-from swarm_mcp.agents.harness.errors import AuthError, HarnessError, NotInstalled
 from swarm_mcp.agents.harness.events import Event, retry
-from swarm_mcp.agents.harness.outcome import Cost
+from swarm_mcp.agents.harness.outcome import AuthError, Cost, HarnessError, NotInstalled
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.run import Run, ended_by_signals
 from swarm_mcp.doctor.faults import recorded_faults
@@ -51,7 +50,7 @@ def test_a_run_from_start_to_end(tmp_path):
     assert result.session_params["cwd"] == str(tmp_path) and result.session_params["harness"] == "scripted"
     assert result.cost == result.session_cost == Cost(0.5, 10, 3)
     assert result.run_id == run.run_id and json.dumps(result.to_dict())
-    assert not adapter.folders[0].exists() and os.listdir(private_folder.place()) == []
+    assert not adapter.folders[0].exists() and os.listdir(environment.place()) == []
 
 
 @requirement("A-19", "A-20", "A-30", "A-38", "A-39", "C-20")
@@ -249,7 +248,7 @@ def test_an_adapter_that_raises_ends_no_run(tmp_path):
 
     result, seen = seen_of(run_of(Unlaunched(), tmp_path))
     assert result.error_message == "the harness needs a model" and kinds(seen) == ["error", "result"]
-    assert os.listdir(private_folder.place()) == []
+    assert os.listdir(environment.place()) == []
 
 
 @requirement("D-23")
@@ -271,7 +270,7 @@ def test_a_bug_inside_still_ends_the_run(tmp_path):
     assert result.is_error and "KeyError" in result.error_message and kinds(seen)[-1] == "result"
     result, _ = seen_of(run_of(Scripted(GOOD), tmp_path, membership=Staying()))
     assert not result.is_error and result.output == "all done"
-    assert len(recorded_faults()) == 2 and os.listdir(private_folder.place()) == []
+    assert len(recorded_faults()) == 2 and os.listdir(environment.place()) == []
 
 
 @requirement("A-16")

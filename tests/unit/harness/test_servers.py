@@ -10,16 +10,17 @@ import pytest
 from support.requirement import requirement
 from support.serving import INITIALIZE, INITIALIZED, call, lines
 
-from swarm_mcp.agents.harness.client_tools import ToolServer, with_tools
-from swarm_mcp.agents.harness.plugin import described, plugin_folder, skill_folders
+from swarm_mcp.agents.harness.environment import described, plugin_folder, skill_folders
 from swarm_mcp.agents.harness.query import McpServer, Query
 from swarm_mcp.agents.harness.servers import (
     CLIENT_TOOLS,
     HiddenValues,
+    ToolServer,
     own_server,
     project_file,
     project_servers,
     servers_for,
+    with_tools,
 )
 from swarm_mcp.errors import Refused
 
@@ -147,7 +148,7 @@ def test_what_is_no_skill_is_refused(tmp_path: Path) -> None:
 
 def test_the_plugin_is_made_once_and_mended(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("SWARM_STATE_DIR", str(tmp_path / "state"))
-    script = "from swarm_mcp.agents.harness.plugin import plugin_folder; print(plugin_folder())"
+    script = "from swarm_mcp.agents.harness.environment import plugin_folder; print(plugin_folder())"
     racing = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) for _ in range(3)]
     folders = {process.communicate()[0].strip() for process in racing}
     assert folders == {str(plugin_folder())} and all(process.returncode == 0 for process in racing)

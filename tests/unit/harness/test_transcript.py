@@ -15,12 +15,11 @@ from support.recordings import Recordings, data_of, named
 from support.requirement import requirement
 from support.sessions import ROOT
 
-from swarm_mcp.agents.harness import events, outcome, registry, typed_events
-from swarm_mcp.agents.harness.envelopes import to_envelope
-from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness import events, outcome, registry
+from swarm_mcp.agents.harness.events import Event, to_envelope
+from swarm_mcp.agents.harness.narration import KINDS, to_transcript, transcript
 from swarm_mcp.agents.harness.outcome import Changes, Cost
 from swarm_mcp.agents.harness.record import Record, event_of, events_in, files_of
-from swarm_mcp.agents.harness.transcript import KINDS, to_transcript, transcript
 from swarm_mcp.harness import (
     AnyEvent,
     Custom,
@@ -269,7 +268,7 @@ GIVEN = [
     (events.tool_end("c", "Bash", "a", True), ToolEnd),
     (events.custom("pi.text_delta", {"delta": "hel"}), TextDelta),
     (Event("context_usage", {"context_used_tokens": 5, "context_percent": 2}), Usage),
-    (Event("compaction", {"compact_trigger": "auto"}), typed_events.Compaction),
+    (Event("compaction", {"compact_trigger": "auto"}), events.Compaction),
     (events.permission_asked("c", "Bash", {"command": "ls"}, "why", "not now"), PermissionAsked),
     (events.retry("codex.retry", {}, "busy", "rate_limited", 12.5), Retry),
     (events.custom("lock_denied", {"message": "held", "call": "Edit"}), LockDenied),

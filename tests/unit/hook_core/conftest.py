@@ -45,6 +45,6 @@ def work(tmp_path: Path, checks_have_time: None, no_faults: None) -> Path:
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     """The commands that hooks start from now on."""
     made = Commands()
-    monkeypatch.setattr("swarm_hook_core.spawn.start_detached", made.start)
+    monkeypatch.setattr("swarm_hook_core.process.start_detached", made.start)
     monkeypatch.setattr(coordinator, "command", lambda: ["swarm-mcp"])
     return made

@@ -16,7 +16,7 @@ from support.altered import Limits
 from support.sessions import fault_lines, hook_core, new_session, peer_locks, start, write, write_payload
 
 from swarm_hook_core.hooks import tool_call
-from swarm_hook_core.lookup import glance, waiting
+from swarm_hook_core.lookup import glance
 from swarm_hook_core.lookup import sqlite as lookup
 from swarm_hook_core.state import state_dir, store_path
 
@@ -59,7 +59,7 @@ def held() -> Iterator[Holder]:
 
 @pytest.fixture(autouse=True)
 def nothing_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "_in_vain", {})
+    monkeypatch.setattr(glance, "_in_vain", {})
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, limits: Limits) -> list[float]:
     pauses: list[float] = []
     limits(glance, BUSY_SECONDS=0.0)
     clock = SimpleNamespace(time=time.time, monotonic=time.monotonic, sleep=pauses.append)
-    monkeypatch.setattr(waiting, "time", clock)  # its own: this process sleeps elsewhere too
+    monkeypatch.setattr(glance, "time", clock)  # its own: this process sleeps elsewhere too
     return pauses
 
 
@@ -91,7 +91,7 @@ def test_every_question_is_asked_until_it_is_answered(
 ) -> None:
     """With a rollback journal each statement may meet a commit, and not only the first."""
     row = peer_locks(repo, repo / "f")
-    limits(waiting, SECONDS=MUCH_LATER)
+    limits(glance, SECONDS=MUCH_LATER)
     with held() as holder:
         holder.let_go()  # from now on there is no log
     reader = lookup.StoreReader(store_path(), waits=True)
@@ -103,7 +103,7 @@ def test_every_question_is_asked_until_it_is_answered(
     ):
         asked.clear()
         with held() as holder:
-            monkeypatch.setattr(waiting.time, "sleep", _third_time(asked, holder.let_go))
+            monkeypatch.setattr(glance.time, "sleep", _third_time(asked, holder.let_go))
             assert question() == answer
             assert len(asked) == 3
 
@@ -124,7 +124,7 @@ def test_a_store_that_is_kept_is_waited_for_once(runtime: str, repo: Path) -> No
     with held():
         first, *_more = ran = [write(runtime, me, repo, repo / "f") for _ in range(3)]
     assert [(one.code, one.out) for one in ran] == [(0, "")] * 3
-    assert first.took >= waiting.SECONDS
+    assert first.took >= glance.SECONDS
     assert len(fault_lines()) == 3 and all("database is locked" in line["fault"] for line in fault_lines())
     assert write(runtime, me, repo, repo / "f").reason, "it is free again"
 
@@ -134,7 +134,7 @@ class TestInOneProcess:
 
     @pytest.fixture(autouse=True)
     def kept(self, repo: Path, asked: list[float], limits: Limits) -> Iterator[None]:
-        limits(waiting, SECONDS=0.05)
+        limits(glance, SECONDS=0.05)
         self.core, self.asked = hook_core("codex"), asked
         self.me = new_session()
         start("codex", self.me, repo)
@@ -154,16 +154,16 @@ class TestInOneProcess:
 
     def test_other_processes_do_not_wait_either(self) -> None:
         assert self.waits()
-        waiting._in_vain.clear()
+        glance._in_vain.clear()
         assert not self.waits()
 
     def test_it_waits_again_a_while_later(self) -> None:
         assert self.waits()
-        waiting._in_vain.clear()
-        note, long_ago = os.path.join(state_dir(), "busy"), time.time() - waiting.IN_VAIN_SECONDS - 1
+        glance._in_vain.clear()
+        note, long_ago = os.path.join(state_dir(), "busy"), time.time() - glance.IN_VAIN_SECONDS - 1
         os.utime(note, (long_ago, long_ago))
         assert self.waits()
-        waiting._in_vain[store_path()] = time.monotonic() - waiting.IN_VAIN_SECONDS - 1
+        glance._in_vain[store_path()] = time.monotonic() - glance.IN_VAIN_SECONDS - 1
         os.utime(note, (long_ago, long_ago))
         assert self.waits()
 
@@ -171,10 +171,10 @@ class TestInOneProcess:
         assert self.waits()
         note, one_day = Path(state_dir(), "busy"), time.time() + 86400
         os.utime(note, (one_day, one_day))
-        waiting._in_vain.clear()
+        glance._in_vain.clear()
         assert self.waits()
         note.write_text("/another/store")
-        waiting._in_vain.clear()
+        glance._in_vain.clear()
         assert self.waits()
 
     def test_where_nothing_can_be_noted_this_process_remembers(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,4 +188,4 @@ class TestInOneProcess:
 
 
 def test_a_client_waits_longer_for_a_check_than_that_for_the_store() -> None:
-    assert waiting.SECONDS + 4 * glance.BUSY_SECONDS + 1 < 5
+    assert glance.SECONDS + 4 * glance.BUSY_SECONDS + 1 < 5

@@ -26,11 +26,10 @@ from swarm_hook_core.traces import (
     traces_dir,
     version_path,
 )
-from swarm_hook_core.traces.changed_lines import are_kept, merge, shown
-from swarm_hook_core.traces.equal_lines import split_lines
+from swarm_hook_core.traces.changed_lines import are_kept, merge, shown, split_lines
 from swarm_hook_core.traces.keeping import MOST_FILES, MOST_NAMES, changed_since_kept
 from swarm_hook_core.traces.versions import keep
-from swarm_hook_core.traces.versions.explained import MOST_CALLS, explain
+from swarm_hook_core.traces.versions.layout import MOST_CALLS, explain
 from swarm_hook_core.traces.versions.lines import lines_of
 from swarm_hook_core.traces.versions.replay import Input, Inputs, contents_after
 

@@ -20,8 +20,8 @@ from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import commit_hooks
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.traces import file_changes, journal, meetings
-from swarm_mcp.answers.edits import edits
 from swarm_mcp.answers.people import People
+from swarm_mcp.answers.work import edits
 from swarm_mcp.guard import hooks as guard
 from swarm_mcp.store import Store
 

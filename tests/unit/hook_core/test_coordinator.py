@@ -14,7 +14,7 @@ from support.fixtures import time_limit
 from support.sessions import ROOT, Ran, new_session, peer_locks, ready_store, start
 from support.toml_reader import reader
 
-from swarm_hook_core import coordinator, spawn
+from swarm_hook_core import coordinator, process
 from swarm_hook_core.state import state_dir
 
 INSTALLED = Path(sys.executable).with_name("swarm-mcp")  # as pip makes it
@@ -121,7 +121,7 @@ def test_a_script_runs_with_its_interpreter(
 
 
 def test_what_an_installer_makes_is_known_by_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing) -> None:
-    failing(spawn, "run", pytest.fail.Exception)  # nothing is started
+    failing(process, "run", pytest.fail.Exception)  # nothing is started
     assert coordinator.is_ours(str(INSTALLED))
     (tmp_path / "swarm-mcp").symlink_to(INSTALLED)  # as pipx and uv do
     monkeypatch.setenv("PATH", f"/nowhere:{tmp_path}")

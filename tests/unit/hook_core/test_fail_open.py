@@ -124,7 +124,7 @@ def test_a_coordinator_that_hangs_has_no_more_than_its_time_and_leaves_no_proces
     script = f"echo $$ >> {pids}; /bin/sleep 600 & echo $! >> {pids}; wait"
     monkeypatch.setenv("PATH", coordinator(tmp_path / "bin", script)["PATH"])
     for seconds in LONGER:
-        limits("swarm_hook_core.lifecycle", **{limit: seconds})
+        limits("swarm_hook_core.session_events", **{limit: seconds})
         begun = time.monotonic()
         assert getattr(cores[1], f"run_{hook}_hook")(io.StringIO(json.dumps(captured("codex", event, tmp_path)))) == 0
         assert seconds - 0.05 < time.monotonic() - begun < seconds + time_limit(SOON)
@@ -139,16 +139,16 @@ def test_a_coordinator_that_hangs_has_no_more_than_its_time_and_leaves_no_proces
 
 
 def test_a_hook_s_own_deadline_is_within_its_client_s(runtime: str) -> None:
-    from swarm_hook_core import lifecycle, sessions
+    from swarm_hook_core import session_events
 
     wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())["hooks"]
     given_seconds = {event: groups[0]["hooks"][0]["timeout"] for event, groups in wired.items()}
-    assert sessions.DEADLINE_SECONDS <= 0.25
-    assert given_seconds["SessionStart"] > lifecycle.START_SECONDS
-    assert lifecycle.TURN_SECONDS < given_seconds["Stop"] == given_seconds["UserPromptSubmit"]
-    assert given_seconds["SessionEnd"] > lifecycle.END_SECONDS
+    assert session_events.DEADLINE_SECONDS <= 0.25
+    assert given_seconds["SessionStart"] > session_events.START_SECONDS
+    assert session_events.TURN_SECONDS < given_seconds["Stop"] == given_seconds["UserPromptSubmit"]
+    assert given_seconds["SessionEnd"] > session_events.END_SECONDS
     # Claude Code cancels a SessionEnd hook after 1.5 s in all, in spite of its hooks.json.
-    assert lifecycle.END_SECONDS <= 1.0
+    assert session_events.END_SECONDS <= 1.0
 
 
 @pytest.mark.parametrize("setting", ["'unbalanced", '"', "/not/there", "a\\", "'' ''", "  "])

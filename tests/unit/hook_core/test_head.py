@@ -12,9 +12,8 @@ from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.shell.model import GitCall
 from swarm_hook_core.traces import head as heads
-from swarm_hook_core.traces.head import Head, pushes
-from swarm_hook_core.traces.head.movement import movement_of
-from swarm_hook_core.traces.head.pushes import Commit
+from swarm_hook_core.traces.head import Head, movement
+from swarm_hook_core.traces.head.movement import Commit, movement_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -191,7 +190,7 @@ MAKERS = {((10,), (), 12): True, ((10,), (), 9): False, ((10, 20), (11,), 12): F
 @pytest.mark.parametrize(("own", "others", "at"), MAKERS)
 def test_the_last_command_before_a_commit_has_made_it(own, others, at: int) -> None:
     journals = ["".join(f"{one}000000000 commits - Bash\0/r\n" for one in some).encode() for some in (own, others)]
-    commits = pushes.not_own([Commit("abc", at, "x")], journals[0], journals[1:])
+    commits = movement.not_own([Commit("abc", at, "x")], journals[0], journals[1:])
     assert (commits == []) is MAKERS[own, others, at]
 
 

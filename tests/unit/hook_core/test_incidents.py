@@ -13,17 +13,15 @@ from support.kernel_calls import Caller, says
 from support.traced import Player, git
 from support.world import some_time_passes
 
-from swarm_hook_core import client_release, faults
+from swarm_hook_core import environment, state
 from swarm_hook_core.check import rules
 from swarm_hook_core.hooks import ToolCall
-from swarm_mcp.answers import incident_words
-from swarm_mcp.answers.incidents import LEVELS, incident_of, incidents
+from swarm_mcp.answers.incidents import LEVELS, REASONS, incident_of, incidents, sentence
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
-from swarm_mcp.view.page.access import Keys
-from swarm_mcp.view.page.app import application
+from swarm_mcp.view.page.app import Keys, application
 from swarm_mcp.view.top import tables
 
 pytestmark = pytest.mark.slow
@@ -130,7 +128,7 @@ def broken(scene: Scene) -> None:
 
     scene.patch.setattr(rules, "judge", breaks)
     scene.tries("echo x > notes.md")
-    Path(faults.fault_log()).unlink()  # the fault is the play's own
+    Path(state.fault_log()).unlink()  # the fault is the play's own
 
 
 def closed(scene: Scene) -> None:
@@ -168,7 +166,7 @@ def fence_at_notice(scene: Scene) -> None:
 
 
 def merged(scene: Scene) -> None:
-    scene.patch.setattr(client_release, "client_version", lambda config: (*config.merge_versions, "")[0])
+    scene.patch.setattr(environment, "client_version", lambda config: (*config.merge_versions, "")[0])
     (scene.work / "notes.md").write_text(LINES)
     git(scene.work, "commit", "-qam", "lines")
     scene.me = Player("claude-code", scene.work, "identity:p me")
@@ -320,7 +318,7 @@ def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
 
 
 PLAYED = {case.kind for case in CASES.values()}
-AS_WRITTEN = sorted(set(incident_words.REASONS) - PLAYED)
+AS_WRITTEN = sorted(set(REASONS) - PLAYED)
 
 
 @pytest.mark.parametrize("reason", AS_WRITTEN)
@@ -334,7 +332,7 @@ def test_so_is_one_of_any_other_reason(
     with Store() as store, store.database.writing() as tx:
         tx.add_event(str(work), "context.write_denied", scene.me.id, file, payload)
     peer = f"peer {scene.peer.id[:8]}"
-    before, after = incident_words.REASONS[reason]
+    before, after = REASONS[reason]
     blank = dict.fromkeys(("through", "before", "more", "detail"), "")
     words = before.format(by="it", deed="change", **blank)
     if after is not None:
@@ -347,7 +345,7 @@ def test_so_is_one_of_any_other_reason(
 @pytest.mark.parametrize("details", [{}, {"reason": 7, "also": "x", "changed_at": "soon", "path": None}])
 def test_an_event_of_another_program_is_shown_all_the_same(what: str, details: dict[str, Any]) -> None:
     one = incident_of(Happening(1, "/s", 9, what, "", "another identity", "/s/f", "", "", 0.0, "", details))
-    assert one is not None and incident_words.sentence(one).startswith("/s/f to another identity: ")
+    assert one is not None and sentence(one).startswith("/s/f to another identity: ")
 
 
 def test_a_notice_is_recorded_once_a_minute_and_never_counts_as_a_denial(

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_hook_core.config import plain_denial
-from swarm_hook_core.cut_json import loads_cut
 from swarm_hook_core.hooks import ToolCall, answer, read, session_event, tool_call
-from swarm_hook_core.json_text import NotJson, dumps, loads, loads_object
+from swarm_hook_core.json_text import NotJson, dumps, loads, loads_cut, loads_object
 from swarm_hook_core.opaque_calls import effects_of
 
 texts = st.text(st.characters(exclude_categories=[]))  # lone surrogates too

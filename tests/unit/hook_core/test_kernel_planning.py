@@ -11,9 +11,9 @@ import pytest
 from support.kernel_calls import OPAQUE, Caller, says
 from support.sessions import fault_lines, hook_core, mistakes, peer_locks
 
-from swarm_hook_core import client_release, session_events, settings
+from swarm_hook_core import environment, session_events, settings
 from swarm_hook_core.hooks import SessionEvent, tool_call
-from swarm_hook_core.kernel import plans, probe, statement
+from swarm_hook_core.kernel import namespace, plans, statement
 from swarm_hook_core.state import config_path, has_plans
 
 
@@ -234,7 +234,7 @@ def test_only_where_a_release_was_seen_to_keep_its_rules(codex: Caller, monkeypa
         ("0.170.0", "bash", False), ("", "bash", False),
     ):  # fmt: skip
         monkeypatch.setattr(statement, "_shell", lambda shell=shell: shell)
-        monkeypatch.setattr(client_release, "client_version", lambda config, version=version: version)
+        monkeypatch.setattr(environment, "client_version", lambda config, version=version: version)
         assert not codex.denied()
         assert bool(codex.plan()) is has_plan, (version, shell)
         plans.drop(codex.session_id)
@@ -257,34 +257,34 @@ def test_a_client_s_version_is_asked_once(work: Path, tmp_path: Path, monkeypatc
     program.write_text(f"#!/bin/sh\necho asked >> {tmp_path}/asked\necho client 1.2.3\n")
     program.chmod(0o755)
     sleeper = subprocess.Popen(["sleep", "600"])
-    monkeypatch.setattr("swarm_hook_core.client_release.client_process", lambda marks=(): (sleeper.pid, ""))
+    monkeypatch.setattr("swarm_hook_core.environment.client_process", lambda marks=(): (sleeper.pid, ""))
     monkeypatch.setattr(os, "readlink", lambda path: str(program))
     try:
         config = hook_core("codex").config
-        assert [client_release.client_version(config) for _ in range(3)] == ["1.2.3"] * 3
+        assert [environment.client_version(config) for _ in range(3)] == ["1.2.3"] * 3
         assert (tmp_path / "asked").read_text() == "asked\n"
     finally:
         sleeper.kill()
         sleeper.wait()
-    assert client_release.client_version(config) == "", "it has gone"
+    assert environment.client_version(config) == "", "it has gone"
 
 
 def test_what_was_found_counts_for_this_start_of_the_machine_and_this_user(monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
-    monkeypatch.setattr(probe, "_tried", lambda: tries.append(1) or "")
-    assert [probe.works() for _ in range(3)] == [True] * 3 and len(tries) == 1
+    monkeypatch.setattr(namespace, "_tried", lambda: tries.append(1) or "")
+    assert [namespace.works() for _ in range(3)] == [True] * 3 and len(tries) == 1
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    assert probe.works() and len(tries) == 2
+    assert namespace.works() and len(tries) == 2
     says("Operation not permitted (user.max_user_namespaces is 0)")
-    assert not probe.works() and len(tries) == 2
-    assert probe.mend("Operation not permitted (user.max_user_namespaces is 0)").startswith("sudo sysctl")
-    assert probe.mend("something else") == "" and probe.again() == "" and probe.works()
+    assert not namespace.works() and len(tries) == 2
+    assert namespace.mend("Operation not permitted (user.max_user_namespaces is 0)").startswith("sudo sysctl")
+    assert namespace.mend("something else") == "" and namespace.again() == "" and namespace.works()
 
 
 def test_what_is_tried_is_tried_by_a_process_that_leaves_nothing() -> None:
     before = Path("/proc/self/mountinfo").read_text() if os.path.exists("/proc/self/mountinfo") else ""
-    why = probe.again()
-    assert probe.works() is (why == "")
+    why = namespace.again()
+    assert namespace.works() is (why == "")
     assert not [name for name in os.listdir(plans.kernel_dir()) if name.startswith("canary")]
     assert not before or Path("/proc/self/mountinfo").read_text() == before
     assert fault_lines() == []

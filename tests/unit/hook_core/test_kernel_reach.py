@@ -14,10 +14,9 @@ from support.kernel_calls import OPAQUE, Caller, says
 from support.sessions import fault_lines, join, peer_locks
 from support.traced import checkout, git
 
-from swarm_hook_core.kernel import plans, refused
-from swarm_hook_core.kernel.plans import MOST_PATHS, NOT_HELD, Plan
-from swarm_hook_core.kernel.reach import held_now, paths_of, still_held
-from swarm_hook_core.kernel.rules import may_allow
+from swarm_hook_core.kernel import planning, plans
+from swarm_hook_core.kernel.plans import MOST_PATHS, NOT_HELD, Plan, held_now, paths_of, still_held
+from swarm_hook_core.kernel.statement import may_allow
 from swarm_hook_core.lookup import Peers, Session
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import start_time
@@ -254,7 +253,7 @@ PLAN = Plan("codex", "s", roots=["/srv/project"], paths=["/srv/project/notes.md"
     ],
 )
 def test_ours(said: str) -> None:
-    assert refused._is_by_us(PLAN, f"begins\n{said}\nends")
+    assert planning._is_by_us(PLAN, f"begins\n{said}\nends")
 
 
 @pytest.mark.parametrize(
@@ -267,7 +266,7 @@ def test_ours(said: str) -> None:
     ],
 )
 def test_not_ours(said: str) -> None:
-    assert not refused._is_by_us(PLAN, said)
+    assert not planning._is_by_us(PLAN, said)
 
 
 @pytest.fixture

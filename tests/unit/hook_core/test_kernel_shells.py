@@ -14,7 +14,7 @@ from support.kernel_ground import USERS, KernelGround, grounds
 from support.sessions import ROOT, fault_lines, mistakes, peer_locks
 from support.traced import git
 
-from swarm_hook_core.kernel import plans, reach, refused
+from swarm_hook_core.kernel import planning, plans
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +173,7 @@ def test_where_nothing_can_be_written_it_is_as_if_the_kernel_held_nothing(caller
 
 
 def test_what_goes_wrong_while_a_plan_is_made(caller: Caller, monkeypatch: pytest.MonkeyPatch, failing) -> None:
-    failing(reach, "paths_of", RuntimeError("no luck"))
+    failing(plans, "paths_of", RuntimeError("no luck"))
     verdict = caller.check()
     assert verdict.denial is None and verdict.plan is None and "held by" in verdict.notice and not verdict.failed
     recorded("no luck")
@@ -183,7 +183,7 @@ def test_what_goes_wrong_while_a_plan_is_made(caller: Caller, monkeypatch: pytes
 
 def test_what_goes_wrong_after_a_call(caller: Caller, failing) -> None:
     assert not caller.denied()
-    failing(refused, "_words", RuntimeError("no luck"))
+    failing(planning, "_words", RuntimeError("no luck"))
     assert caller.after("Read-only file system") == ""
     recorded("no luck")
 

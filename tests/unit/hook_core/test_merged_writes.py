@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.traced import Player, git
 
-from swarm_hook_core import client_release
+from swarm_hook_core import environment
 from swarm_hook_core.traces.versions.lines import lines_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
@@ -17,7 +17,7 @@ LINES = "".join(f"line {number}\n" for number in range(1, 10))
 
 @pytest.fixture(autouse=True)
 def tested_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_release, "client_version", lambda config: (*config.merge_versions, "")[0])
+    monkeypatch.setattr(environment, "client_version", lambda config: (*config.merge_versions, "")[0])
 
 
 class Merging(Player):
@@ -109,7 +109,7 @@ def _off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _another_release(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_release, "client_version", lambda config: "9.9.9")
+    monkeypatch.setattr(environment, "client_version", lambda config: "9.9.9")
 
 
 @pytest.mark.parametrize("prevent", [_off, _another_release])

@@ -15,7 +15,7 @@ from swarm_hook_core import caller, git, git_repository
 from swarm_hook_core.check.company import may_destroy
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import NotOrdinary
-from swarm_hook_core.traces import journal, named_files
+from swarm_hook_core.traces import journal
 
 # Parts of a journal: entries, some of other kinds, some torn.
 LINES = (
@@ -28,9 +28,9 @@ NAMES = [f"file-{number}.py" for number in range(12)]
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(journal, "is_kept", True)
-    named_files._indexes.clear()
+    journal._indexes.clear()
     yield
-    named_files._indexes.clear()
+    journal._indexes.clear()
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ class Journal:
 
 
 def _asked(path: Path) -> list[bool]:
-    return [named_files.may_concern(str(path), [name.encode()]) for name in NAMES]
+    return [journal.may_concern(str(path), [name.encode()]) for name in NAMES]
 
 
 def _in_entries(path: Path) -> list[bool]:
     data = journal.read(str(path))
-    return [any(mark in data for mark in (*named_files.OF_MANY, name.encode())) for name in NAMES]
+    return [any(mark in data for mark in (*journal.OF_MANY, name.encode())) for name in NAMES]
 
 
 def test_a_journal_that_grows_is_read_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from support.requirement import requirement
 from support.world import World
 
-from swarm_hook_core import environment, naming, prompts, session_events, wording
+from swarm_hook_core import environment, greetings, naming, session_events, wording
 from swarm_hook_core.hooks import SessionEvent, session_event
-from swarm_hook_core.labels import compose, same_circle, short_session, token
 from swarm_hook_core.naming import agent_name, holder_name, session_name
 from swarm_hook_core.traces import traces_dir
+from swarm_hook_core.untrusted_text import compose, same_circle, short_session, token
 from swarm_mcp.store import Store
 
 CLAUDE = "5f0c2f6e-2f53-4b52-9a43-3b5f4f6c1d10"
@@ -180,22 +180,22 @@ def test_the_last_prompt_is_kept_short_and_private_and_goes_with_its_session(wor
     turn(me, "mend   the\ntables " + "x" * 500)
     turn(me, "of a subagent", agent="a1")
     turn(me, "")
-    found = prompts.first_words("codex", me.session_id)
-    assert found.startswith("mend the tables xxx") and len(found) == prompts.LONGEST
-    path = prompts._path("codex", me.session_id)
+    found = greetings.first_words("codex", me.session_id)
+    assert found.startswith("mend the tables xxx") and len(found) == greetings.LONGEST
+    path = greetings._path("codex", me.session_id)
     assert os.stat(path).st_mode & 0o077 == 0 and os.stat(os.path.dirname(path)).st_mode & 0o077 == 0
     session_events.ends(me.core, SessionEvent(me.session_id, str(me.folder), "SessionEnd"))
-    assert prompts.first_words("codex", me.session_id) == ""
+    assert greetings.first_words("codex", me.session_id) == ""
 
 
 def test_words_that_a_killed_session_has_left_go_after_a_day(world: World):
     os.makedirs(traces_dir())  # as after any write
-    prompts.note("codex", "old", "left")
-    prompts.note("codex", "new", "there")
-    os.utime(prompts._path("codex", "old"), (1, 1))
+    greetings.note("codex", "old", "left")
+    greetings.note("codex", "new", "there")
+    os.utime(greetings._path("codex", "old"), (1, 1))
     with Store() as store:
         assert store.cleanup.some()
-    assert (prompts.first_words("codex", "old"), prompts.first_words("codex", "new")) == ("", "there")
+    assert (greetings.first_words("codex", "old"), greetings.first_words("codex", "new")) == ("", "there")
 
 
 @pytest.mark.parametrize("given, found", [("mend", "mend"), (None, ""), (7, ""), (["a"], "")])

@@ -27,7 +27,7 @@ from swarm_hook_core.state import NotOrdinary, config_path, open_private, read_p
 from swarm_hook_core.traces import journal, journal_name, place_of
 from swarm_hook_core.watching import records
 from swarm_mcp.doctor.faults import recorded_faults
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -15,17 +15,16 @@ from support.judged import Scene
 from support.sessions import after, captured, join, mistakes, new_session, run, start
 from support.world import git
 
-from swarm_hook_core import pattern_match, wildmatch
+from swarm_hook_core import pattern_match, wildcards
 from swarm_hook_core.lookup import GLOB, Held, Peers
-from swarm_hook_core.lookup.pattern_locks import covered
-from swarm_hook_core.lookup.sqlite import StoreReader
+from swarm_hook_core.lookup.sqlite import StoreReader, covered
 from swarm_hook_core.mcp_writers import effects_of_tool
 from swarm_hook_core.paths import NO_CASE, keys_for
 from swarm_hook_core.pattern_match import Cover
 from swarm_hook_core.shell.model import Effects, Guess
 from swarm_hook_core.state import store_path
-from swarm_hook_core.watching import watched_files
-from swarm_hook_core.wildmatch import LONGEST, PatternUnreadable, covers, literal_prefix, of_path, overlap, parsed
+from swarm_hook_core.watching import watch
+from swarm_hook_core.wildcards import LONGEST, PatternUnreadable, covers, literal_prefix, of_path, overlap, parsed
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
@@ -250,12 +249,12 @@ def test_what_fits_a_locked_pattern_is_compared_after_an_opaque_call(ground: Gro
 
 
 def test_a_watched_pattern_has_no_more_files_than_the_watch_has_room_for(ground: Ground, repo: Path) -> None:
-    for number in range(watched_files.FILES_IN_FOLDER + 20):
+    for number in range(watch.FILES_IN_FOLDER + 20):
         (repo / f"src/file{number:03}.sql").write_text("")
     held = beside(ground, repo, "src/*.sql").peers.patterns([str(repo)])
-    ((_held, place, key, files, complete),) = watched_files.files_of(held, 1000)
+    ((_held, place, key, files, complete),) = watch.files_of(held, 1000)
     assert (place, key, complete) == (str(repo / "src"), str(repo / "src"), False)
-    assert len(files) == watched_files.FILES_IN_FOLDER
+    assert len(files) == watch.FILES_IN_FOLDER
 
 
 def test_the_commit_guard_knows_patterns(ground: Ground, repo: Path) -> None:
@@ -370,7 +369,7 @@ DEEPER = ["src/**/*.sql", "**/deep/**", "src/**", "**/src/**/a", "src/*/*/z.sql"
 
 def test_a_pattern_with_a_slash_is_git_s_glob_pathspec(repository: Path) -> None:
     # A process each, so a sample. A pathspec that is a folder's own name covers its content, as a lock on it does.
-    for pattern in [*DEEPER, *(one for one in ANCHORED[::4] if wildmatch.is_pattern(one))]:
+    for pattern in [*DEEPER, *(one for one in ANCHORED[::4] if wildcards.is_pattern(one))]:
         assert ours(pattern) == listed(repository, pattern), pattern
 
 
@@ -463,9 +462,9 @@ def test_a_path_is_a_pattern_that_covers_only_itself(pattern: str, path: str) ->
 @given(pattern=_PATTERN, path=_PATH)
 def test_going_down_name_by_name_comes_to_the_same(pattern: str, path: str) -> None:
     segments = parsed(pattern)
-    places = wildmatch.beginning(segments)
+    places = wildcards.beginning(segments)
     for name in path.split("/"):
-        places = wildmatch.step(segments, places, name)
+        places = wildcards.step(segments, places, name)
     assert (len(segments) in places) == covers(segments, path)
 
 

@@ -13,9 +13,9 @@ from support.sessions import captured, run
 from support.traced import Player, git, lost_in, notes_an_end
 from support.world import some_time_passes
 
-from swarm_hook_core.traces.versions import by_persons, pruning
+from swarm_hook_core.traces.versions import acts, pruning
 from swarm_hook_core.traces.versions.lines import lines_of
-from swarm_hook_core.watching.snapshot import read
+from swarm_hook_core.watching.records import read
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -72,9 +72,9 @@ def test_a_command_that_would_lose_a_person_s_work_is_denied_to_a_session_that_i
 
 def saved(path: Path, text: str) -> None:
     """Save a file as an editor does that reports it (`swarm-mcp lsp`)."""
-    before = by_persons.Content(time.time_ns(), *read(str(path)))
+    before = acts.Content(time.time_ns(), *read(str(path)))
     path.write_text(text)
-    by_persons.note_save(str(path), before, by_persons.Content(time.time_ns(), *read(str(path))))
+    acts.note_save(str(path), before, acts.Content(time.time_ns(), *read(str(path))))
 
 
 @pytest.mark.parametrize("is_written_by_session", [False, True])

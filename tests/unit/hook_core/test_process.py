@@ -14,8 +14,7 @@ from support.fixtures import LONGER, Ground, time_limit, wait_for
 
 from swarm_hook_core import clock, process
 from swarm_hook_core.lookup.sqlite import StoreReader
-from swarm_hook_core.process import client_process, gone, host_id, parent_of, program_name, start_time
-from swarm_hook_core.spawn import run
+from swarm_hook_core.process import client_process, gone, host_id, parent_of, program_name, run, start_time
 
 HERE = host_id()
 

@@ -8,7 +8,7 @@ import pytest
 from support.sessions import hook_core, mistakes, new_session, ready_store
 
 from swarm_hook_core.hooks import ToolCall
-from swarm_hook_core.protected.files import CLIENTS, matter_of
+from swarm_hook_core.protected import CLIENTS, matter_of_file
 from swarm_hook_core.state import config_path, state_dir, store_path
 
 GUARD = "#!/bin/sh\n# swarm guard, written by `swarm-mcp guard install`; `swarm-mcp guard uninstall` takes it away.\n"
@@ -143,7 +143,7 @@ def test_folders_over_the_clients_homes_are_looked_at_once(place: Guarded, monke
     looks: list[str] = []
     look = os.lstat
     monkeypatch.setattr(os, "lstat", lambda path: looks.append(os.fspath(path)) or look(path))
-    assert matter_of("/elsewhere/file") is None
+    assert matter_of_file("/elsewhere/file") is None
     homes = [path for path in looks if path == str(place.home)]
     assert 1 <= len(homes) < len(CLIENTS)  # once for each folder below it that homes lie in
 

@@ -10,11 +10,11 @@ from support.fixtures import wait_for
 from support.sessions import RUNTIMES, captured, hook_core, join, mistakes, peer_locks, run
 from support.traced import Player
 
-from swarm_hook_core import repeated_denials, storms
+from swarm_hook_core import repeated_denials
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.refusals import Attempt
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_of_a_storm_the_coordinator_hears_once(work: Path, started, capsys, monk
         assert tries(me, "git checkout .", str(number)) and tries(me, "git checkout .", str(number))
     assert len(started) == 1 and len(events()) == 1
     assert "and 3 more within the minute" in told(capsys, "log", "notes.md")
-    limits(storms, NOTED_SECONDS=-1)
+    limits(repeated_denials, NOTED_SECONDS=-1)
     assert tries(me, "git checkout .").times == 5
     assert len(started) == 2 and len(events()) == 1, "the store goes by its own clock"
 
@@ -242,7 +242,7 @@ def test_what_is_another_storm_is_not_counted_along(repo: Path, calls: list, oth
             store.locks.release(holder, str(repo / "f"))
         peer_locks(repo, repo / "f")
     if other == "time":
-        limits(storms, SECONDS=-1)
+        limits(repeated_denials, SECONDS=-1)
     file, name = "g" if other == "file" else "f", "you" if other == "session" else "me"
     (reason,) = tried(repo, file, name=name)
     assert reason and "denied 3 times" not in reason
@@ -313,5 +313,5 @@ def test_of_very_many_only_the_newest_are_looked_at(repo: Path, calls: list, lim
 def test_a_call_that_may_pass_counts_nothing(repo: Path, calls: list, failing) -> None:
     session(repo)
     peer_locks(repo, repo / "f")
-    failing(storms, "weigh", pytest.fail.Exception)
+    failing(repeated_denials, "weigh", pytest.fail.Exception)
     assert tried(repo, "g", 3) == ["", "", ""] and mistakes() == []

@@ -30,11 +30,11 @@ from swarm_hook_core.lookup import Peers
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import host_id, start_time
 from swarm_mcp.errors import LockRefused, StoreUnavailable
-from swarm_mcp.hooks import process as hook_process
+from swarm_mcp.hooks import session_hooks as hook_process
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import interpreter
 from swarm_mcp.runtimes import bundle
-from swarm_mcp.store import Store, notices
+from swarm_mcp.store import Store, messages
 
 pytestmark = pytest.mark.slow
 
@@ -116,7 +116,7 @@ def test_a_notice_is_told_once_it_has_been_written(installed: Installed, runtime
     with Store() as store, store.database.writing():
         row = store.instances.of_session(runtime, me)
         assert row
-        notices.post(store.database, row, "word of a lock")
+        messages.post_notice(store.database, row, "word of a lock")
     command = wired_command(runtime, "UserPromptSubmit")
     payload = json.dumps({**captured(runtime, "UserPromptSubmit", installed.folder.parent), "session_id": me})
     subprocess.run(["/bin/sh", "-c", f"({command}) >/dev/full"], input=payload, text=True, check=True)
@@ -158,7 +158,7 @@ def test_a_coordinator_that_is_killed_is_recorded_and_not_asked_again(installed:
 @pytest.mark.parametrize("name", ["SessionStart.startup", "UserPromptSubmit", "SessionEnd"])
 def test_a_coordinator_that_hangs_has_no_more_than_its_time(installed: Installed, name: str) -> None:
     launcher = installed.launcher.read_text()
-    slow = "import swarm_mcp.hooks.process, time; swarm_mcp.hooks.process.run = lambda *a: time.sleep(60); from swarm_mcp.cli"
+    slow = "import swarm_mcp.hooks.session_hooks, time; swarm_mcp.hooks.session_hooks.run = lambda *a: time.sleep(60); from swarm_mcp.cli"
     installed.launcher.write_text(launcher.replace("from swarm_mcp.cli", slow))
     script = installed.folder / bundle.HOOK
     text = script.read_text()
@@ -172,10 +172,10 @@ def test_a_coordinator_that_hangs_has_no_more_than_its_time(installed: Installed
 
 
 def test_the_launcher_gives_the_coordinator_the_time_that_the_core_gives_it() -> None:
-    from swarm_hook_core import lifecycle
+    from swarm_hook_core import session_events
 
     given = {
-        "session_start": lifecycle.START_SECONDS, "turn": lifecycle.TURN_SECONDS, "session_end": lifecycle.END_SECONDS,
+        "session_start": session_events.START_SECONDS, "turn": session_events.TURN_SECONDS, "session_end": session_events.END_SECONDS,
     }  # fmt: skip
     text = (Path(__file__).parents[3] / "integrations" / "hook.sh").read_text()
     assert all(f"{event}) within={seconds:g} ;;" in text for event, seconds in given.items())

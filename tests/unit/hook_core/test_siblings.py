@@ -10,7 +10,7 @@ from support.traced import Player, git
 
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
-from swarm_hook_core.traces import AGENTS, journal_name, place_of, siblings
+from swarm_hook_core.traces import AGENTS, journal_name, others, place_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_faults")]
 
@@ -141,7 +141,7 @@ def test_an_agent_that_is_silent_for_long_has_ended(
     main: Thread, agents: tuple[Thread, Thread], limits: Limits
 ) -> None:
     agents[0].edits("notes.md", "beta", "THEIRS")
-    limits(siblings, SILENT_NS=0)
+    limits(others, SILENT_NS=0)
     assert main.runs("rm notes.md") == ""
 
 

@@ -18,9 +18,21 @@ from support.requirement import requirement
 
 from swarm_hook_core import scratch
 from swarm_hook_core.config import RuntimeConfig, changes_in_patch
-from swarm_hook_core.faults import HOUR, LIMIT_BYTES, describe, fault_log, record, record_hourly
 from swarm_hook_core.scratch import clear, folder_of, load, save, tried_lately
-from swarm_hook_core.state import append_line, lock_alone, make_private, state_dir, store_path, write_private
+from swarm_hook_core.state import (
+    HOUR,
+    LIMIT_BYTES,
+    append_line,
+    describe,
+    fault_log,
+    lock_alone,
+    make_private,
+    record,
+    record_hourly,
+    state_dir,
+    store_path,
+    write_private,
+)
 
 
 def mode(path: Path) -> int:
@@ -206,7 +218,7 @@ def test_the_record_is_bounded() -> None:
 
 def test_lines_of_hooks_that_fail_together_do_not_mix() -> None:
     work = (
-        "import sys\nfrom swarm_hook_core.faults import record\n"
+        "import sys\nfrom swarm_hook_core.state import record\n"
         "for n in range(50): record(sys.argv[1], 'turn', f'{n} ' + 'x' * 300)"
     )
     workers = [subprocess.Popen([sys.executable, "-c", work, str(w)]) for w in range(6)]

@@ -223,7 +223,7 @@ def test_the_coordinator_s_own_process_tells_it_too(work: Path, monkeypatch) -> 
     """As in an installed plugin: ``swarm-mcp hook``."""
     import io
 
-    from swarm_mcp.hooks import process as hook_process
+    from swarm_mcp.hooks import session_hooks as hook_process
 
     peer = Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")

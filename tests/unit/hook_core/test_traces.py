@@ -16,7 +16,7 @@ from support.sessions import argv, ready_store
 from support.traced import Player, git
 from support.transcripts import Blocks
 
-from swarm_hook_core import budget, paths, session_events, shell, traces
+from swarm_hook_core import clock, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.state import lock_alone, rotate
 from swarm_hook_core.traces import journal, meetings, others, turn_files, unread
@@ -172,15 +172,15 @@ def test_what_is_committed_or_undone_is_nobodys_any_more(undo: str, work: Path) 
 
 
 def test_commands_of_others_are_read_in_the_time_that_the_check_has_left() -> None:
-    reading = unread.Reading(budget.Budget(seconds=1e-9), os.path.realpath)
+    reading = unread.Reading(clock.Budget(seconds=1e-9), os.path.realpath)
     command, another = (journal.Entry(b"1 ran - Bash\0/work\0echo two > other.md" + more) for more in (b"", b" "))
     assert reading.written_by(command)[0] == [("/work", "other.md")]
-    end = time.thread_time() + budget.LEAST_SECONDS
+    end = time.thread_time() + clock.LEAST_SECONDS
     while time.thread_time() < end:
         pass
     assert reading.written_by(another)[0] == [], "there is no time left"
     assert reading.written_by(command)[0] == [("/work", "other.md")], "what has been read is known"
-    assert unread.Reading(budget.Budget(), os.path.realpath).written_by(command)[0] != []
+    assert unread.Reading(clock.Budget(), os.path.realpath).written_by(command)[0] != []
 
 
 def test_a_session_that_has_gone_keeps_nobody(work: Path) -> None:

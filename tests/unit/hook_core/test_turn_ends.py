@@ -11,7 +11,7 @@ from support.fixtures import BARE_PYTHON, FOLDERS, wait_for
 from support.sessions import captured, mistakes, new_session, ready_store, run, start, subagent_payload
 from support.traced import checkout
 
-from swarm_mcp.domain.lock import AUTO
+from swarm_mcp.domain import AUTO
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

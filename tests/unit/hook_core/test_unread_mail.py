@@ -25,7 +25,7 @@ from support.sessions import (
 from support.traced import Player
 
 from swarm_hook_core import scratch, unread_mail
-from swarm_hook_core.check import afterwards
+from swarm_hook_core.check import rules
 from swarm_hook_core.config import Dialect, RuntimeConfig, paths_under_keys
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
@@ -264,7 +264,7 @@ def test_news_beside_a_refusal_are_told_with_the_next_call(
 ) -> None:
     peer_locks(repo, repo / "f", "mine")
     with monkeypatch.context() as patched:
-        patched.setattr(afterwards, "AFTERWARDS", (lambda check, verdict: _append(verdict), afterwards.shorten))
+        patched.setattr(rules, "AFTERWARDS", (lambda check, verdict: _append(verdict), rules.shorten))
         assert "news" not in editor("save", path="f")
     assert editor("read", path="f") == "news of your own locks"
 

@@ -12,7 +12,7 @@ from support.fixtures import Ground
 from support.serving import Server
 from support.sessions import mistakes, new_session, peer_locks, run, start, write
 
-from swarm_hook_core import labels, untrusted_text
+from swarm_hook_core import untrusted_text
 from swarm_hook_core.watching.report import quoted as as_word
 from swarm_mcp.agents.harness.prompting import task_prompt
 from swarm_mcp.store import Store
@@ -60,7 +60,7 @@ def test_whatever_is_shown_is_short_and_harmless(text: str, longest: int) -> Non
     ],
 )
 def test_a_label_as_hooks_make_it_is_shown_as_it_is(text: str) -> None:
-    assert untrusted_text.label(text) == text and labels.bounded(text) == text
+    assert untrusted_text.label(text) == text and untrusted_text.bounded(text) == text
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_any_other_label_is_quoted(text: str) -> None:
 @given(st.text("ab :\u00e9", max_size=500))
 def test_a_label_is_cut_but_still_says_whose_it_is(text: str) -> None:
     label = " ".join(f"{text} identity:w session:s1 {text}".split())
-    kept = labels.bounded(label)
-    assert len(kept) <= labels.LONGEST and set(kept.split()) <= set(label.split())
-    assert (labels.token(kept, "identity"), labels.token(kept, "session")) == ("w", "s1")
+    kept = untrusted_text.bounded(label)
+    assert len(kept) <= untrusted_text.LONGEST and set(kept.split()) <= set(label.split())
+    assert (untrusted_text.token(kept, "identity"), untrusted_text.token(kept, "session")) == ("w", "s1")
 
 
 @pytest.mark.parametrize("name", ["plain.py", "a b", "it's", "a\nb", "\x1b[2J", "\udcff\u202e'\\"])

@@ -37,7 +37,7 @@ from swarm_hook_core.state import SHELL_BETWEEN, is_watching
 from swarm_hook_core.traces import PATH
 from swarm_hook_core.traces.versions import locked as kept
 from swarm_hook_core.traces.versions import pruning
-from swarm_hook_core.watching import records, snapshot, watch, watched_files
+from swarm_hook_core.watching import records, watch
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow
@@ -593,7 +593,7 @@ def test_what_is_no_plain_file_is_never_opened(tmp_path: Path, state: Path) -> N
 
 
 def test_a_file_that_cannot_be_read_is_watched_all_the_same(files: list[Path], failing) -> None:
-    for where, reader in ((kept, "read_resolved"), (snapshot, "read")):
+    for where, reader in ((kept, "read_resolved"), (records, "read")):
         failing(where, reader, PermissionError(13, "Permission denied"))
     _changes_without_content(files[0], "Permission denied")
 
@@ -623,7 +623,7 @@ def test_a_content_with_the_earlier_size_and_time_is_another_one(files: list[Pat
     file.write_text("another\n")
     os.utime(file, (then, then))
     os.utime(earlier.path, (then + 50, then + 50))
-    assert kept.Kept().copy_of(str(file), snapshot.glance(str(file))) is None
+    assert kept.Kept().copy_of(str(file), records.glance(str(file))) is None
     kept.Kept().keep(str(file))
     assert sorted(path.read_text() for path in kept_files(state)) == ["another\n", "earlier\n"], "both can be restored"
     assert pruning.prune(time.time() + pruning.AGE_SECONDS + 10) == 2 and kept_files(state) == []
@@ -693,7 +693,7 @@ def test_a_locked_folder_is_watched_file_by_file_within_bounds(tmp_path: Path, s
     (folder / "deep" / "new").write_text("x")
     (folder / "deep" / ".git" / "index").write_text("x")
     assert sorted(calls.finish("1")) == [("a", "changed"), ("c", "removed"), ("new", "created")]
-    for number in range(watched_files.FILES_IN_FOLDER + 20):
+    for number in range(watch.FILES_IN_FOLDER + 20):
         (folder / f"n{number:03}").write_text("x")
     calls.begin("2")
     (folder / "n000").write_text("y")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.sessions import fault_lines, mistakes, new_session, start
 
-from swarm_hook_core.work_tracker import configured, parsed
+from swarm_hook_core.greetings import configured, parsed
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
-from swarm_mcp.agents.loop import conf_files, sources
+from swarm_mcp.agents.loop import settings, tools
 from swarm_mcp.agents.loop.providers import choice
 from swarm_mcp.agents.loop.settings import LoopFailure
 
@@ -40,7 +40,7 @@ def python(text: str) -> str:
 def test_nearer_plugins_come_later(tmp_path: Path) -> None:
     for place in ("root/plugins/core", "home/plugins/b", "home/plugins/a", "p/.harness", "p/q/.harness/plugins/z"):
         (tmp_path / place).mkdir(parents=True)
-    found = sources.walk(str(tmp_path / "root"), str(tmp_path / "home"), str(tmp_path / "p/q/r"))
+    found = tools.walk(str(tmp_path / "root"), str(tmp_path / "home"), str(tmp_path / "p/q/r"))
     below = [os.path.relpath(path, tmp_path) for path in found if path.startswith(str(tmp_path))]
     assert below == [
         "root/plugins/core", "home/plugins/a", "home/plugins/b", "home", "p/.harness", "p/q/.harness/plugins/z",
@@ -51,8 +51,8 @@ def test_nearer_plugins_come_later(tmp_path: Path) -> None:
 def test_packs_of_other_providers_stay_out(tmp_path: Path) -> None:
     for pack in ("openai/providers", "anthropic/providers", "plain/tools"):
         (tmp_path / "plugins" / pack).mkdir(parents=True)
-    found = sources.packs(str(tmp_path))
-    assert [os.path.basename(path) for path in sources.scoped(found, ["openai"])] == ["openai", "plain"]
+    found = tools.packs(str(tmp_path))
+    assert [os.path.basename(path) for path in tools.scoped(found, ["openai"])] == ["openai", "plain"]
 
 
 def test_the_last_tool_of_a_name_counts(model: Model, packs: Path, project: Path) -> None:
@@ -214,8 +214,8 @@ def test_a_tool_that_takes_too_long_is_ended(model: Model, packs: Path, monkeypa
 @requirement("B-10")
 def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None:
 
-    root = Path(sources.root())
-    assert sources.root() == str(root)
+    root = Path(tools.root())
+    assert tools.root() == str(root)
     path = root / "plugins" / "core" / "tools" / "str_replace"
     (project / "a.txt").write_text("one two")
     shown = json.loads(subprocess.run([path, "--schema"], capture_output=True, text=True, check=True).stdout)
@@ -324,7 +324,7 @@ def test_the_bundled_providers_are_whole(model: Model) -> None:
     listed = choice.variants([])
     assert {"deepseek", "fireworks", "groq", "llama.cpp", "ollama", "openrouter", "zai"} <= set(listed)
     for name in listed:
-        facts = dict(conf_files.read(listed[name]))
+        facts = dict(settings.read(listed[name]))
         assert facts["description"] and facts["url"].startswith(("https://", "http://127.0.0.1:"))
         key = {facts["auth_env"]: "k-1"} if "auth_env" in facts else {}
         assert bool(key) is facts["url"].startswith("https://")

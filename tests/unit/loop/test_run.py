@@ -17,7 +17,7 @@ from support.requirement import requirement
 from swarm_mcp.agents.harness import Query, Run
 from swarm_mcp.agents.harness.claude.adapter import Claude
 from swarm_mcp.agents.harness.codex.adapter import PRICES, SHORT
-from swarm_mcp.agents.loop import messages
+from swarm_mcp.agents.loop import session as messages
 from swarm_mcp.agents.loop.providers.anthropic import Anthropic
 from swarm_mcp.agents.loop.providers.openai import OpenAI
 from swarm_mcp.cli.help_page import page_of

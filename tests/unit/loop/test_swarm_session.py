@@ -17,7 +17,7 @@ from support.requirement import requirement
 from support.sessions import instances, mistakes, peer_locks
 from support.traced import git
 
-from swarm_hook_core.kernel import probe
+from swarm_hook_core.kernel import namespace
 from swarm_mcp.agents.loop.swarm_session import CONFIG
 from swarm_mcp.cli.main import main
 from swarm_mcp.store import Store
@@ -125,7 +125,7 @@ def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path)
 
 
 def test_python_functions_over_http(model: Model, project: Path) -> None:
-    from swarm_mcp.agents.harness.client_tools import ToolServer
+    from swarm_mcp.agents.harness.servers import ToolServer
 
     def double(number: int) -> int:
         """Twice a number."""
@@ -238,7 +238,7 @@ def result(model: Model, command: str = "./build") -> str:
 
 
 def needs_the_kernel() -> None:
-    why = probe.again()
+    why = namespace.again()
     if why:
         pytest.skip(f"the kernel holds nothing here: {why}")
 

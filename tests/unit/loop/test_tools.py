@@ -13,7 +13,7 @@ from support.requirement import requirement
 from swarm_mcp.agents.harness import events, registry
 from swarm_mcp.agents.harness.outcome import Ending
 from swarm_mcp.agents.harness.query import McpServer, Query
-from swarm_mcp.agents.loop import messages, tools
+from swarm_mcp.agents.loop import session, tools
 
 
 def use(name: str, folder: Path, **given: object) -> tuple[str, bool]:
@@ -105,13 +105,13 @@ def test_answers_by_schema(model: Model) -> None:
 
 BLOCKS = st.lists(
     st.one_of(
-        st.builds(lambda text: messages.Block("text", text), st.text().filter(str.strip)),
+        st.builds(lambda text: session.Block("text", text), st.text().filter(str.strip)),
         st.builds(
-            lambda name, given: messages.Block("tool_call", call=messages.model_call("c1", name, given)),
+            lambda name, given: session.Block("tool_call", call=session.model_call("c1", name, given)),
             st.text(),
             st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.booleans(), st.none())),
         ),
-        st.builds(lambda text: messages.Block("thinking", text, "c2ln"), st.text()),
+        st.builds(lambda text: session.Block("thinking", text, "c2ln"), st.text()),
     ),
     max_size=5,
 )
@@ -120,9 +120,9 @@ BLOCKS = st.lists(
 @settings(max_examples=50)
 @given(BLOCKS)
 @requirement("B-20")
-def test_what_is_written_is_read_again(blocks: list[messages.Block]) -> None:
-    text = messages.render({"role": "assistant", "seq": "0001"}, messages.written(blocks))
-    found = messages.blocks_of(messages.parse(text))
+def test_what_is_written_is_read_again(blocks: list[session.Block]) -> None:
+    text = session.render({"role": "assistant", "seq": "0001"}, session.written(blocks))
+    found = session.blocks_of(session.parse(text))
     assert [block.call for block in found if block.call] == [block.call for block in blocks if block.call]
     thoughts = [(block.text, block.signature) for block in blocks if block.kind == "thinking"]
     assert [(block.text, block.signature) for block in found if block.kind == "thinking"] == thoughts
@@ -131,16 +131,16 @@ def test_what_is_written_is_read_again(blocks: list[messages.Block]) -> None:
 @settings(max_examples=50)
 @given(st.text())
 def test_any_text_is_a_message(text: str) -> None:
-    message = messages.parse(text)
-    messages.blocks_of(message)
-    messages.turns([message])
+    message = session.parse(text)
+    session.blocks_of(message)
+    session.turns([message])
     head = {"role": "tool_result", "call_id": "x"}
-    assert messages.parse(messages.render(head, text)).text == text
+    assert session.parse(session.render(head, text)).text == text
 
 
 @pytest.mark.parametrize("given", [None, [], "", "{", "[1]", 7, '{"a": 1}'])
 def test_arguments_of_any_kind(given: object) -> None:
-    assert isinstance(messages.model_call("c", "n", given).input, dict)
+    assert isinstance(session.model_call("c", "n", given).input, dict)
 
 
 adapter = registry.get("loop")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from swarm_mcp.mcp.schema import first_mismatch, fits
+from swarm_mcp.mcp.protocol import first_mismatch, fits
 from swarm_mcp.server.tools import all_tools
 
 SCHEMAS = {tool.name: tool.schema for tool in all_tools().values()}

@@ -4,7 +4,7 @@ import pytest
 from support.fixtures import Ground
 from support.world import World
 
-from swarm_hook_core import prompts
+from swarm_hook_core import greetings
 from swarm_hook_core.traces import journal_name, others_in, place_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening, refusals
@@ -23,9 +23,8 @@ from swarm_mcp.view.overview.cards import (
     Card,
     cards,
 )
-from swarm_mcp.view.overview.edit_events import Names, edit_events
 from swarm_mcp.view.overview.now import now
-from swarm_mcp.view.overview.work import NOTHING, Work, Written, work
+from swarm_mcp.view.overview.work import NOTHING, Names, Work, Written, edit_events, work
 
 
 def cards_of(store, scope: str, found: Work = NOTHING, viewer: str = "") -> list[Card]:
@@ -116,7 +115,7 @@ def test_what_a_session_works_on_is_its_task_else_its_prompt_else_the_note_of_it
         assert cards_of(store, ground.scope)[0].doing is None
         ground.lock(ann, f"{ground.scope}/f", "the note")
         assert cards_of(store, ground.scope)[0].doing.words == "the note"
-        prompts.note("claude-code", "ann", "Mend the\n  tables")
+        greetings.note("claude-code", "ann", "Mend the\n  tables")
         assert cards_of(store, ground.scope)[0].doing.words == "Mend the tables"
         task = store.tasks.request(ann, {"type": "fix", "title": "The task", "assignee": ann.id})["task"]
         store.tasks.claim(ann, task.id, ignore_unread=True)

@@ -11,17 +11,15 @@ from support.world import some_time_passes
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.traces import place_of
-from swarm_mcp.answers.edits import Edit, edits, journal_marks
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import newest, refusals, timeline
+from swarm_mcp.answers.work import Edit, edits, journal_marks
 from swarm_mcp.errors import Deadlock, UnknownInstance
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.view.overview.checkouts import checkouts
-from swarm_mcp.view.overview.lines import Line, Obstacle, circles, lines
-from swarm_mcp.view.overview.now import FILES, now
-from swarm_mcp.view.overview.session import session_whole
+from swarm_mcp.view.overview.cards import session_whole
+from swarm_mcp.view.overview.now import FILES, Line, Obstacle, checkouts, circles, lines, now
 
 
 @pytest.fixture

@@ -12,15 +12,14 @@ from support.fixtures import Ground, wait_for
 from support.world import World
 
 from swarm_mcp.answers.people import People
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import Deadlock, StoreUnavailable
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.view.overview import owned
-from swarm_mcp.view.overview.lines import Line, Lines, Obstacle
-from swarm_mcp.view.page.access import HEADERS, Keys
-from swarm_mcp.view.page.app import application
+from swarm_mcp.view.overview import work
+from swarm_mcp.view.overview.now import Line, Lines, Obstacle
+from swarm_mcp.view.page.app import HEADERS, Keys, application
 
 pytestmark = pytest.mark.slow
 
@@ -193,7 +192,7 @@ def test_circles_are_marked(ground, client, monkeypatch):
         # The store refuses a circle; one made by another program is shown all the same.
         ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
         shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
-    monkeypatch.setattr("swarm_mcp.view.page.views.lines.lines", lambda *_: shown)
+    monkeypatch.setattr("swarm_mcp.view.page.views.lines", lambda *_: shown)
     words = text_of(client.get("/lines").text)
     assert "claude-code ann waits for claude-code bob waits for claude-code ann" in words
     assert words.count("(in a circle)") == 2
@@ -249,7 +248,7 @@ def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, limits):
     assert all(f"note-{name}" in words for name in ("one", "two", "three"))
     alone = text_of(client.get("/", params={"scope": places[0]}).text)
     assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
-    limits("swarm_mcp.view.page.views.now", MOST_CHECKOUTS=2)
+    limits("swarm_mcp.view.page.views", MOST_CHECKOUTS=2)
     words = text_of(client.get("/lines").text) and text_of(client.get("/", params={"again": "1"}).text)
     assert (
         "There are more checkouts" in words
@@ -378,15 +377,15 @@ def test_no_content_is_shown_of_files_elsewhere_or_ignored_ones(world: World, pa
 
 
 def test_git_is_asked_again_only_after_a_change(world: World, listening) -> None:
-    asked = listening(owned, "changed_files")
+    asked = listening(work, "changed_files")
     world.write("notes.md", "mine\n")
     with world.store() as store:
         given = store, People(store), str(world.repo), str(world.repo / "notes.md")
         for _ in range(3):
-            assert owned.owned_file(*given).lines[-1].text == "mine"
+            assert work.owned_file(*given).lines[-1].text == "mine"
         assert len(asked) == 1
         world.write("notes.md", "more\n")
-        assert owned.owned_file(*given).lines[-1].text == "more"
+        assert work.owned_file(*given).lines[-1].text == "more"
     assert len(asked) == 2
 
 
@@ -397,7 +396,7 @@ def test_of_a_long_file_the_lines_around_a_change_are_shown(world: World) -> Non
     me.edit("notes.md", "line 5\n", "FIVE\n")
     me.edit("notes.md", "line 30\n", "")
     with world.store() as store:
-        found = owned.owned_file(store, People(store), str(world.repo), str(world.repo / "notes.md"))
+        found = work.owned_file(store, People(store), str(world.repo), str(world.repo / "notes.md"))
     assert [(one.kind, one.number, one.text) for one in found.lines] == [
         ("gap", 3, ""), *(("same", at, f"line {at - 1}") for at in (3, 4, 5)),
         ("removed", 6, "line 5"), ("added", 6, "FIVE"), *(("same", at, f"line {at - 1}") for at in (7, 8, 9)),

@@ -6,13 +6,12 @@ import time
 import pytest
 from support.fixtures import time_limit
 
-from swarm_mcp.answers.edits import Edit
 from swarm_mcp.answers.timeline import Happening, Timeline
-from swarm_mcp.view.overview.lines import Line
-from swarm_mcp.view.overview.now import Hold
+from swarm_mcp.answers.work import Edit
+from swarm_mcp.view.overview.now import Hold, Line
 from swarm_mcp.view.overview.work import NOTHING
-from swarm_mcp.view.page import changes
-from swarm_mcp.view.page.changes import Edited
+from swarm_mcp.view.page import live
+from swarm_mcp.view.page.live import Edited
 from swarm_mcp.view.page.picture import MOST_LANES, MOST_ROWS, ROW, THINNEST, picture
 
 SINCE, UNTIL = 1000, 2000
@@ -130,8 +129,8 @@ async def known(edited: Edited) -> None:
 def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(ground, monkeypatch):
     journal = {"journal": (100, time.time_ns())}
     there: list[Edit] = []
-    monkeypatch.setattr(changes, "journal_marks", lambda _scope: journal)
-    monkeypatch.setattr(changes, "work", lambda *_: NOTHING._replace(edits=list(there)))
+    monkeypatch.setattr(live, "journal_marks", lambda _scope: journal)
+    monkeypatch.setattr(live, "work", lambda *_: NOTHING._replace(edits=list(there)))
 
     async def found():
         told = asyncio.Event()
@@ -150,9 +149,9 @@ def test_a_write_that_is_made_later_than_it_is_noted_is_found_all_the_same(groun
 
 def test_nobody_is_asked_again_where_nothing_was_written_lately(ground, monkeypatch, limits):
     asked = []
-    limits(changes, AGAIN_SECONDS=0.0)
-    monkeypatch.setattr(changes, "journal_marks", lambda _scope: {"journal": (100, 0)})
-    monkeypatch.setattr(changes, "work", lambda *_: asked.append(1) or NOTHING)
+    limits(live, AGAIN_SECONDS=0.0)
+    monkeypatch.setattr(live, "journal_marks", lambda _scope: {"journal": (100, 0)})
+    monkeypatch.setattr(live, "work", lambda *_: asked.append(1) or NOTHING)
 
     async def play():
         edited = Edited(ground.store, "", lambda: None)

@@ -16,10 +16,9 @@ from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request as wanted_by
 from swarm_mcp.view.overview.transcript import LAST_BYTES
-from swarm_mcp.view.page.access import Keys
-from swarm_mcp.view.page.app import VIEWS, application
+from swarm_mcp.view.page import views
+from swarm_mcp.view.page.app import VIEWS, Keys, application
 from swarm_mcp.view.page.rendering import address
-from swarm_mcp.view.page.views import file, work, workers
 
 pytestmark = pytest.mark.slow
 PORT = 4711
@@ -147,7 +146,7 @@ def test_of_many_tasks_and_messages_some_are_shown_and_the_others_reached(ground
     assert shown.count('<li id="message-') == 50 and "M59" in shown and "M09" not in shown
     (older,) = [one for one in links(shown) if "after=" in one]
     assert "M09<" in page(older) and "M10<" not in page(older) and "The newest messages" in page(older)
-    limits(work, TASKS_OF_MANY=3)
+    limits(views, TASKS_OF_MANY=3)
     ground.session("cy", directory=str(ground.folder))
     assert len(re.findall(r">T\d\d<", page("/work"))) == 3
 
@@ -189,11 +188,11 @@ def test_the_transcript_of_a_worker(ground, page):
 
 def test_of_a_long_transcript_the_end_is_shown(ground, page):
     bob = ground.session("bob")
-    path = record(ground, *(said(f"word {number} " + "x" * 6000) for number in range(workers.ENTRIES + 50)))
+    path = record(ground, *(said(f"word {number} " + "x" * 6000) for number in range(views.ENTRIES + 50)))
     assert os.path.getsize(path) > LAST_BYTES
     run(ground, bob, record=path)
     shown = page("/worker", id="0a1b2c3d-run")
-    assert f"word {workers.ENTRIES + 49} " in shown and "word 1 " not in shown and "All of it" in shown
+    assert f"word {views.ENTRIES + 49} " in shown and "word 1 " not in shown and "All of it" in shown
     assert len(shown) < LAST_BYTES
 
 
@@ -242,7 +241,7 @@ def test_whatever_is_asked_as_a_path_is_answered(ground, page, path):
 
 
 def test_the_log_of_a_file_is_read_in_parts(ground, page, limits):
-    limits(file, EVENTS=3)
+    limits(views, EVENTS=3)
     ann, path = ground.session("ann"), f"{ground.scope}/f"
     for _ in range(4):
         ground.lock(ann, path)

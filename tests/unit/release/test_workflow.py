@@ -13,8 +13,8 @@ from support import repository
 from support.repository import ROOT
 
 from swarm_mcp import __version__
-from swarm_mcp.runtimes import changelog
-from swarm_mcp.runtimes.changelog import Entry, entries, newer, since
+from swarm_mcp.runtimes import installed as changelog
+from swarm_mcp.runtimes.installed import Entry, entries, newer, since
 
 WORKFLOWS = repository.ROOT / ".github" / "workflows"
 RELEASE = yaml.safe_load((WORKFLOWS / "release.yml").read_text(encoding="utf-8"))

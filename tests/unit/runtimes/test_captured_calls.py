@@ -16,7 +16,7 @@ from support.sessions import ROOT, captured, instances, new_session, peer_locks,
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import with_fields
-from swarm_mcp.runtimes.codex_plugin import files_of
+from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import RECORD, read_record
 

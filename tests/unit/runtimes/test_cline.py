@@ -11,8 +11,8 @@ from support.sessions import captured, hook_core
 from swarm_hook_core.check import Writes
 from swarm_hook_core.hooks import ToolCall
 from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.runtimes.cline import PLUGIN_FILE, folder, servers_file
-from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.thorough
 

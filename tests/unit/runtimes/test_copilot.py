@@ -14,8 +14,8 @@ from support.sessions import PAYLOADS, ROOT, hook_core, instances, new_session, 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.guests import HOSTS
 from swarm_mcp.runtimes import bundle
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.runtimes.copilot import Copilot, home
-from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = pytest.mark.thorough
 

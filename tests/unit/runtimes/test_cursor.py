@@ -14,7 +14,7 @@ from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import cursor
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.server.tools import all_tools
 
 pytestmark = pytest.mark.thorough

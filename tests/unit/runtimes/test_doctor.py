@@ -14,10 +14,11 @@ from support.fixtures import Ground, Sleeper
 from support.requirement import requirement
 
 import swarm_mcp
-from swarm_hook_core import faults, traces
-from swarm_mcp.doctor import enforcement, state_folder
+from swarm_hook_core import state, traces
+from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.installation import interpreter, marketplace_folder
-from swarm_mcp.runtimes import bundle, codex_plugin, runtime
+from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.owned_folder import put
 from swarm_mcp.store import schema
@@ -177,11 +178,11 @@ def test_live_quiet_and_gone_sessions_are_told_apart(ground: Ground, alone):
 
 def test_recorded_faults_are_shown(ground: Ground, alone):
     assert checks(ground)["faults"]["status"] == "ok"
-    faults.record("codex", "pre_tool_use", "first\nfault")
-    faults.record("claude-code", "turn", "second fault")
+    state.record("codex", "pre_tool_use", "first\nfault")
+    state.record("claude-code", "turn", "second fault")
     check = checks(ground)["faults"]
     assert check["status"] == "warn" and "second fault" in check["message"] and "claude-code" in check["message"]
-    assert check["details"]["log"] == faults.fault_log() and "2 " in check["message"]
+    assert check["details"]["log"] == state.fault_log() and "2 " in check["message"]
     assert "second fault" in ground.swarm("doctor").out
 
 
@@ -205,15 +206,15 @@ def test_a_full_disk_is_found(ground: Ground, alone, monkeypatch):
     folder = Path(os.environ["SWARM_STATE_DIR"])
     folder.mkdir(parents=True, exist_ok=True)
     with monkeypatch.context() as patch:
-        patch.setattr(state_folder, "write_all", lambda *_given: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
-        found = state_folder.finding()
+        patch.setattr(own_checks, "write_all", lambda *_given: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+        found = own_checks.finding()
     assert found.status == "fail" and f"{folder}: full" in found.message
-    assert state_folder.finding().status == "ok" and not list(folder.glob("probe*"))
+    assert own_checks.finding().status == "ok" and not list(folder.glob("probe*"))
 
 
 def test_old_faults_are_history(ground: Ground, alone):
-    faults.record("codex", "turn", "long ago")
-    path = Path(faults.fault_log())
+    state.record("codex", "turn", "long ago")
+    path = Path(state.fault_log())
     row = json.loads(path.read_text())
     path.write_text(json.dumps({**row, "at": row["at"] - 2 * 86400}) + "\n")
     assert checks(ground)["faults"]["status"] == "ok"
@@ -226,8 +227,8 @@ def test_old_faults_are_history(ground: Ground, alone):
      b'{"at": 99999999999, "runtime": ["x"], "hook": null, "fault": {"a": 1}}'],
 )  # fmt: skip
 def test_an_odd_fault_log_does_not_make_the_doctor_ill(ground: Ground, alone, line: bytes):
-    faults.record("codex", "turn", "real fault")
-    with open(faults.fault_log(), "ab") as log:
+    state.record("codex", "turn", "real fault")
+    with open(state.fault_log(), "ab") as log:
         log.write(line + b"\n")
     assert checks(ground)["faults"]["status"] in ("ok", "warn")
 
@@ -273,7 +274,7 @@ class Fakes:
         """Install Codex; it runs its own copy. Return the copy's root."""
         copy = Path(os.environ["CODEX_HOME"], "plugins/cache/swarm/swarm", swarm_mcp.__version__)
         if not copy.exists():
-            put(copy, codex_plugin.files_of(marketplace_folder()))
+            put(copy, files_of(marketplace_folder()))
         wired = json.loads((copy / "integrations/codex/hooks.json").read_text())["hooks"]
         hooks = [
             {"key": event, "pluginId": "swarm@swarm", "eventName": event[0].lower() + event[1:], "enabled": True,

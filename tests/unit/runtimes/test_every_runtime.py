@@ -19,9 +19,8 @@ from swarm_hook_core.opaque_calls import effects_of
 from swarm_hook_core.targets import shell_text
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import MERGING, NAMES, bundle, hook_config, runtime
-from swarm_mcp.runtimes.base import with_fields
-from swarm_mcp.runtimes.coverage import YES
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Steps, with_fields
+from swarm_mcp.runtimes.installed import YES
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -17,8 +17,7 @@ from swarm_hook_core.check import Writes
 from swarm_hook_core.hooks import tool_call
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.runtimes import bundle, hook_config, runtime
-from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Finding, Steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

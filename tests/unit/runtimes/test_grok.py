@@ -13,9 +13,9 @@ from swarm_hook_core.check import Writes
 from swarm_hook_core.hooks import tool_call
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes import bundle, hook_config, own_table, runtime
+from swarm_mcp.runtimes import bundle, hook_config, runtime, users_file
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.runtimes.grok import home
-from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -102,26 +102,28 @@ def test_hooks_hold_although_the_server_cannot_be_added(place: Place) -> None:
 def test_the_file_is_as_it_was_byte_for_byte(before: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_bytes(before.encode())
-    assert own_table.put(file, "a.b", 'x = "sign"\n', "sign") and not own_table.put(file, "a.b", 'x = "sign"\n', "sign")
-    assert own_table.put(file, "a.b", 'x = "sign 2"\n', "sign") and own_table.has(file, "a.b", "sign")
-    assert own_table.take_out(file, "a.b", "sign") and not own_table.take_out(file, "a.b", "sign")
+    assert users_file.put(file, "a.b", 'x = "sign"\n', "sign") and not users_file.put(
+        file, "a.b", 'x = "sign"\n', "sign"
+    )
+    assert users_file.put(file, "a.b", 'x = "sign 2"\n', "sign") and users_file.has(file, "a.b", "sign")
+    assert users_file.take_out(file, "a.b", "sign") and not users_file.take_out(file, "a.b", "sign")
     assert file.read_bytes() == before.encode()
 
 
 def test_a_file_of_ours_goes_and_what_others_have_added_stays(tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
-    own_table.put(file, "a.b", 'x = "sign"\n', "sign")
-    assert own_table.take_out(file, "a.b", "sign") and not file.exists()
+    users_file.put(file, "a.b", 'x = "sign"\n', "sign")
+    assert users_file.take_out(file, "a.b", "sign") and not file.exists()
     file.write_text("[models]\nx = 1")
-    own_table.put(file, "a.b", 'x = "sign"\n', "sign")
+    users_file.put(file, "a.b", 'x = "sign"\n', "sign")
     with open(file, "a") as more:
         more.write("# theirs\n[c]\ny = 1\n")
-    own_table.take_out(file, "a.b", "sign")
+    users_file.take_out(file, "a.b", "sign")
     assert file.read_text() == "[models]\nx = 1\n# theirs\n[c]\ny = 1\n"
     # Grok drops comments, ours as well, and adds its defaults.
     file.write_text('[models]\nx = 1\n\n[a.b]\nx = "sign"\nenabled = true\n\n[c]\ny = 1\n')
-    assert not own_table.put(file, "a.b", 'x = "sign"\n', "sign")
-    assert own_table.take_out(file, "a.b", "sign") and file.read_text() == "[models]\nx = 1\n\n[c]\ny = 1\n"
+    assert not users_file.put(file, "a.b", 'x = "sign"\n', "sign")
+    assert users_file.take_out(file, "a.b", "sign") and file.read_text() == "[models]\nx = 1\n\n[c]\ny = 1\n"
 
 
 @pytest.mark.parametrize("text", ["[a.b]\nx = 1\n", "[a.b.c]\nx = 1\n", "a.b = 1\n", "a = {}\n", '["a"."b"]\n'])
@@ -129,8 +131,8 @@ def test_somebody_else_s_table_stays(text: str, tmp_path: Path) -> None:
     file = tmp_path / "config.toml"
     file.write_text(text)
     with pytest.raises(SwarmError, match="not ours"):
-        own_table.put(file, "a.b", 'x = "sign"\n', "sign")
-    assert not own_table.take_out(file, "a.b", "sign") and file.read_text() == text
+        users_file.put(file, "a.b", 'x = "sign"\n', "sign")
+    assert not users_file.take_out(file, "a.b", "sign") and file.read_text() == text
 
 
 def test_a_session_from_its_start_to_the_stop_that_follows_its_end(place: Place) -> None:

@@ -18,7 +18,7 @@ from support.sessions import ROOT, captured, peer_locks, ready_store
 from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.base import Steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from swarm_mcp.cli.commands import doctor
-from swarm_mcp.runtimes import claude_settings, runtime
+from swarm_mcp.runtimes import claude_code, runtime
 from swarm_mcp.runtimes.base import Finding
-from swarm_mcp.runtimes.claude_settings import ClaudeSettings
+from swarm_mcp.runtimes.claude_code import ClaudeSettings
 from swarm_mcp.runtimes.codex import AppServer
 
 OFF, ON = {"disableAllHooks": True}, {"disableAllHooks": False}
@@ -37,7 +37,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git = ["git", "-C", str(folder / "top"), "-c", "user.name=x", "-c", "user.email=x@y"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["worktree", "add", "-q", "../linked"]):
         subprocess.run([*git, *words], check=True, capture_output=True)
-    monkeypatch.setattr(claude_settings, "POLICIES", folder / "etc")
+    monkeypatch.setattr(claude_code, "POLICIES", folder / "etc")
     return folder
 
 
@@ -118,7 +118,7 @@ def test_settings_that_cannot_be_known_are_told(place: Path, monkeypatch: pytest
     put(place, {"USER/remote-settings.json": OFF, "preferences": ""})
     (place / PROJECT).mkdir(parents=True)
     monkeypatch.chdir(place / "top")
-    monkeypatch.setattr(claude_settings, "PREFERENCES", place / "preferences")
+    monkeypatch.setattr(claude_code, "PREFERENCES", place / "preferences")
     found = ClaudeSettings(place / "USER").findings()
     assert [one.status for one in found] == ["warn"] * 3
     assert [str(place / PROJECT) in found[0].message, "organization" in found[1].message] == [True, True]

@@ -14,10 +14,10 @@ from support import repository
 from support.fixtures import SWARM, Ground
 
 from swarm_hook_core import own_release
-from swarm_mcp.doctor.copies import of_plugin, which_copy
+from swarm_mcp.doctor.own_checks import of_plugin, which_copy
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.installation import plugin_source
-from swarm_mcp.runtimes import bundle, codex_plugin, mcp_file, runtime, users_file
+from swarm_mcp.runtimes import bundle, codex, runtime, server_name, users_file
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -206,14 +206,14 @@ def test_any_file_is_the_same_afterwards_but_for_the_entry(
     text = json.dumps(before, indent=indent, ensure_ascii=ascii_only)
     path.write_text(text, encoding="utf-8", errors="surrogatepass")
     try:
-        mcp_file.add_server(path)
+        server_name.add_server(path)
     except SwarmError as error:
         assert "not UTF-8" in str(error)
         return
     after = json.loads(path.read_text(encoding="utf-8"))
     assert after == {**before, "mcpServers": {**(servers or {}), "swarm": ENTRY}}
     assert list(after) == [*before, *(["mcpServers"] if servers is None else [])]
-    assert mcp_file.add_server(path) == "skipped"
+    assert server_name.add_server(path) == "skipped"
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_a_plugin_that_was_installed_names_this_copy(client: str, tmp_path: Path
 
 def test_what_codex_copies_names_it_as_well(tmp_path: Path) -> None:
     bundle.write(tmp_path / "plugin", local=True)
-    for name, content in codex_plugin.files_of(tmp_path / "plugin").items():
+    for name, content in codex.files_of(tmp_path / "plugin").items():
         (tmp_path / "copy" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "copy" / name).write_bytes(content)
     assert said("codex", tmp_path / "copy")[1].startswith("this one")
@@ -286,7 +286,7 @@ def test_this_process_knows_what_it_is(ground: Ground) -> None:
 
 
 def test_a_checkout_is_called_one(ground: Ground) -> None:
-    code = "from swarm_mcp.doctor.copies import which_copy; print(which_copy())"
+    code = "from swarm_mcp.doctor.own_checks import which_copy; print(which_copy())"
     env = {**os.environ, "PYTHONPATH": str(repository.ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, cwd=ground.repo, capture_output=True, text=True, timeout=60

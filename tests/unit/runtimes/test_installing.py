@@ -25,10 +25,9 @@ from swarm_mcp.doctor import enforcement
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import NAMES, base, bundle, runtime
-from swarm_mcp.runtimes.codex_plugin import files_of
+from swarm_mcp.runtimes.base import Interrupted, SideBySide, Steps
+from swarm_mcp.runtimes.codex import files_of
 from swarm_mcp.runtimes.owned_folder import RECORD, put
-from swarm_mcp.runtimes.side_by_side import Interrupted, SideBySide
-from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 INSTALLING = "and installing swarm@swarm ..."  # the end of a line of Claude Code's

@@ -10,10 +10,10 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_hook_core import settings
-from swarm_hook_core.kernel import probe
+from swarm_hook_core.kernel import namespace
 from swarm_hook_core.state import config_path
 from swarm_mcp.cli.commands import install as verb
-from swarm_mcp.doctor import kernel, own_checks
+from swarm_mcp.doctor import enforcement, own_checks
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.base import Finding
 
@@ -48,8 +48,8 @@ def put(folder: Path, name: str, says: str = "") -> None:
 
 def can(monkeypatch: pytest.MonkeyPatch, why: str = "", platform: str = "linux") -> None:
     """Have the kernel be able to hold files, or not for this reason."""
-    monkeypatch.setattr(probe, "again", lambda: why)
-    monkeypatch.setattr(kernel.sys, "platform", platform)
+    monkeypatch.setattr(namespace, "again", lambda: why)
+    monkeypatch.setattr(enforcement.sys, "platform", platform)
 
 
 def found(*names: str) -> Finding:
@@ -127,7 +127,7 @@ def test_a_dry_run_changes_nothing(ground: Ground) -> None:
 
 @pytest.mark.usefixtures("bin_folder")
 def test_while_it_is_off_nothing_is_tried_and_the_switch_is_named(ground: Ground, failing) -> None:
-    failing(probe, "again", pytest.fail.Exception("it was tried"))
+    failing(namespace, "again", pytest.fail.Exception("it was tried"))
     finding = found("claude-code")
     assert (finding.status, finding.mend) == ("info", "swarm-mcp install --kernel") and "off" in finding.message
 

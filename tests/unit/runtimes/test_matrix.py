@@ -11,7 +11,7 @@ from matrix.releases import CLIENTS, families
 from matrix.scenarios import SCENARIOS
 
 from swarm_mcp.runtimes import runtime
-from swarm_mcp.runtimes.coverage import Verified
+from swarm_mcp.runtimes.installed import Verified
 
 REPOSITORY = Path(__file__).parents[3]
 PAGE = REPOSITORY / "docs" / "dev" / "matrix.md"

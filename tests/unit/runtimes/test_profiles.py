@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.profiles import Settings, parse, profile, profile_folder
+from swarm_mcp.runtimes.user_settings import Settings, parse, profile, profile_folder
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from support.sessions import captured, fault_lines, hook_core, instances, new_se
 
 from swarm_hook_core.hooks import tool_call
 from swarm_mcp.runtimes import bundle, runtime
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.runtimes.qwen import HOOKS, MANIFEST
-from swarm_mcp.runtimes.steps import Steps
 from swarm_mcp.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]

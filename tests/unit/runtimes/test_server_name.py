@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes import bundle, own_table, runtime, server_name
+from swarm_mcp.runtimes import bundle, runtime, server_name, users_file
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.runtimes.owned_folder import RECORD
-from swarm_mcp.runtimes.steps import Steps
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -84,7 +84,7 @@ def test_what_a_project_names_counts_where_the_installation_is_done(tmp_path: Pa
     ["[a.b]\nx = 1\n", "[a.b.c]\nx = 1\n", "a.b = 1\n", "a = {b = 1}\n", '["a"."b"]\n', "[a]\nb = {}\n", "[a]\nb.x = 1\n"],
 )  # fmt: skip
 def test_a_table_is_seen_in_every_spelling(text: str) -> None:
-    assert own_table.is_foreign(text, "a", "b", "") and not own_table.is_foreign(text, "a", "other", "")
+    assert users_file.is_foreign(text, "a", "b", "") and not users_file.is_foreign(text, "a", "other", "")
 
 
 def test_a_bundle_has_the_name_wherever_a_client_reads_it(tmp_path: Path) -> None:

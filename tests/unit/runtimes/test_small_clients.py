@@ -13,13 +13,12 @@ from support.sessions import captured, fault_lines, hook_core, instances, new_se
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.hooks import session_event, tool_call
-from swarm_hook_core.patch import PatchUnreadable
-from swarm_hook_core.patch_headers import changes_by_headers
+from swarm_hook_core.patch import PatchUnreadable, changes_by_headers
 from swarm_mcp.runtimes import bundle, hook_config, runtime
+from swarm_mcp.runtimes.base import Steps
 from swarm_mcp.runtimes.kimi import MANIFEST
-from swarm_mcp.runtimes.omp import home as omp_home
 from swarm_mcp.runtimes.opencode import OpenCode
-from swarm_mcp.runtimes.steps import Steps
+from swarm_mcp.runtimes.pi import omp_home as omp_home
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 

@@ -52,7 +52,7 @@ MODULE = '''\
 from pathlib import Path
 
 from swarm_mcp.runtimes.base import Finding, Look, Runtime
-from swarm_mcp.runtimes.coverage import YES, Coverage
+from swarm_mcp.runtimes.installed import YES, Coverage
 
 LIST = Path.home() / "plugins.txt"
 

@@ -13,7 +13,7 @@ from support.fixtures import Ground
 import swarm_hook_core
 import swarm_mcp
 from swarm_hook_core.state import state_dir
-from swarm_mcp.agents.harness import plugin
+from swarm_mcp.agents.harness import environment
 from swarm_mcp.agents.harness.codex import overrides
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes import bundle, state_folder
@@ -99,7 +99,7 @@ def test_while_workers_run_the_state_folder_stays(ground: Ground, state: Path):
 
 def test_every_name_that_the_code_gives_is_known():
     known = [*state_folder.OURS, *state_folder.THEIRS]
-    names = {plugin.FOLDER, f"{plugin.FOLDER}.lock", overrides._REMEMBERED, "swarm-cc", "faults.jsonl.1"}
+    names = {environment.FOLDER, f"{environment.FOLDER}.lock", overrides._REMEMBERED, "swarm-cc", "faults.jsonl.1"}
     for package in (swarm_hook_core, swarm_mcp):
         for path in Path(package.__path__[0]).rglob("*.py"):
             names |= set(re.findall(r"state_dir\(\), f?\"([^\"{]+)", path.read_text(encoding="utf-8")))

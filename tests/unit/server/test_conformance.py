@@ -15,9 +15,9 @@ from support.mcp_golden import answers, conversations, place, without_tools
 from support.requirement import requirement
 from support.serving import Server
 
+from swarm_mcp.agents import tools
 from swarm_mcp.agents.dispatch import request
-from swarm_mcp.agents.tools import dispatch
-from swarm_mcp.server.old_records import forget_records
+from swarm_mcp.server.app import forget_records
 
 pytestmark = pytest.mark.slow
 
@@ -175,7 +175,7 @@ def test_every_tool_takes_what_the_record_says(ground: Ground):
 
 
 def test_the_tool_has_the_defaults_of_a_dispatch() -> None:
-    assert (dispatch.DEFAULT_TYPE, dispatch.DEFAULT_ROLE) == (request.DEFAULT_TYPE, request.DEFAULT_ROLE)
+    assert (tools.DEFAULT_TYPE, tools.DEFAULT_ROLE) == (request.DEFAULT_TYPE, request.DEFAULT_ROLE)
 
 
 CONVERSATIONS = conversations()

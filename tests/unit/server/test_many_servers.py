@@ -16,10 +16,10 @@ from support.fixtures import BARE_PYTHON, SWARM, Ground
 from support.serving import Server
 from support.toolbox import Hands
 
-from swarm_hook_core.lookup import waiting
+from swarm_hook_core.lookup import glance
 from swarm_hook_core.process import start_time
-from swarm_hook_core.sessions import DEADLINE_SECONDS
-from swarm_mcp.server.heartbeat import Heartbeat
+from swarm_hook_core.session_events import DEADLINE_SECONDS
+from swarm_mcp.server.app import Heartbeat
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ SERVERS = 20
 ROUNDS = 3
 SECONDS = 90  # for an answer: twenty servers start at once
 FILES = 5
-CHECK_SECONDS = waiting.SECONDS + DEADLINE_SECONDS  # longest wait of a check for the store, and for the coordinator
+CHECK_SECONDS = glance.SECONDS + DEADLINE_SECONDS  # longest wait of a check for the store, and for the coordinator
 # A client for each server: the process above a server tells the session of its calls.
 CLIENT = [*BARE_PYTHON, "-c", "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))"]
 

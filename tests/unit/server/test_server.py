@@ -13,7 +13,7 @@ from support.serving import INITIALIZE, INITIALIZED, Server, ask, call, lines, l
 
 import swarm_mcp
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain.task import STATUSES
+from swarm_mcp.domain import STATUSES
 from swarm_mcp.server import guidance
 from swarm_mcp.server.tools import all_tools
 

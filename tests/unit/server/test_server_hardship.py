@@ -14,8 +14,7 @@ from support.fixtures import SWARM, Ground, Sleeper, wait_for, without_privilege
 from support.serving import CLIENT_BETWEEN, INITIALIZE, INITIALIZED, Server, ask, call, lines, one_shot
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.server.client_process import ClientProcess
-from swarm_mcp.server.standard_error import StandardError
+from swarm_mcp.server.app import ClientProcess, StandardError
 
 pytestmark = pytest.mark.slow
 

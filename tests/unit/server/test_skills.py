@@ -8,7 +8,7 @@ from support.command_line import FLAGS, flags_of
 from support.requirement import requirement
 
 from swarm_mcp.cli.verbs import NOUNS, all_verbs, words_of
-from swarm_mcp.domain.task import STATUSES, TYPES
+from swarm_mcp.domain import STATUSES, TYPES
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.server.guidance import ROLES, for_label
 from swarm_mcp.server.tools import all_tools

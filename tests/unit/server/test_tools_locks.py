@@ -12,7 +12,7 @@ from support.serving import ABOUT
 from support.toolbox import TOOLS, Hands
 
 from swarm_mcp.agents.harness.environment import without_session
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.locking import acquisition as lock_acquisition
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.mcp.exchange import Exchange
@@ -21,8 +21,7 @@ from swarm_mcp.mcp.server import Call as RequestCall
 from swarm_mcp.mcp.server import Connection, Reply, Server
 from swarm_mcp.mcp.streams import Incoming, Outgoing
 from swarm_mcp.server.calling_session import CallingSession, with_session
-from swarm_mcp.server.calls import WAIT, WORKERS, Calls
-from swarm_mcp.server.store_watcher import StoreWatcher
+from swarm_mcp.server.calls import WAIT, WORKERS, Calls, StoreWatcher
 from swarm_mcp.store.changes import Changes
 from swarm_mcp.store.values import LONGEST_KEY, LONGEST_VALUE
 

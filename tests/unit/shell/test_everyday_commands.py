@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swarm_hook_core.budget import Budget
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.shell import effects_of
 
 

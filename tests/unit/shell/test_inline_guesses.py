@@ -7,9 +7,8 @@ import shlex
 import pytest
 
 from swarm_hook_core.shell import effects_of
-from swarm_hook_core.shell.inline.languages import calls_of
-from swarm_hook_core.shell.inline.python_actions import METHODS
-from swarm_hook_core.shell.inline.python_library import WRITERS
+from swarm_hook_core.shell.inline.python_library import METHODS, WRITERS
+from swarm_hook_core.shell.inline.scanner import calls_of
 
 NOT_KNOWN = "import random, functools, threading, asyncio\nx = random.choice(open('names').read().split())\n"
 # Arguments that a row's action needs besides unknown ones, for the call to write at all.

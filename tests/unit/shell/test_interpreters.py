@@ -19,7 +19,7 @@ from support import interpreter_cases as cases
 from support.checkouts import AMPLE
 from support.fixtures import time_limit
 
-from swarm_hook_core import budget
+from swarm_hook_core import clock
 from swarm_hook_core.shell import effects_of, walk
 from swarm_hook_core.shell.model import absolute
 
@@ -145,7 +145,7 @@ def language(request, tmp_path_factory):
             changed = list(pool.map(changed_by, commands, folders))
     outcomes = {}
     with pytest.MonkeyPatch.context() as patched:  # each is read to its end, on a busy machine as well
-        for module, limit in ((budget, "SECONDS"), (walk, "SECONDS"), (walk, "SECONDS_TO_PARSE")):
+        for module, limit in ((clock, "SECONDS"), (walk, "SECONDS"), (walk, "SECONDS_TO_PARSE")):
             patched.setattr(module, limit, AMPLE)
         for place, (code, command) in enumerate(zip(every, commands)):
             folder = base / f"look-{place}"

@@ -14,23 +14,23 @@ from support.fixtures import Ground
 from support.judged import Scene
 from support.world import git
 
-from swarm_hook_core import budget, check, collisions, many_targets, opaque_calls
-from swarm_hook_core.budget import Budget
+from swarm_hook_core import check, clock, collisions, opaque_calls
+from swarm_hook_core.clock import Budget
 from swarm_hook_core.collisions import denied_by_lock
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import real_paths
-from swarm_hook_core.shell import collision, effects_of, model, running, word_reader
+from swarm_hook_core.shell import collision, effects_of, lexer, model, running
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
 from swarm_hook_core.shell.parser import script_of
-from swarm_hook_core.shell.programs.git import named_places, touched_files
+from swarm_hook_core.shell.programs.git import named_files, touched_files
 from swarm_hook_core.shell.walk import Walk
 from swarm_hook_core.watching import records
 
 pytestmark = pytest.mark.slow
 
 SECONDS_A_CALL = 1e-7  # of a function, by the clock of the test below
-SECONDS = budget.SECONDS + budget.SECONDS_TO_LOAD + 0.01
+SECONDS = clock.SECONDS + clock.SECONDS_TO_LOAD + 0.01
 SIZE = 64_000
 
 
@@ -39,7 +39,7 @@ def written(effects: Effects) -> list[str]:
 
 
 def test_what_was_read_of_a_long_script_counts_and_the_rest_is_a_guess(tmp_path: Path, limits):
-    limits(word_reader, MOST_STEPS=1000, STEPS_A_LOOK=50)
+    limits(lexer, MOST_STEPS=1000, STEPS_A_LOOK=50)
     found = effects_of("touch first\n" + "echo hello\n" * 5000 + "touch last\n", str(tmp_path))
     assert written(found) == ["first"]
     assert [one.why for one in found.guesses] == ["too long to be followed"]
@@ -47,7 +47,7 @@ def test_what_was_read_of_a_long_script_counts_and_the_rest_is_a_guess(tmp_path:
 
 def test_of_a_command_that_was_not_read_to_its_end_nothing_counts(tmp_path: Path, limits):
     """Otherwise the last word read would be taken for the target of `cp`."""
-    limits(word_reader, MOST_STEPS=1000, STEPS_A_LOOK=50)
+    limits(lexer, MOST_STEPS=1000, STEPS_A_LOOK=50)
     found = effects_of("touch first; cp " + "name " * 5000 + "folder", str(tmp_path))
     assert written(found) == ["first"] and len(found.guesses) == 1
 
@@ -59,7 +59,7 @@ def test_a_script_is_cut_when_its_time_is_over():
 
 
 def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_before(tmp_path: Path, limits):
-    limits(word_reader, MOST_STEPS=2000)
+    limits(lexer, MOST_STEPS=2000)
     found = effects_of("touch first; bash -c 'touch inner\n" + "echo x\n" * 5000 + "'", str(tmp_path))
     assert written(found)[:1] == ["first"] and found.guesses
 
@@ -92,11 +92,11 @@ def test_a_part_of_a_check_has_what_is_left_and_a_little_in_any_case(monkeypatch
     now = [0.0]
     monkeypatch.setattr(time, "thread_time", lambda: now[0])
     check = Budget()
-    assert check.part() == budget.SECONDS and check.part(0.001) == budget.LEAST_SECONDS
-    now[0] = budget.SECONDS - 0.001
-    assert check.part() == check.part(1.0) == now[0] + budget.LEAST_SECONDS
-    assert check.forgive(0.002) == 0.002 and check.end == budget.SECONDS + 0.002
-    assert check.forgive(1.0) == budget.SECONDS_TO_LOAD - 0.002 and check.forgive(1.0) == 0
+    assert check.part() == clock.SECONDS and check.part(0.001) == clock.LEAST_SECONDS
+    now[0] = clock.SECONDS - 0.001
+    assert check.part() == check.part(1.0) == now[0] + clock.LEAST_SECONDS
+    assert check.forgive(0.002) == 0.002 and check.end == clock.SECONDS + 0.002
+    assert check.forgive(1.0) == clock.SECONDS_TO_LOAD - 0.002 and check.forgive(1.0) == 0
 
 
 def test_of_a_command_with_very_many_words_nothing_is_looked_at(tmp_path: Path, limits):
@@ -119,7 +119,7 @@ def test_loading_is_forgiven_so_much_and_no_more():
     end = one.end
     for _ in range(10):
         one.forgive(0.02)
-    assert one.end == pytest.approx(end + budget.SECONDS_TO_LOAD)
+    assert one.end == pytest.approx(end + clock.SECONDS_TO_LOAD)
 
 
 def test_what_is_nothing_but_importing_is_forgiven_and_shows_how_long_more_of_it_takes():
@@ -128,7 +128,7 @@ def test_what_is_nothing_but_importing_is_forgiven_and_shows_how_long_more_of_it
     one.forgive_import(0.3)
     assert (one.end, one.budget.end) == (pytest.approx(end + 0.3), pytest.approx(of_all + 0.3))
     one.forgive(5.0)
-    assert one.end == pytest.approx(end + 0.3 + 0.3 + budget.SECONDS_TO_LOAD)
+    assert one.end == pytest.approx(end + 0.3 + 0.3 + clock.SECONDS_TO_LOAD)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_write_that_there_was_time_for_denies_and_those_behind_it_are_possible
     scene = Scene(ground, repo, *FILES)
     free, locked = Write(str(repo), "free", "x"), Write(str(repo), "src/b.py", "x")
     assert scene.judged(free, free, free, locked).denial.path == str(repo / "src/b.py")
-    limits(budget, LEAST_SECONDS=-1, SECONDS=-1)
+    limits(clock, LEAST_SECONDS=-1, SECONDS=-1)
     assert scene.judged(free, locked, free).denial.path == str(repo / "src/b.py")
     late = scene.judged(free, free, locked)
     assert late.denial is None and "more than there is time to look at" in late.notice and len(late.watched) == 3
@@ -170,7 +170,7 @@ def test_a_tree_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo
 
 
 def test_a_tree_that_there_is_no_time_for_is_possible(ground: Ground, repo: Path, limits):
-    limits(budget, LEAST_SECONDS=-1, SECONDS=-1)
+    limits(clock, LEAST_SECONDS=-1, SECONDS=-1)
     assert Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x")).denial, "the first are looked at"
     limits(collision, FIRST_LOCKS=1)
     late = Scene(ground, repo, *FILES).judged(Tree(str(repo / "src"), "x"))
@@ -205,14 +205,14 @@ def test_git_is_asked_about_all_locks_not_only_the_first(ground: Ground, repo: P
         (["commit", "src/c.py"], None),
         (["stash"], None),
         (["an-alias", "src/c.py"], None),
-        (["add", *map(str, range(named_places.MOST_NAMED + 1))], None),
+        (["add", *map(str, range(named_files.MOST_NAMED + 1))], None),
         ([], None),
     ),
 )
 def test_the_places_that_a_git_call_is_confined_to(ground: Ground, repo: Path, words: list[str], named):
     top = str(repo)
     expected = [] if named is None else [f"{top}/{name}".rstrip("/") for name in (*named, ".git")]
-    assert named_places.places(GitCall(top, words, "git"), top) == expected
+    assert named_files.places(GitCall(top, words, "git"), top) == expected
 
 
 @pytest.mark.parametrize("locked", ("src/c.py", "src", "src/*.py", ".git"))
@@ -253,7 +253,7 @@ def test_of_many_locks_a_git_call_is_asked_about_those_on_files_that_git_lists(
 
 
 def test_of_very_many_git_calls_the_first_are_looked_at(ground: Ground, repo: Path, limits):
-    limits(budget, LEAST_SECONDS=-1, SECONDS=-1)
+    limits(clock, LEAST_SECONDS=-1, SECONDS=-1)
     scene = Scene(ground, repo, "src/c.py")
     other, call = (GitCall(str(repo), ["checkout", file], "git") for file in ("docs/d.md", "src/c.py"))
     assert scene.judged(*[other] * (collision.FEW_GIT_CALLS - 1), call).denial is not None
@@ -287,13 +287,13 @@ def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
 ):
     """One question tells that the others are free; its answer is the same as asking about each."""
     limits(collisions, FIRST_TARGETS=1)
-    limits(many_targets, FEW=2)
+    limits(collisions, FEW=2)
     (repo / "src/link.py").symlink_to("../docs/d.md")
     scene = Scene(ground, repo, *filter(None, [locked]))
     for folder, start in ((str(repo), "src/"), (str(repo / "src"), ""), ("/", str(repo / "docs/../src") + "/")):
         names = ["free", "a.py", "B.PY", "c.py", "link.py", " b.py", "b.py", "new", "other", "d.md"]
         targets = [(folder, start + name) for name in names]
-        asked = many_targets.to_ask(targets, range(1, len(targets)), scene.peers)
+        asked = collisions.to_ask(targets, range(1, len(targets)), scene.peers)
         found = collisions.first_collision(scene.session, targets, scene.peers)
         each = [collisions.first_collision(scene.session, [one], scene.peers) for one in targets]
         first = next((place for place, one in enumerate(each) if one), None)

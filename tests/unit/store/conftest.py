@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 from support.fixtures import Ground
 
-from swarm_mcp.domain.session import Session
-from swarm_mcp.store import Store, schema, space
+from swarm_mcp.domain import Session
+from swarm_mcp.store import Store, cleanup, schema
 
 
 @pytest.fixture
@@ -31,5 +31,5 @@ def worker(ground: Ground) -> Session:
 @pytest.fixture
 def rollback_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     """New stores get a rollback journal, as with a SQLite without a safe write-ahead log."""
-    for module in (schema, space):
+    for module in (schema, cleanup):
         monkeypatch.setattr(module, "wal_is_safe", lambda _release: False)

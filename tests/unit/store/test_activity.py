@@ -12,7 +12,7 @@ from support.fixtures import Ground, Sleeper, wait_for
 from support.query_plans import scans
 from support.serving import Server
 
-from swarm_mcp.domain.message import Message
+from swarm_mcp.domain import Message
 from swarm_mcp.server.tool import WaitingCall
 from swarm_mcp.server.tools.activity import SWEEP_SECONDS, TOOLS
 from swarm_mcp.sessions.summary import status_summary

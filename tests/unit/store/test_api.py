@@ -10,8 +10,7 @@ from support.listings import rows_of
 
 import swarm_mcp
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain.record import Record
-from swarm_mcp.domain.session import DETACHED
+from swarm_mcp.domain import DETACHED, Record
 from swarm_mcp.locking.acquisition import LockWait
 from swarm_mcp.store import store as faces
 from swarm_mcp.store.lock_request import request

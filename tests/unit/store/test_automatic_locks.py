@@ -9,10 +9,10 @@ from support.altered import Limits
 
 from swarm_hook_core.process import start_time
 from swarm_hook_core.traces import turn_files
-from swarm_mcp.domain.lock import AUTO
+from swarm_mcp.domain import AUTO
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.locking.acquisition import LockWait
-from swarm_mcp.store import locks, transfers, turn_locks
+from swarm_mcp.store import lock_finder, locks
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -273,12 +273,12 @@ def test_a_write_that_begins_while_a_lock_is_committed_is_met_afterwards(
 ) -> None:
     """Its hook may have looked at the store before the commit: then it lets its write pass."""
     written_once(place, monkeypatch, locks.grants, "grant", ("ann", place.file))
-    monkeypatch.setattr(turn_locks.time, "sleep", lambda _seconds: turns.take_back(("codex", "ann"), place.file))
+    monkeypatch.setattr(lock_finder.time, "sleep", lambda _seconds: turns.take_back(("codex", "ann"), place.file))
     if is_taken_back:
         place.store.locks.acquire(place.bob, place.file)
         assert place.locks() == [("bob", None)]
         return
-    limits(turn_locks, YIELD_SECONDS=0)
+    limits(lock_finder, YIELD_SECONDS=0)
     with pytest.raises(LockRefused):
         place.store.locks.acquire(place.bob, place.file)
     assert place.locks() == [("ann", AUTO)]
@@ -289,7 +289,7 @@ def test_a_write_that_begins_while_a_free_file_is_taken_by_force_loses_it_too(
 ) -> None:
     """Else the session with the passed write, and the thief, would both have it."""
     written_once(place, monkeypatch, locks.grants, "grant", ("ann", place.file))
-    limits(turn_locks, YIELD_SECONDS=0)
+    limits(lock_finder, YIELD_SECONDS=0)
     done = place.store.transfers.steal(place.bob, place.file, "it hangs", force=True)
     assert [row.instance_id for row in done["taken"]] == [place.ann.id]
     assert place.locks() == [("bob", None)] and turns.held() == []
@@ -301,7 +301,7 @@ def test_a_write_that_begins_while_its_session_hands_the_file_over_keeps_the_tak
 ) -> None:
     """Only the giver's own hook can let a write pass meanwhile: others meet the giver's lock, or the taker's."""
     place.store.locks.acquire(place.ann, place.file)
-    written_once(place, monkeypatch, transfers.lock_rows, "next_fence", ("ann", place.file))
+    written_once(place, monkeypatch, locks.lock_rows, "next_fence", ("ann", place.file))
     place.store.transfers.transfer(place.ann, place.file, place.bob.id)
     assert place.locks() == [("bob", None)] and turns.holders(place.file) == ["ann"], "bob's hook denies its writes"
     turn_files.end("codex", "ann")
@@ -320,11 +320,11 @@ def test_one_who_has_gone_hides_no_other_write_that_begins_while_locks_are_commi
     place: Place, monkeypatch: pytest.MonkeyPatch, limits: Limits, gone: str, living: str
 ) -> None:
     place.join("cat")
-    departed = turn_locks.departed
+    departed = lock_finder.departed
     files = ("cat", f"{place.scope}/{gone}"), ("ann", f"{place.scope}/{living}")
     written_once(place, monkeypatch, locks.grants, "grant", *files)
-    limits(turn_locks, YIELD_SECONDS=0)
-    monkeypatch.setattr(turn_locks, "departed", lambda row, *at: row.owner_label == "cat" or departed(row, *at))
+    limits(lock_finder, YIELD_SECONDS=0)
+    monkeypatch.setattr(lock_finder, "departed", lambda row, *at: row.owner_label == "cat" or departed(row, *at))
     with pytest.raises(LockRefused):
         place.store.locks.acquire_all(place.bob, request(place.bob, [f"{place.scope}/a.py", f"{place.scope}/b.py"]))
     assert place.locks(f"{place.scope}/{living}") == [("ann", AUTO)]

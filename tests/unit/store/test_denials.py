@@ -11,11 +11,10 @@ from support import many_processes as crowd
 from support.fixtures import Ground, wait_for
 from support.sessions import RUNTIMES, new_session, peer_locks, ready_store, start, write
 
-from swarm_hook_core import spawn
+from swarm_hook_core import process
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
-from swarm_mcp.store.denials import KNOWN_SECONDS
+from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 
 pytestmark = pytest.mark.slow
 
@@ -321,10 +320,10 @@ def test_what_is_started_detached_holds_nothing_of_ours(tmp_path: Path):
         "line = [os.getsid(0) == os.getpid(), sys.stdin.read(), os.isatty(1), os.fstat(1).st_rdev]\n"
         f"open({str(found) + '.new'!r}, 'w').write(repr(line)); os.rename({str(found) + '.new'!r}, {str(found)!r})"
     )
-    spawn.start_detached([sys.executable, "-c", code])
+    process.start_detached([sys.executable, "-c", code])
     assert not found.exists(), "its end is not waited for"
     (tmp_path / "go").touch()
     wait_for(found.exists)
     assert found.read_text() == repr([True, "", False, os.stat(os.devnull).st_rdev])
     with pytest.raises(OSError):
-        spawn.start_detached([str(tmp_path / "nothing")])
+        process.start_detached([str(tmp_path / "nothing")])

@@ -17,11 +17,11 @@ from support.fixtures import Ground, Sleeper
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.refusals import Attempt
 from swarm_mcp.store.sessions import Registration
 
 GOLDEN = Path(__file__).parents[2] / "data/golden/store/story.json"

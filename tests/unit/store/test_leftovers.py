@@ -15,7 +15,7 @@ from support.sessions import ROOT, new_session, ready_store
 from swarm_hook_core.state import state_dir
 from swarm_mcp.hooks import session_hooks
 from swarm_mcp.installation import coordinator_command
-from swarm_mcp.store import Store, leftovers
+from swarm_mcp.store import Store, cleanup
 
 KILLED = (
     "import os, signal, sys\n"
@@ -24,7 +24,7 @@ KILLED = (
     "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
     "state.write_private(sys.argv[1], 'text')\n"
 )
-AGES = {"now": 0, "an hour ago": -leftovers.KEPT_SECONDS - 60, "in the future": leftovers.KEPT_SECONDS + 60}
+AGES = {"now": 0, "an hour ago": -cleanup.KEPT_SECONDS - 60, "in the future": cleanup.KEPT_SECONDS + 60}
 
 
 def killed_while_writing(*names: str) -> Path:
@@ -45,16 +45,16 @@ def test_only_what_is_certainly_over_is_removed(folder: str, when: str) -> None:
     whole.touch()
     for path in (left, whole):
         os.utime(path, (time.time() + AGES[when],) * 2)
-    leftovers.remove(time.time())
+    cleanup.remove(time.time())
     assert left.exists() == (when == "now") and whole.exists()
 
 
 def test_workers_own_files_are_left_alone() -> None:
-    for name in leftovers.NOT_OURS:
+    for name in cleanup.NOT_OURS:
         path = Path(state_dir(), name, "repository", "draft.tmp")
         path.parent.mkdir(parents=True)
         path.touch()
-        leftovers.remove(time.time() + 2 * leftovers.KEPT_SECONDS)
+        cleanup.remove(time.time() + 2 * cleanup.KEPT_SECONDS)
         assert path.exists(), name
 
 
@@ -72,15 +72,15 @@ def test_the_coordinator_s_cleaning_removes_them(ground: Ground) -> None:
 
 def test_the_cleaning_looks_for_them_once_an_hour(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[float] = []
-    monkeypatch.setattr(leftovers, "remove", looks.append)
+    monkeypatch.setattr(cleanup, "remove", looks.append)
     with ground.store() as store:
-        for at in (None, 0, leftovers.KEPT_SECONDS - 60, leftovers.KEPT_SECONDS + 60, -leftovers.KEPT_SECONDS - 60):
+        for at in (None, 0, cleanup.KEPT_SECONDS - 60, cleanup.KEPT_SECONDS + 60, -cleanup.KEPT_SECONDS - 60):
             ground.sql("DELETE FROM swarm_upkeep WHERE what = 'pass'")
             if at is not None:
                 done = int(time.time()) - at
                 ground.sql("UPDATE swarm_upkeep SET done_at = ? WHERE what = 'leftovers'", done)
             assert store.cleanup.some()
-            if at in (None, leftovers.KEPT_SECONDS + 60, -leftovers.KEPT_SECONDS - 60):
+            if at in (None, cleanup.KEPT_SECONDS + 60, -cleanup.KEPT_SECONDS - 60):
                 assert looks.pop() and looks == [], at
             else:
                 assert looks == [], at

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from support.altered import Listening
 from support.fixtures import put_empty_store
 
-from swarm_hook_core import wildmatch
+from swarm_hook_core import wildcards
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain.lock import Lock, keeps_out
-from swarm_mcp.store import Store, lock_finder, lock_rows, lock_waiting
-from swarm_mcp.store.lock_candidates import Asking, first_look, globs, numbered, question
-from swarm_mcp.store.lock_queue import Holder
+from swarm_mcp.domain import Lock, keeps_out
+from swarm_mcp.store import Store, grants, lock_finder, lock_rows
+from swarm_mcp.store.lock_listing import Holder
 from swarm_mcp.store.lock_request import Reach, meet, reach_in
+from swarm_mcp.store.lock_rows import Asking, first_look, globs, numbered, question
 
 pytestmark = pytest.mark.slow
 
@@ -28,13 +28,13 @@ SESSIONS = ("me", "other", "third", "gone")
 
 
 def _key(path: str, caseless: bool) -> str:
-    return NO_CASE + wildmatch.folded(path) if caseless else path
+    return NO_CASE + wildcards.folded(path) if caseless else path
 
 
 def _is_good(pattern: str) -> bool:
     try:
-        return bool(wildmatch.parsed(pattern))
-    except wildmatch.PatternUnreadable:  # such a pattern names no path
+        return bool(wildcards.parsed(pattern))
+    except wildcards.PatternUnreadable:  # such a pattern names no path
         return False
 
 
@@ -165,15 +165,15 @@ def test_a_file_in_a_place_of_letter_case_inside_of_one_without_is_met_by_a_patt
 
 @given(patterns, st.booleans(), paths)
 def test_what_a_pattern_covers_is_in_its_globs(store: Store, pattern: str, fold: bool, path: str):
-    segments = (*wildmatch.of_path(TOP, fold), *wildmatch.parsed(pattern, fold))
-    whole = wildmatch.folded(path) if fold else path
-    files, folders, too_deep = globs(segments, wildmatch.folded(TOP) if fold else TOP)
+    segments = (*wildcards.of_path(TOP, fold), *wildcards.parsed(pattern, fold))
+    whole = wildcards.folded(path) if fold else path
+    files, folders, too_deep = globs(segments, wildcards.folded(TOP) if fold else TOP)
     sql = f"SELECT ? GLOB ? AS file, {' OR '.join(['? GLOB ?'] * len(folders))} AS folder, ? GLOB ? AS deep"
     values = (whole, files, *(value for glob in folders for value in (whole, glob)), whole, too_deep)
     told = store.database.rows(sql, values)[0]
-    if wildmatch.covers(segments, whole):
+    if wildcards.covers(segments, whole):
         assert told["file"] and not told["deep"]
-    if wildmatch.overlap(wildmatch.of_path(whole, deep=True), segments):
+    if wildcards.overlap(wildcards.of_path(whole, deep=True), segments):
         assert told["folder"] and not told["deep"]
 
 
@@ -213,7 +213,7 @@ def test_whoever_holds_a_hundredth_lock_below_is_among_those_a_waiter_waits_for(
     rows[-1]["instance_id"], rows[-2]["agent"], rows[-3]["instance_id"] = "third", "one", "gone"
     fill(store, rows)
     reach = reach_in({"file": f"{TOP}/*.py", "pattern": "*.py", "base": TOP})
-    kept = lock_waiting._keeping(store.database, Holder("me"), "exclusive", [reach])
+    kept = grants._keeping(store.database, Holder("me"), "exclusive", [reach])
     assert sorted(kept) == [("other", ""), ("other", "one"), ("third", "")]
 
 

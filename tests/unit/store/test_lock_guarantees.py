@@ -18,7 +18,7 @@ from support.worlds import OneMachine
 from swarm_hook_core import clock
 from swarm_hook_core.process import is_stopped, start_time
 from swarm_mcp.errors import LockRefused, SwarmError
-from swarm_mcp.server.heartbeat import Heartbeat
+from swarm_mcp.server.app import Heartbeat
 from swarm_mcp.store import Store, grants
 from swarm_mcp.store.lock_request import request
 
@@ -40,7 +40,7 @@ import json, sys, time
 sys.path[:0] = {FOLDERS!r}
 step, real = float(sys.argv[1]), time.time
 time.time = lambda: real() + step
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request

@@ -14,7 +14,7 @@ from support.fixtures import Ground
 from support.query_plans import scans
 
 from swarm_hook_core import paths
-from swarm_hook_core.labels import same_circle, token
+from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store import locks as store_locks

@@ -14,8 +14,8 @@ from support.toolbox import Hands
 from swarm_hook_core import clock, repeated_denials
 from swarm_mcp.errors import Deadlock, LockRefused
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.refusals import Attempt
 
 
 def log(ground: Ground, *words: str, cwd: Path | None = None) -> list[dict]:

@@ -17,13 +17,13 @@ from swarm_hook_core import clock, paths
 from swarm_hook_core.process import is_stopped
 from swarm_mcp.errors import Deadlock, LockRefused, SwarmError
 from swarm_mcp.locking.acquisition import LONGEST_NAP, SIGN_SECONDS, LockWait, acquire
-from swarm_mcp.store.lock_queue import SILENT_SECONDS
+from swarm_mcp.store.lock_listing import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 
 pytestmark = pytest.mark.slow
 
 WAITER = """
-from swarm_mcp.store.lock_queue import SILENT_SECONDS
+from swarm_mcp.store.lock_listing import SILENT_SECONDS
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.locking.acquisition import LockWait
 store = Store(arguments["path"])

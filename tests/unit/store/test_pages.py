@@ -12,13 +12,13 @@ from support.fixtures import SWARM, Ground, Sleeper
 
 from swarm_hook_core.lookup.process_holders import agent_of
 from swarm_hook_core.process import start_time
-from swarm_mcp.answers import paging
-from swarm_mcp.answers.paging import page
+from swarm_mcp.answers import size
+from swarm_mcp.answers.size import page
 from swarm_mcp.cli import output
 from swarm_mcp.cli.commands import locks as verb
 from swarm_mcp.cli.commands import status
 from swarm_mcp.errors import StoreUnavailable, UsageError
-from swarm_mcp.store import Store, cursors, lock_pages
+from swarm_mcp.store import Store, cursors, lock_listing
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.sessions import Registration
 
@@ -28,7 +28,7 @@ US = (os.getpid(), start_time(os.getpid()))
 @pytest.fixture
 def small(limits: Limits) -> None:
     """Pieces so small that a few locks make many."""
-    limits(lock_pages, BATCH=3, FEW=2, MANY=5)
+    limits(lock_listing, BATCH=3, FEW=2, MANY=5)
 
 
 def fill(ground: Ground, holder: str, *numbers: int, **columns) -> None:
@@ -97,7 +97,7 @@ def test_names_that_are_no_files_are_neither_listed_nor_counted(ground: Ground, 
 
 
 def test_a_holder_is_looked_at_once_in_a_listing(ground: Ground, small: None, listening: Listening):
-    looked = listening(lock_pages, "departed")
+    looked = listening(lock_listing, "departed")
     holders = [ground.session(f"s{number}", client=US)["id"] for number in range(3)]
     for number in range(30):
         fill(ground, holders[number % 3], number)
@@ -150,8 +150,8 @@ def test_the_number_of_questions_does_not_grow_with_the_locks(ground: Ground):
 def test_what_is_printed_is_read_while_it_is_printed(ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
     happened: list[str] = []
-    read, write = lock_pages._live, output._write
-    monkeypatch.setattr(lock_pages, "_live", lambda *given: happened.append("read") or read(*given))
+    read, write = lock_listing._live, output._write
+    monkeypatch.setattr(lock_listing, "_live", lambda *given: happened.append("read") or read(*given))
     monkeypatch.setattr(output, "_write", lambda text: happened.append("written") or write(text))
     done = ground.swarm("locks", "--json")
     assert numbers(done.json) == list(range(12)) and done.out == json.dumps(done.json, indent=2) + "\n"
@@ -167,7 +167,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
     ground: Ground, small: None, monkeypatch: pytest.MonkeyPatch, limits: Limits, words: list[str]
 ):
     fill(ground, ground.session("me", client=US)["id"], *range(12))
-    read, times = lock_pages._live, iter(range(3))
+    read, times = lock_listing._live, iter(range(3))
 
     def break_off(*given):
         if next(times) == 2:
@@ -175,7 +175,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
         return read(*given)
 
     limits(verb, AT_ONCE=2)
-    monkeypatch.setattr(lock_pages, "_live", break_off)
+    monkeypatch.setattr(lock_listing, "_live", break_off)
     done = ground.swarm(*words)
     assert done.code == 1 and done.err == "swarm-mcp locks: the store cannot be used: it was taken away\n"
     shown = [f"{ground.scope}/{number}" if "--json" in words else f"  {number}  " for number in (1, 7)]
@@ -400,7 +400,7 @@ def test_what_stays_is_met_once_while_others_come_and_go(listings, kind: str):
 
 @pytest.mark.parametrize("kind", LISTINGS)
 def test_what_is_no_cursor_is_refused(listings, kind: str):
-    for wrong in ("x", "00", "5b5d", paging.cursor("no", "such", "place", "here"), paging.cursor({"a": 1})):
+    for wrong in ("x", "00", "5b5d", size.cursor("no", "such", "place", "here"), size.cursor({"a": 1})):
         with pytest.raises(UsageError, match="is no place in this listing"):
             list(listings[kind].walk(wrong))
 
@@ -423,7 +423,7 @@ def test_the_total_is_counted_only_where_a_page_is_not_the_whole(listings):
 
 
 def test_whoever_sees_next_to_nothing_is_answered_after_so_many_rows(listings, limits):
-    limits(paging, MOST_LOOKED_AT=5)
+    limits(size, MOST_LOOKED_AT=5)
     listing = listings["values"]
     for number in range(MANY):
         listing.add(number)

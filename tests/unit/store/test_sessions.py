@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from support import many_processes as crowd
 from support.fixtures import Ground, Sleeper
 
-from swarm_hook_core.liveness import FUTURE_SECONDS, RECLAIM_SECONDS, departed
 from swarm_hook_core.lookup.sqlite import EVIDENCE
-from swarm_hook_core.process import host_id, start_time
-from swarm_mcp.domain.record import new_id
+from swarm_hook_core.process import FUTURE_SECONDS, RECLAIM_SECONDS, departed, host_id, start_time
+from swarm_mcp.domain import new_id
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.sessions.scope_summary import scope_summary
 from swarm_mcp.store import Store

@@ -9,7 +9,7 @@ import pytest
 from support import many_processes as crowd
 from support.fixtures import Ground
 
-from swarm_mcp.store import cleanup, database, driver, reactions, session_table, space
+from swarm_mcp.store import cleanup, database, driver, reactions, session_table
 from swarm_mcp.store.database import Database
 from swarm_mcp.store.schema import PAGE_BYTES
 
@@ -66,7 +66,7 @@ def test_a_file_comes_back_to_the_size_that_it_had_before_a_burst(ground: Ground
     burst(ground, 2000)
     assert pages(ground) > 2 * before + FEW_PAGES
     settle(ground, hurried_clock)
-    assert pages(ground) <= before + space.SPARE_PAGES + FEW_PAGES
+    assert pages(ground) <= before + cleanup.SPARE_PAGES + FEW_PAGES
     assert ground.integrity() == "ok"
     assert [row["file"] for row in ground.sql("SELECT file FROM context")] == [f"{ground.scope}/f"]
 
@@ -94,18 +94,18 @@ def test_cleanup_that_was_asked_for_gives_back_all_at_once(ground: Ground):
     before = pages(ground)
     burst(ground, 2000)
     ground.swarm("cleanup")
-    assert os.path.getsize(ground.database) // PAGE_BYTES <= before + space.SPARE_PAGES + FEW_PAGES
+    assert os.path.getsize(ground.database) // PAGE_BYTES <= before + cleanup.SPARE_PAGES + FEW_PAGES
 
 
 def test_a_step_moves_no_more_pages_than_there_is_time_for(ground: Ground, listening, limits, hurried_clock):
     ground.session("s")
     burst(ground, 2000)
     ground.sql("DELETE FROM events")
-    limits(space, SECONDS=1e-9)
+    limits(cleanup, SECONDS=1e-9)
     asked = listening(Database, "rows")
     with ground.store() as store:
-        assert space.Space(store.database).give_back()
-    assert [call.given[1] for call in asked].count(f"PRAGMA incremental_vacuum({space.PAGES_AT_ONCE})") <= 1
+        assert cleanup.Space(store.database).give_back()
+    assert [call.given[1] for call in asked].count(f"PRAGMA incremental_vacuum({cleanup.PAGES_AT_ONCE})") <= 1
 
 
 def test_the_log_is_cut_when_nobody_reads_it_and_left_alone_when_somebody_does(ground: Ground):
@@ -115,16 +115,16 @@ def test_the_log_is_cut_when_nobody_reads_it_and_left_alone_when_somebody_does(g
     with ground.store() as store:
         burst(ground, 2000)
         long = os.path.getsize(log)
-        assert long > space.LOG_BYTES
+        assert long > cleanup.LOG_BYTES
         reader.execute("BEGIN")
         before = reader.execute("SELECT count(*) FROM events").fetchone()
         with store.database.writing():
             store.database.change("DELETE FROM events WHERE id % 2")
-        space.Space(store.database).shorten_log(False)
+        cleanup.Space(store.database).shorten_log(False)
         assert os.path.getsize(log) >= long
         assert reader.execute("SELECT count(*) FROM events").fetchone() == before
         reader.execute("ROLLBACK")
-        space.Space(store.database).shorten_log(False)
+        cleanup.Space(store.database).shorten_log(False)
         assert os.path.getsize(log) == 0
         assert reader.execute("SELECT count(*) FROM events").fetchone()[0] <= before[0] // 2 + 1
     reader.close()
@@ -136,7 +136,7 @@ def test_a_log_of_ordinary_length_is_left_alone(ground: Ground):
         with other.database.writing():
             other.database.change("INSERT INTO kv (scope, key, value) VALUES ('/s', 'k', '1')")
         size = os.path.getsize(ground.database + "-wal")
-        space.Space(store.database).shorten_log(False)
+        cleanup.Space(store.database).shorten_log(False)
         assert 0 < size == os.path.getsize(ground.database + "-wal")
 
 
@@ -161,13 +161,13 @@ def test_a_file_of_another_program_is_laid_out_anew_once_it_holds_little(ground:
     rows = ground.sql("SELECT rowid, id FROM context")
     settle(ground, hurried_clock)
     assert ground.sql("PRAGMA auto_vacuum") == [{"auto_vacuum": 2}]
-    assert pages(ground) <= before + space.SPARE_PAGES + FEW_PAGES
+    assert pages(ground) <= before + cleanup.SPARE_PAGES + FEW_PAGES
     assert ground.sql("SELECT rowid, id FROM context") == rows  # a check may be reading by these just now
     assert ground.integrity() == "ok"
 
 
 def test_a_large_file_of_another_program_is_not_written_anew(ground: Ground, limits, hurried_clock):
-    limits(space, REWRITTEN_PAGES=10)
+    limits(cleanup, REWRITTEN_PAGES=10)
     ground.session("s")
     another_programs(ground, 2000)
     settle(ground, hurried_clock)
@@ -213,7 +213,7 @@ def test_killed_at_any_statement_it_leaves_a_whole_store(ground: Ground, limits)
     assert said[0][0] == "through"
     assert ground.sql("SELECT count(*) AS n FROM messages")[0]["n"] == 0
     with ground.store() as store:
-        assert store.database.row("PRAGMA freelist_count").freelist_count <= space.SPARE_PAGES
+        assert store.database.row("PRAGMA freelist_count").freelist_count <= cleanup.SPARE_PAGES
 
 
 def test_with_a_full_disk_nothing_is_lost_and_nothing_is_raised(ground: Ground):
@@ -289,7 +289,7 @@ def test_very_many_sessions_that_have_gone_go_a_few_at_a_time(ground: Ground, li
 
 
 def test_words_to_those_whose_file_is_free_reach_everybody_however_many_they_are(ground: Ground, limits, hurried_clock):
-    limits("swarm_mcp.store.denials", LOOKED_AT_ONCE=2)
+    limits("swarm_mcp.store.refusals", LOOKED_AT_ONCE=2)
     limits(cleanup, AT_ONCE=3)
     me, now = ground.session("s"), int(time.time())
     for number in range(10):

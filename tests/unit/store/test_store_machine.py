@@ -21,7 +21,7 @@ from support.fixtures import Ground
 from support.listings import rows_of
 
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain import Session, onlooker
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store, database
 from swarm_mcp.store.sessions import Registration

@@ -10,7 +10,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store import Store, driver, turns
+from swarm_mcp.store import Store, database, driver
 
 pytestmark = pytest.mark.slow
 
@@ -141,18 +141,18 @@ def test_those_in_line_leave_the_store_to_whose_turn_it_is(ground: Ground):
     ground.store().close()
     first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
     fcntl.flock(first, fcntl.LOCK_EX)
-    line = turns.Line(os.path.dirname(ground.database))
+    line = database.Line(os.path.dirname(ground.database))
     try:
         begun = time.monotonic()
         line.pause()
-        assert not line.first and time.monotonic() - begun >= turns.PATIENCE
+        assert not line.first and time.monotonic() - begun >= database.PATIENCE
     finally:
         line.leave()
         os.close(first)
 
 
 def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, limits):
-    limits(turns, PATIENCE=600.0)
+    limits(database, PATIENCE=600.0)
     ground.store().close()
     first = os.open(os.path.dirname(ground.database), os.O_RDONLY)
     fcntl.flock(first, fcntl.LOCK_EX)
@@ -170,10 +170,10 @@ def test_who_is_in_a_hurry_stands_in_line_no_longer_than_that(ground: Ground, li
 @pytest.mark.parametrize("gone", ["folder", "threads"])
 def test_where_there_is_no_line_everybody_asks_for_himself(ground: Ground, failing, gone: str):
     if gone == "folder":
-        failing(turns.os, "open", OSError)
+        failing(database.os, "open", OSError)
     else:
-        failing(turns._thread, "start_new_thread", RuntimeError)
-    line = turns.Line(str(ground.folder))
+        failing(database._thread, "start_new_thread", RuntimeError)
+    line = database.Line(str(ground.folder))
     for _ in range(3):
         line.pause()
     line.leave()
@@ -203,17 +203,17 @@ def test_leaving_the_line_leaves_nothing_open(ground: Ground):
 def test_a_turn_lasts_until_the_store_was_had_and_a_moment_longer(ground: Ground):
     ground.store().close()
     folder = os.path.dirname(ground.database)
-    line = turns.Line(folder)
+    line = database.Line(folder)
     while not line.first:
         line.pause()
     for _ in range(5):  # the store is busy: waiting for it takes nothing off the turn
-        time.sleep(turns.TURN)
-        assert turns.is_waited_for(folder)
+        time.sleep(database.TURN)
+        assert database.is_waited_for(folder)
     line.leave()
     end = time.monotonic() + 60
-    while turns.is_waited_for(folder) and time.monotonic() < end:
-        time.sleep(turns.TURN)
-    assert not turns.is_waited_for(folder)
+    while database.is_waited_for(folder) and time.monotonic() < end:
+        time.sleep(database.TURN)
+    assert not database.is_waited_for(folder)
 
 
 def test_whose_turn_is_over_lets_go_first_who_waits(store: Store):
@@ -221,7 +221,7 @@ def test_whose_turn_is_over_lets_go_first_who_waits(store: Store):
         pass
     assert store.database.turn_ends > 0
     store.database.turn_ends = 0.0
-    line = turns.Line(store.database.folder)  # another process's turn
+    line = database.Line(store.database.folder)  # another process's turn
     while not line.first:
         line.pause()
     lines, begun = [], time.monotonic()

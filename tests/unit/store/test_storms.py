@@ -5,11 +5,10 @@ import re
 import pytest
 from support.fixtures import Ground
 
-from swarm_hook_core.storms import SECONDS
-from swarm_mcp.domain.session import Session
+from swarm_hook_core.repeated_denials import SECONDS
+from swarm_mcp.domain import Session
 from swarm_mcp.store import Store
-from swarm_mcp.store.attempts import Attempt
-from swarm_mcp.store.denials import KNOWN_SECONDS
+from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 
 
 def mail_of(ground: Ground, instance: dict) -> list[str]:

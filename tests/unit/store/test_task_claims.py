@@ -6,7 +6,7 @@ from support.listings import rows_of
 from support.query_plans import scans
 from support.task_fixtures import begun, events, read_mail, refused, request, status
 
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.store import Store
 
 pytestmark = pytest.mark.slow

@@ -9,8 +9,7 @@ from support.scripted_herdr import Herdr
 from support.task_fixtures import As, begun, mail, refused, request, status
 
 from swarm_mcp.cli.commands.completion import candidates
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import COLUMNS
+from swarm_mcp.domain import TASK_COLUMNS, Session
 from swarm_mcp.store import Store
 
 PROMPT = {"message_sent": True, "nudged": False}
@@ -80,7 +79,7 @@ def test_a_task_is_requested_from_the_command_line(ground: Ground) -> None:
     assert made.code == 0
     assert list(made.json) == ["id", "status", "task"]
     task = made.json["task"]
-    assert tuple(task) == COLUMNS
+    assert tuple(task) == TASK_COLUMNS
     assert (task["title"], task["files"], task["priority"]) == ("Do it", [f"{ground.scope}/src/a.py"], 2)
     plain = ground.swarm("request-task", "--type", "fix", "Other", *me)
     assert plain.out.startswith("created task ") and plain.out.endswith(" [open] Other\n")

@@ -6,7 +6,7 @@ import pytest
 from support.fixtures import Ground, time_limit
 from support.task_fixtures import begun, events, mail, refused, request, status
 
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.store import Store, tasks
 
 

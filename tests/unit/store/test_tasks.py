@@ -9,11 +9,10 @@ from support.fixtures import Ground
 from support.listings import rows_of
 from support.task_fixtures import begun, events, mail, refused, request, status
 
-from swarm_mcp.domain.session import Session
-from swarm_mcp.domain.task import COLUMNS, STATUSES, TERMINAL
+from swarm_mcp.domain import STATUSES, TASK_COLUMNS, TERMINAL, Session
 from swarm_mcp.store import Store
 from swarm_mcp.store.database import Database
-from swarm_mcp.store.known_values import entry_in, names_entry
+from swarm_mcp.store.values import entry_in, names_entry
 
 # The contract's rule: status -> the sessions that may end a task of that status, and the ways.
 DONE_OR_FAILED = {"claimed": ("assignee",), "in_progress": ("assignee",)}
@@ -49,8 +48,8 @@ def test_a_task_has_the_contracts_columns_in_its_order(ground: Ground, planner: 
         store.database.change("ALTER TABLE tasks ADD COLUMN theirs TEXT DEFAULT 'x'")
         shown = store.tasks.seen(worker, task["id"])
     assert shown == task
-    assert tuple(task) == COLUMNS
-    assert tuple(row["name"] for row in ground.sql("PRAGMA table_info(tasks)"))[: len(COLUMNS)] == COLUMNS
+    assert tuple(task) == TASK_COLUMNS
+    assert tuple(row["name"] for row in ground.sql("PRAGMA table_info(tasks)"))[: len(TASK_COLUMNS)] == TASK_COLUMNS
     assert (task["files"], task["status"], task["priority"]) == ([f"{ground.scope}/src/a.py"], "claimed", 3)
     (stored,) = ground.sql("SELECT files, depends_on, changed_at FROM tasks")
     assert json.loads(stored["files"]) == task["files"]

@@ -14,7 +14,7 @@ from support.fixtures import Ground
 from support.foreign_client import BASE_TABLES, Other
 from support.toolbox import Hands
 
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store.changes import Changes
 

@@ -11,13 +11,13 @@ from support.toolbox import Hands
 
 from swarm_hook_core import repository
 from swarm_hook_core.lookup import Peers
-from swarm_hook_core.lookup import worktree_locks as logical
+from swarm_hook_core.lookup import sqlite as logical
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.locking.explaining import verdict
-from swarm_mcp.store.attempts import Attempt
 from swarm_mcp.store.lock_request import request
+from swarm_mcp.store.refusals import Attempt
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from support.fixtures import Ground
 from support.toolbox import Hands
 
 from swarm_hook_core.state import state_dir
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.locking.acquisition import LockWait, acquire
 from swarm_mcp.store import Store

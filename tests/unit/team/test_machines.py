@@ -8,11 +8,10 @@ from support.fixtures import Ground
 
 from swarm_hook_core import clock
 from swarm_hook_core.process import host_id
-from swarm_mcp.answers.machines import machines_of
+from swarm_mcp.answers.people import machines_of
 from swarm_mcp.store import Store
 from swarm_mcp.team.parts import TeamRows
-from swarm_mcp.view.page.access import Keys
-from swarm_mcp.view.page.app import application
+from swarm_mcp.view.page.app import Keys, application
 from swarm_mcp.view.top import tables
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader

@@ -16,11 +16,11 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.database import Transaction, _changed_table
 from swarm_mcp.store.lock_request import request
 from swarm_mcp.store.schema import TABLES
-from swarm_mcp.team import agent_client, contributes, memberships, shared_rows
+from swarm_mcp.team import agent_client, contributes, memberships
 
 pytestmark = pytest.mark.thorough
 
-TEAM = Path(shared_rows.__file__).parent
+TEAM = Path(agent_client.__file__).parent
 
 
 @pytest.fixture
@@ -141,4 +141,4 @@ def test_each_table_that_is_posted_is_known() -> None:
     read = {name for file in TEAM.glob("*.py") for name in re.findall(r"(?:FROM|JOIN) (\w+)", file.read_text())}
     along = {"events", "messages", "swarm_fence", "swarm_notices", "swarm_team_repositories"}
     tables = {name for name in read if name in {*TABLES, *contributes.TABLES}}
-    assert tables > {"context", "kv"} and tables <= shared_rows.POSTED | shared_rows.SESSIONS | along
+    assert tables > {"context", "kv"} and tables <= agent_client.POSTED | agent_client.SESSIONS | along

@@ -17,10 +17,10 @@ from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.store import Store
-from swarm_mcp.team import doctor, joining, memberships, standing
+from swarm_mcp.team import doctor, memberships, standing, verb
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
-from swarm_mcp.team.repository_identity import (
+from swarm_mcp.team.places import (
     CONFIGURED,
     FIRST_COMMIT,
     REMOTE,
@@ -74,9 +74,9 @@ def played(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits, answ
     git(ground.folder, "init", "-q", str(ground.repo))
     git(ground.repo, "remote", "add", "origin", "git@example.org:org/app.git")
     found = Played(ground)
-    monkeypatch.setattr(joining, "_ask", found.ask)
+    monkeypatch.setattr(verb, "_ask", found.ask)
     answering(found)
-    limits(joining, FIRST_SECONDS=0.3, LEAVE_SECONDS=0.3)
+    limits(verb, FIRST_SECONDS=0.3, LEAVE_SECONDS=0.3)
     return found
 
 
@@ -126,7 +126,7 @@ def test_a_password_is_told_where_it_belongs(ground: Ground, played: Played) -> 
 def test_nothing_is_written_down_of_a_server_that_cannot_be_reached(
     ground: Ground, played: Played, failing: Failing
 ) -> None:
-    failing(joining, "_ask", TeamUnreachable("no route"))
+    failing(verb, "_ask", TeamUnreachable("no route"))
     done = ground.swarm("team", "join", SERVER)
     assert (done.code, done.err) == (1, "swarm-mcp team: no route\n")
     assert not shares_locks() and git(ground.repo, "config", "swarm.logical") == ""

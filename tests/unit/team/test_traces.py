@@ -15,8 +15,8 @@ from support.sessions import mistakes, run, start, write, write_payload
 from support.team_machines import REPOSITORY, Machine
 
 from swarm_hook_core.traces import place_of
-from swarm_mcp.answers.edits import edits
 from swarm_mcp.answers.people import People
+from swarm_mcp.answers.work import edits
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.team import agent
 from swarm_mcp.team import traces as subject

@@ -13,9 +13,9 @@ from support.scripted_herdr import Herdr
 from swarm_hook_core.state import state_dir
 from swarm_mcp.agents.dispatch.dispatch import carry_out
 from swarm_mcp.agents.dispatch.request import DispatchRequest
-from swarm_mcp.domain.session import Session
+from swarm_mcp.domain import Session
 from swarm_mcp.errors import NotConfirmed, Refused
-from swarm_mcp.locking.task_claiming import claim, claim_next, reserve
+from swarm_mcp.locking.acquisition import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
 from swarm_mcp.team import talk
 from swarm_mcp.team.errors import TeamUnreachable

@@ -8,13 +8,11 @@ from support.altered import Limits
 from support.busy_checkout import session
 from support.fixtures import Ground, wait_for
 
-from swarm_mcp.answers.text_width import width
+from swarm_mcp.answers.size import width
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.view.top import columns, following
-from swarm_mcp.view.top.following import Follower
-from swarm_mcp.view.top.picture import Column, Picture, Row, Table, Trouble, Wish
-from swarm_mcp.view.top.room import shared
-from swarm_mcp.view.top.tables import ALL, SESSIONS
+from swarm_mcp.view.top import picture, tables
+from swarm_mcp.view.top.picture import Column, Follower, Picture, Row, Table, Trouble, Wish
+from swarm_mcp.view.top.tables import ALL, SESSIONS, shared
 
 LONG = ("claude-code " * 9 + "5f0c2f6e", "working", "12 min", "src/" * 20 + "a.py", "src/b.py", "Adds an index" * 9)
 
@@ -23,23 +21,23 @@ LONG = ("claude-code " * 9 + "5f0c2f6e", "working", "12 min", "src/" * 20 + "a.p
 @pytest.mark.parametrize("table", ALL, ids=lambda table: table.name)
 def test_lines_fit_into_the_room_there_is(table: Table, room: int):
     table = table._replace(rows=(Row("1", LONG[: len(table.columns)]), Row("2", ("翻訳" * 40,) * len(table.columns))))
-    sizes = columns.widths(table, room)
-    assert sum(sizes) + columns.GAP * (len(sizes) - 1) <= max(room, 1)
+    sizes = tables.widths(table, room)
+    assert sum(sizes) + tables.GAP * (len(sizes) - 1) <= max(room, 1)
     for row in table.rows:
-        cells = columns.line(row, table.columns, sizes)
+        cells = tables.line(row, table.columns, sizes)
         assert [width(text) for text, _column in cells] == sizes
-    assert width(columns.heading(table, sizes)) == sum(sizes) + columns.GAP * (len(sizes) - 1)
+    assert width(tables.heading(table, sizes)) == sum(sizes) + tables.GAP * (len(sizes) - 1)
 
 
 def test_what_tells_rows_apart_is_cut_last():
     row = Row("1", ("claude-code with-a-long-name 5f0c2f6e", "working", "1 s", "src/" * 9 + "end.py", "", "words " * 9))
     table = SESSIONS._replace(rows=(row,))
-    cells = [text for text, _column in columns.line(row, table.columns, columns.widths(table, 79))]
+    cells = [text for text, _column in tables.line(row, table.columns, tables.widths(table, 79))]
     assert cells[0].startswith("claude-code") and cells[0].rstrip().endswith(" 5f0c2f6e")
     assert cells[3].rstrip().endswith("end.py"), "of a path the end is kept"
-    narrow = columns.widths(table, 44)
+    narrow = tables.widths(table, 44)
     assert len(narrow) < len(table.columns), "columns are left out from the right"
-    assert columns.line(row, table.columns, narrow)[0][0].rstrip().endswith(" 5f0c2f6e")
+    assert tables.line(row, table.columns, narrow)[0][0].rstrip().endswith(" 5f0c2f6e")
 
 
 def test_a_title_says_how_many_are_not_shown():
@@ -75,7 +73,7 @@ class Watched:
 @pytest.fixture
 def watched(ground: Ground, limits: Limits) -> Iterator[Watched]:
     """Only the test's own actions make it read."""
-    limits(following, REST_SECONDS=3600.0)
+    limits(picture, REST_SECONDS=3600.0)
     made = Watched()
     yield made
     made.follower.stop()
@@ -93,7 +91,7 @@ def test_each_commit_is_news(ground: Ground, watched: Watched):
 
 
 def test_what_is_typed_waits_for_no_pause(watched: Watched, limits: Limits):
-    limits(following, LEAST_PAUSE=3600.0)
+    limits(picture, LEAST_PAUSE=3600.0)
     watched.follower.start(Wish())
     wait_for(lambda: watched.told)
     for words in ("a", "ab"):
@@ -102,7 +100,7 @@ def test_what_is_typed_waits_for_no_pause(watched: Watched, limits: Limits):
 
 
 def test_without_a_commit_it_looks_now_and_then(watched: Watched, limits: Limits):
-    limits(following, REST_SECONDS=0.01, LEAST_PAUSE=0.01)
+    limits(picture, REST_SECONDS=0.01, LEAST_PAUSE=0.01)
     watched.follower.start(Wish())
     wait_for(lambda: len(watched.told) > 3)
 

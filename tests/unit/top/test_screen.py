@@ -13,16 +13,16 @@ from support.fixtures import Ground, time_limit
 from textual.pilot import Pilot
 
 from swarm_mcp.agents.harness.events import message
-from swarm_mcp.answers.edits import Edit
+from swarm_mcp.answers.work import Edit
 from swarm_mcp.cli.arguments import parse
 from swarm_mcp.cli.verbs import verb_named
-from swarm_mcp.domain.session import Session, onlooker
+from swarm_mcp.domain import Session, onlooker
 from swarm_mcp.errors import StoreUnavailable
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.store.refusals import Attempt
 from swarm_mcp.view.overview import now
-from swarm_mcp.view.top import following, keys, reading
+from swarm_mcp.view.top import app, picture, reading
 from swarm_mcp.view.top.app import Top
-from swarm_mcp.view.top.pages import Question
+from swarm_mcp.view.top.pane import Question
 from swarm_mcp.view.top.picture import Picture, Row, Wish
 from swarm_mcp.view.top.reading import Reader
 from swarm_mcp.view.top.tables import ALL
@@ -331,9 +331,9 @@ def test_what_is_refused_at_keep_and_what_was_told_have_rows(ground: Ground):
 def test_the_keys_and_the_last_line_fit_into_80_columns(ground: Ground):
     async def play(pilot: Pilot) -> None:
         await until(pilot, shows(pilot, "nothing is locked"))
-        assert keys.LINE in seen(pilot.app)
+        assert app.LINE in seen(pilot.app)
         await pilot.press("question_mark")
-        await until(pilot, lambda: all(line in seen(pilot.app) for line in keys.PAGE.splitlines()))
+        await until(pilot, lambda: all(line in seen(pilot.app) for line in app.PAGE.splitlines()))
 
     played(made(ground), play, (80, 24))
 
@@ -403,7 +403,7 @@ def test_the_transcript_of_a_worker_is_followed_as_it_grows(ground: Ground):
 
 
 def test_trouble_with_the_store_is_said_and_goes(ground: Ground, limits: Limits):
-    limits(following, REST_SECONDS=0.05)
+    limits(picture, REST_SECONDS=0.05)
     broken = threading.Event()
 
     def read(wish: Wish) -> Picture:

@@ -16,8 +16,8 @@ from support.full_screen import ALTERNATE, FullScreen
 from support.screen import Played
 from support.sessions import ROOT
 
-from swarm_mcp.domain.session import Session
-from swarm_mcp.store.attempts import Attempt
+from swarm_mcp.domain import Session
+from swarm_mcp.store.refusals import Attempt
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("usual_signals")]
 CTRL_C, CTRL_Z, ESCAPE = "\x03", "\x1a", "\x1b"

@@ -11,8 +11,8 @@ from support.requirement import requirement
 from support.scripted_herdr import Herdr
 
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.server.tools.instances import WORKSPACE_TOOLS as WORKSPACE_TOOLS
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
-from swarm_mcp.server.tools.workspace import TOOLS as WORKSPACE_TOOLS
 from swarm_mcp.workspace import backend, panes
 from swarm_mcp.workspace import herdr as module
 from swarm_mcp.workspace.interface import PaneUnavailable

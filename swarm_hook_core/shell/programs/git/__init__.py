@@ -18,7 +18,7 @@ from swarm_hook_core.shell.call import Call
 from swarm_hook_core.shell.model import GitCall, absolute, is_known
 from swarm_hook_core.shell.programs.engine import Reading
 from swarm_hook_core.shell.programs.git import table
-from swarm_hook_core.shell.programs.git.command_line import without_global_options
+from swarm_hook_core.shell.programs.git.listings import without_global_options
 from swarm_hook_core.shell.programs.git.table import options_of
 
 _MOVES = frozenset(

@@ -11,8 +11,8 @@ import os
 
 from swarm_hook_core.git_repository import Refused, Repository
 from swarm_hook_core.repository import small_text, tree_at
+from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall
-from swarm_hook_core.shell.options import Options
 
 DEEPEST = 4  # hooks that start one another
 FAILS_OVER_ALL = "lint-staged"  # it throws away later writes even if nothing was put aside before

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from swarm_hook_core.shell.call import Call
-from swarm_hook_core.shell.options import Options, split
+from swarm_hook_core.shell.call import Call, Options, split
 from swarm_hook_core.shell.programs import Case, row_in
 from swarm_hook_core.shell.programs.engine import Reading
 

@@ -13,11 +13,11 @@ from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import NO_CASE, contains, real_paths
 from swarm_hook_core.pattern_match import Cover, covered_below, start_of
 from swarm_hook_core.shell.model import GitCall, is_known
-from swarm_hook_core.shell.programs.git import history_verbs, work_tree_verbs
-from swarm_hook_core.shell.programs.git.command_line import inside, tree_of
+from swarm_hook_core.shell.programs.git import work_tree_verbs
+from swarm_hook_core.shell.programs.git.listings import inside, tree_of
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import asks, is_subcommand, only_reads, options_of
-from swarm_hook_core.wildmatch import folded
+from swarm_hook_core.wildcards import folded
 
 MOST_ALIASES = 5  # that lead to one another
 MOST_PATHS = 300  # of one command, before its locked files are asked about instead
@@ -121,7 +121,7 @@ def _ask(name: str, question: Question) -> None:
         question.cannot_tell()
         return
 
-    function = getattr(work_tree_verbs, name, None) or getattr(history_verbs, name)
+    function = getattr(work_tree_verbs, name, None) or getattr(work_tree_verbs, name)
     function(question)
 
 

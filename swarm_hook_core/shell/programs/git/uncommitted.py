@@ -1,19 +1,20 @@
 """The effect of a git call on uncommitted changes: it loses them, takes them along, or leaves them alone.
 
-The verbs' own functions decide (``work_tree_verbs``, ``history_verbs``: `loses`, `takes`, `hit`).
+The verbs' own functions decide (``work_tree_verbs``, ``work_tree_verbs``: `loses`, `takes`, `hit`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import own_path
+from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, absolute
-from swarm_hook_core.shell.programs.git.command_line import tree_of
-from swarm_hook_core.shell.programs.git.named_places import places
-from swarm_hook_core.shell.programs.git.removed_trees import removed_trees
+from swarm_hook_core.shell.programs.git.listings import cut, inside, tree_of
+from swarm_hook_core.shell.programs.git.named_files import places, removed_trees
+from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
 
@@ -86,3 +87,131 @@ def roots(call: GitCall) -> list[str]:
         return removed
     repository = os.path.join(top, ".git")
     return removed + ([place for place in places(call, top) if place != repository] or [top])
+
+
+# The uncommitted changes that a git call would lose, or take along, judged by its words alone.
+#
+# Used if git does not answer in time. The files are known to be changed then, so the question is only: does the command
+# mean them? If its words do not say that (a branch, a merge), only git itself could tell.
+
+_GIVE_UP = ("--abort", "--skip")
+_WITH_AUTOSTASH = ("rebase", "merge", "pull")
+_WITH_GIVING_UP = (*_WITH_AUTOSTASH, "cherry-pick", "revert", "am")
+
+
+def swept_by_words(call: GitCall, words: list[str], files: list[str]) -> tuple[list[str], list[str]]:
+    """Return ``(lost, taken)``: the `files` that ``git <words>`` loses, or takes along, as far as its words say.
+
+    `call`: the GitCall, with aliases replaced in `words`; `files`: absolute paths of changed files.
+    """
+    lost = _chosen(call, files, losing(call, words))
+    return lost, [file for file in _chosen(call, files, _taking(words)) if file not in lost]
+
+
+def losing(call: GitCall, words: list[str]) -> list[str] | None:
+    """Return the pathspecs of the files whose changes ``git <words>`` loses; [] for all files; None for no file."""
+    verb, options = words[0], options_of(words)
+    if options.has("-p", "--patch"):
+        return None
+    find = _LOSING.get(verb)
+    if find is not None:
+        found: list[str] | None = find(call, words, options)
+        return found
+    if verb in _WITH_GIVING_UP and options.has(*_GIVE_UP):
+        return []
+    if verb in _WITH_AUTOSTASH and options.has("--autostash") and not options.has("--no-autostash"):
+        return []
+    return None
+
+
+def _checkout(call: GitCall, words: list[str], options: Options) -> list[str] | None:
+    _before, after = cut(words[1:])
+    force = options.has("-f", "--force")
+    if options.has("-b", "-B", "--orphan") or after == []:
+        if force:
+            return []
+        return None
+    if after is None and not options.has("--pathspec-from-file"):  # if a word is a branch, only git knows
+        after = [word for word in options.operands if _names_files(call, word)]
+        return after or ([] if force else None)
+    return after or ["\0"]
+
+
+def _names_files(call: GitCall, word: str) -> bool:
+    return os.path.exists(os.path.join(call.folder, word)) or word in call.found or any(sign in word for sign in ":*?[")
+
+
+def _restore(_call: GitCall, _words: list[str], options: Options) -> list[str] | None:
+    if options.has("-S", "--staged") and not options.has("-W", "--worktree"):
+        return None
+    return options.operands or (["\0"] if options.has("--pathspec-from-file") else None)
+
+
+def _stash(_call: GitCall, words: list[str], options: Options) -> list[str] | None:
+    _before, after = cut(words[1:])
+    verb = "push"
+    if len(words) > 1 and words[1][:1] != "-":
+        verb = words[1]
+    if verb == "push":
+        operands = options.operands
+        if after is not None:
+            return after
+        if operands[:1] == ["push"]:
+            return operands[1:]
+        return operands
+    if verb == "save":
+        return []
+    return None
+
+
+def _checkout_index(_call: GitCall, _words: list[str], options: Options) -> list[str] | None:
+    if not options.has("-f", "--force") or options.has("--prefix", "--temp"):
+        return None
+    if options.has("-a", "--all"):
+        return []
+    return options.operands or None
+
+
+_LOSING: dict[str, Callable[[GitCall, list[str], Options], list[str] | None]] = {
+    "checkout": _checkout,
+    "checkout-index": _checkout_index,
+    "clean": lambda _call, _words, options: options.operands,
+    "mv": lambda _call, _words, options: options.operands if options.has("-f", "--force") else None,
+    "read-tree": lambda _call, _words, options: [] if options.has("-u") and options.operands else None,
+    "reset": lambda _call, _words, options: [] if options.has("--hard", "--merge") else None,
+    "restore": _restore,
+    "rm": lambda _call, _words, options: (
+        (options.operands or None) if options.has("-f", "--force") and not options.has("--cached") else None
+    ),
+    "stash": _stash,
+    "switch": lambda _call, _words, options: [] if options.has("-f", "--force", "--discard-changes") else None,
+}
+
+
+def _taking(words: list[str]) -> list[str] | None:
+    """Return the pathspecs of the files whose changes ``git <words>`` stages, commits or moves; [] for all; None for no
+    file.
+    """
+    verb, options = words[0], options_of(words)
+    if options.has("-p", "--patch", "-i", "--interactive", "-e", "--edit") and verb in ("add", "stage"):
+        return None
+    if verb in ("add", "stage"):
+        everything = options.has("-A", "--all", "-u", "--update", "--no-ignore-removal", "--renormalize")
+        return options.operands or ([] if everything else None)
+    if verb == "commit":
+        if options.has("-a", "--all"):
+            return []
+        return options.operands or None
+    if verb in ("mv", "update-index"):
+        return options.operands or None
+    return None
+
+
+def _chosen(call: GitCall, files: list[str], words: list[str] | None) -> list[str]:
+    """Return the `files` that pathspecs certainly match."""
+    top = tree_of(call)
+    if words is None or top is None:
+        return []
+    specs = Pathspec(words, inside(call.folder, top), top, call.found)
+    start = top.rstrip("/") + "/"
+    return [file for file in files if file.startswith(start) and specs.matches(file[len(start) :])]

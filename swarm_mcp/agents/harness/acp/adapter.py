@@ -8,8 +8,8 @@ from pathlib import Path
 from swarm_mcp.agents.harness import bridge, events, outcome
 from swarm_mcp.agents.harness.acp.bridge import args_of, name_of
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
-from swarm_mcp.agents.harness.denials import BEGINS, reason_in
 from swarm_mcp.agents.harness.events import Event
+from swarm_mcp.agents.harness.outcome import BEGINS, reason_in
 from swarm_mcp.agents.harness.permissions import SERVER, bridged, refusal_in
 from swarm_mcp.agents.harness.query import YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import HiddenValues, words_of

@@ -11,7 +11,7 @@ import os
 import threading
 from typing import Any
 
-from swarm_mcp.agents.acp.requests import OF_A_SERVER
+from swarm_mcp.agents.acp.guard import OF_A_SERVER
 from swarm_mcp.agents.harness.bridge import Bridge, Message, print_line
 
 NEW, LOAD, RESUME, MODE, PROMPT = (f"session/{name}" for name in ("new", "load", "resume", "set_mode", "prompt"))

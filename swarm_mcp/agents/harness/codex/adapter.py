@@ -8,9 +8,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_mcp import runtimes
 from swarm_mcp.agents.harness import events
@@ -25,18 +25,102 @@ from swarm_mcp.agents.harness.adapter import (
     Launch,
 )
 from swarm_mcp.agents.harness.checks import command_of
-from swarm_mcp.agents.harness.codex import overrides, rollout, stream
-from swarm_mcp.agents.harness.codex import skills as codex_skills
+from swarm_mcp.agents.harness.codex import overrides, stream
 from swarm_mcp.agents.harness.codex.overrides import configured_servers, override, server_overrides, settings_files
+from swarm_mcp.agents.harness.conclusion import fits
+from swarm_mcp.agents.harness.environment import FILE, described, plugin_folder
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Ending, Price
 from swarm_mcp.agents.harness.permissions import SERVER, asks, bridged
-from swarm_mcp.agents.harness.plugin import plugin_folder
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, as_string, parse_json, parse_object
-from swarm_mcp.agents.harness.resumption import fits
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.installation import plugin_source
 from swarm_mcp.runtimes.codex import home
+
+# Skills for one run of Codex: named to the model, and put into the prompt where the prompt asks for one.
+#
+# Codex looks for skills in its own home, in the user's and in the project, and takes no further folder on its command
+# line. Nothing is written to any of those: the model is told the name, the purpose and the place of each skill (it
+# reads the file when the work calls for it), and a prompt that begins with ``/name`` or ``$name`` has the text itself.
+
+_ASKED = re.compile(r"\s*([/$])([A-Za-z0-9:_-]+)(?=\s|\Z)[ \t]*")
+LARGEST_SKILL = 200_000  # characters
+_HEADING = """\
+## Skills for this run
+Each of these files tells how to do one kind of work. When what you are about to do fits a description, read that \
+file first and follow it; names in it are relative to its folder.
+"""
+
+
+class Prompt(NamedTuple):
+    """The prompt for Codex, and notes for the watching person."""
+
+    text: str
+    notes: tuple[str, ...] = ()
+
+
+def with_skill(prompt: str, skills: Sequence[str], folders: Iterable[str]) -> Prompt:
+    """Return `prompt` with the text of the skill that it begins with. `skills` are the run's own;
+    `folders` hold the user's.
+
+    ``$name`` of one of the user's skills stays: Codex knows it. ``/name`` of an unknown skill stays too, with a
+    note: it may well be no skill at all.
+    """
+    asked = _ASKED.match(prompt)
+    if not asked:
+        return Prompt(prompt)
+    sign, name = asked.groups()
+    own = next((folder for folder in skills if name in (os.path.basename(folder), described(folder)[0])), None)
+    if own is None and sign == "$":
+        return Prompt(prompt)
+    folder = own or next(filter(_has_skill, (os.path.join(base, name) for base in folders)), None)
+    if folder:
+        try:
+            with open(os.path.join(folder, FILE), encoding="utf-8", errors="replace") as file:
+                text = file.read(LARGEST_SKILL)
+        except OSError:  # unreadable, so no skill
+            text = None
+    else:
+        text = None
+    if text is None:
+        return Prompt(prompt, (f"swarm: there is no skill called {name[:80]!r}; the prompt goes as it is",))
+    rest = prompt[asked.end() :]
+    return Prompt(f"{text.rstrip()}\n\nFolder of this skill: {folder}\nUser request: {rest}")
+
+
+def listed_in_prompt(skills: Sequence[str], folders: Iterable[str]) -> str:
+    """Return the text for the model about the run's skills, without those that Codex finds by itself."""
+    lines = []
+    known = {name for base in folders for name in _names(base)}
+    for folder in skills:
+        name, description = described(folder)
+        if os.path.basename(folder) not in known:
+            lines.append(f"- {name}: {description or 'no description'} (file: {os.path.join(folder, FILE)})")
+    if lines:
+        return _HEADING + "\n".join(lines)
+    return ""
+
+
+def user_folders(home: str, codex_home: str, cwd: str) -> list[str]:
+    """Return where Codex itself looks for skills, and where ``CODEX_SKILLS_DIR`` says that there are some."""
+    named = os.environ.get("CODEX_SKILLS_DIR", "").strip()
+    places = [os.path.join(codex_home, "skills"), os.path.join(home, ".agents", "skills"),
+              os.path.join(cwd, ".agents", "skills")]  # fmt: skip
+    if named:
+        return [os.path.expanduser(named), *places]
+    return places
+
+
+def _has_skill(folder: str) -> bool:
+    return os.path.isfile(os.path.join(folder, FILE))
+
+
+def _names(base: str) -> list[str]:
+    try:
+        return [name for name in os.listdir(base) if _has_skill(os.path.join(base, name))]
+    except OSError:  # no such folder
+        return []
+
 
 SHORT = {
     "sol": "gpt-6.1-sol",
@@ -141,8 +225,8 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             raise Refused(f"{query.resume_session_id[:60]!r} is no session id of codex")
         words = list(query.command or (self.program,))
         model, codex_home = self.model(query), home(query.env)
-        skills = codex_skills.user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
-        prompt = codex_skills.with_skill(query.prompt, query.skills, skills)
+        skills = user_folders(query.env.get("HOME") or os.path.expanduser("~"), codex_home, query.cwd)
+        prompt = with_skill(query.prompt, query.skills, skills)
         servers = server_overrides(
             {name: server for name, server in query.mcp_servers.items() if name != SERVER},
             approved=query.mode != READ_ONLY,
@@ -159,9 +243,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             path = folder / "instructions.md"
             path.write_text(query.system_prompt, encoding="utf-8")
             settings.append(override("model_instructions_file", str(path)))
-        added = [
-            text for text in (query.append_system_prompt, codex_skills.listed_in_prompt(query.skills, skills)) if text
-        ]
+        added = [text for text in (query.append_system_prompt, listed_in_prompt(query.skills, skills)) if text]
         told = {}
         if added:
             told = overrides.written_words("\n\n".join(added), folder)
@@ -198,9 +280,9 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         query: Query | None = state.get("query")
         if query is None:
             return []
-        told, path = rollout.Turn(), self._record_of(state.get("session_id") or "", home(query.env))
+        told, path = stream.Turn(), self._record_of(state.get("session_id") or "", home(query.env))
         if path:
-            told = rollout.last_turn(path)
+            told = stream.last_turn(path)
         model = told.model or self.model(query) or None
         usage = state.get("usage") or told.session_usage  # a run that was cut off has only its record's figures
         found: list[Event] = []
@@ -226,18 +308,18 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         path = self._record_of(session_id, home())
         if path is None:
             return False
-        began = rollout.folder_of(path)
+        began = stream.folder_of(path)
         # Codex would continue from any folder; its memory of files is true for one folder only.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 
     def session_cost(self, session_id: str) -> Cost:
         path = self._record_of(session_id, home())
         if path:
-            return stream.cost_of(rollout.last_turn(path).session_usage)
+            return stream.cost_of(stream.last_turn(path).session_usage)
         return Cost()
 
     def command_places(self, cwd: str) -> list[CommandPlace]:
-        return [CommandPlace(folder) for folder in codex_skills.user_folders(os.path.expanduser("~"), home(), cwd)]
+        return [CommandPlace(folder) for folder in user_folders(os.path.expanduser("~"), home(), cwd)]
 
     def checks(self, config: Mapping[str, object]) -> list[Check]:
         words = command_of(self, config)
@@ -273,7 +355,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
     def _record_of(self, session_id: str, codex_home: str) -> str | None:
         """Return the path of Codex's own record of a session; None without one."""
         if fits(self, session_id):
-            return rollout.path_of(session_id, codex_home)
+            return stream.path_of(session_id, codex_home)
         return None
 
     def _hooks(self, words: Sequence[str], env: Mapping[str, str]) -> tuple[str, ...]:
@@ -307,7 +389,7 @@ def _bridge(
     return bridged("codex", folder, query, {"argv": words, "method": method, "params": params, "turn": turn})
 
 
-def _context(told: rollout.Turn, model: str | None, usage: object) -> Event:
+def _context(told: stream.Turn, model: str | None, usage: object) -> Event:
     used, window = told.used_tokens, told.window_tokens or WINDOWS.get(model or "")
     data = {
         "context_used_tokens": used,

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swarm_mcp.agents.loop.messages import Block, Turn, model_call
-from swarm_mcp.agents.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
+from swarm_mcp.agents.loop.providers.http import ModelProtocol, Reply, Request, Sink, number_of, sampling, tokens
+from swarm_mcp.agents.loop.session import Block, Turn, model_call
 from swarm_mcp.agents.loop.settings import LoopFailure
 
 URL, VERSION, MAX_TOKENS = "https://api.anthropic.com/v1/messages", "2023-06-01", 8192
@@ -61,7 +61,7 @@ ANTHROPIC_MAX_TOKENS   longest answer (8192)"""
             headers["anthropic-beta"] = environ["ANTHROPIC_BETA"].strip()
         body = {
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
-            "max_tokens": number(environ, "ANTHROPIC_MAX_TOKENS") or MAX_TOKENS,
+            "max_tokens": number_of(environ, "ANTHROPIC_MAX_TOKENS") or MAX_TOKENS,
             "messages": payload.get("messages") or [],
             **sampling(environ, "ANTHROPIC"),
         }

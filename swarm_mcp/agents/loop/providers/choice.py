@@ -12,19 +12,69 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from swarm_mcp.agents.harness.outcome import Price
+from swarm_mcp.agents.harness.claude.adapter import Claude
+from swarm_mcp.agents.harness.codex.adapter import PRICES
+from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.harness.query import parse_object
-from swarm_mcp.agents.loop import conf_files, sources, subprocesses
-from swarm_mcp.agents.loop.messages import ModelCall, model_call
+from swarm_mcp.agents.loop import settings, subprocesses, tools
 from swarm_mcp.agents.loop.providers import http
-from swarm_mcp.agents.loop.providers import protocol as protocols
+from swarm_mcp.agents.loop.providers import http as protocols
 from swarm_mcp.agents.loop.providers.anthropic import Anthropic
+from swarm_mcp.agents.loop.providers.http import Reply, number_of
 from swarm_mcp.agents.loop.providers.openai import OpenAI
-from swarm_mcp.agents.loop.providers.prices import of_variant
-from swarm_mcp.agents.loop.run import Run
-from swarm_mcp.agents.loop.session import learn
-from swarm_mcp.agents.loop.settings import LoopFailure
-from swarm_mcp.agents.loop.sources import BUILT_IN_PROVIDERS
+from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
+from swarm_mcp.agents.loop.settings import LoopFailure, Run
+from swarm_mcp.agents.loop.tools import BUILT_IN_PROVIDERS
+
+# The cost of an answer in dollars: by the prices in a variant's file, else by the published ones.
+
+# Models that were the loop's own defaults; the others are where the clients of their makers have them.
+_EARLIER = {
+    "claude-sonnet-4-6": Price(3.0, 0.30, 15.0, "2026-02-17", 3.75),
+    "gpt-4o": Price(2.5, 1.25, 10.0, "2024-10-02"),
+}
+
+
+def of_variant(facts: Mapping[str, str]) -> Price | None:
+    """Return the price in a variant's file, in dollars for a million tokens, or `None`."""
+    given, out = number_of(facts, "price_input"), number_of(facts, "price_output")
+    if given is None or out is None:
+        return None
+    cached = number_of(facts, "price_cached")
+    written = number_of(facts, "price_cache_write")
+    return Price(given, given if cached is None else cached, out, facts.get("price_dated", ""), written)
+
+
+def published(provider: str) -> Mapping[str, Price]:
+    """Return model -> price for one of the providers that speak for a maker; a variant's seller has others."""
+    if provider not in BUILT_IN_PROVIDERS:
+        return {}
+    return {**_EARLIER, **Claude.prices, **PRICES}
+
+
+def of_answer(reply: Reply, provider: str, price: Price | None, asked: str) -> Cost:
+    """Return tokens and dollars of an answer; dollars only with a known price. `asked` is the model in the request."""
+    tokens = {f"{name}_tokens": reply.usage.get(name) for name in ("input", "output", "cache_read", "cache_write")}
+    model = reply.model or asked
+    cost = Cost(None, **tokens, num_turns=1, model=model)
+    return priced(cost, {model: price} if price else published(provider), model)
+
+
+def together(before: Cost, cost: Cost) -> Cost:
+    """Return the sum of two costs: the known tokens, and dollars if both have a price."""
+    tokens: dict[str, Any] = {name: _sum(getattr(before, name), getattr(cost, name)) for name in TOKENS}
+    known = not before.num_turns or before.total_cost_usd is not None
+    dollars = None
+    if known and cost.total_cost_usd is not None:
+        dollars = _sum(before.total_cost_usd, cost.total_cost_usd)
+    return Cost(dollars, **tokens, num_turns=(before.num_turns or 0) + 1, model=cost.model or before.model)
+
+
+def _sum(before: float | None, more: float | None) -> float | None:
+    if more is None:
+        return before
+    return (before or 0) + more
+
 
 READY_SECONDS = 10.0
 
@@ -101,7 +151,7 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
         raise LoopFailure(f"provider '{name[:60]}' not found", "not_installed")
     path = executables(found, environ).get(name, "")
     if path:
-        said = dict(conf_files.pairs(_flag(path, "--defaults", environ)[1]))
+        said = dict(settings.pairs(_flag(path, "--defaults", environ)[1]))
         return Provider(name, said.get("protocol", name), path, {}, True, said.get("model", ""))
     if name in BUILT_IN_PROVIDERS:
         return Provider(name, name, "", {}, True, built_in(name).default_model)
@@ -114,18 +164,18 @@ def resolve(name: str, found: list[str], environ: Mapping[str, str]) -> Provider
 def executables(found: list[str], environ: Mapping[str, str]) -> dict[str, str]:
     """Return name -> path of the plugins' providers, without the built-in ones."""
     ours = os.path.join(environ.get("HARNESS_ROOT") or os.devnull, "")
-    paths = sources.executables(found, "providers")
+    paths = tools.executables(found, "providers")
     return {name: path for name, path in paths.items() if not path.startswith(ours) and not name.endswith(".conf")}
 
 
 def variants(found: list[str]) -> dict[str, str]:
     """Return name -> path of the ``.conf`` files, ours and of all sources; the last of a name."""
-    return conf_files.named(found, "providers")
+    return settings.named(found, "providers")
 
 
 def _variant(name: str, conf: str, found: list[str], environ: Mapping[str, str]) -> Provider:
     """A provider like another, at another address and with a key of its own, never the other's."""
-    facts = dict(conf_files.read(conf))
+    facts = dict(settings.read(conf))
     protocol = facts.get("protocol", "")
     path = executables(found, environ).get(protocol, "")
     if protocol not in BUILT_IN_PROVIDERS and not path:

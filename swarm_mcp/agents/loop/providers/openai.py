@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from swarm_mcp.agents.loop.messages import Block, Turn, model_call
-from swarm_mcp.agents.loop.providers.protocol import ModelProtocol, Reply, Request, Sink, number, sampling, tokens
+from swarm_mcp.agents.loop.providers.http import ModelProtocol, Reply, Request, Sink, number_of, sampling, tokens
+from swarm_mcp.agents.loop.session import Block, Turn, model_call
 from swarm_mcp.agents.loop.settings import LoopFailure
 
 URL, MAX_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
@@ -58,7 +58,7 @@ OPENAI_MAX_TOKENS   longest answer (4096)"""
             system = []
         body = {
             "model": payload.get("model") or environ.get("HARNESS_MODEL") or self.default_model,
-            _LONGEST_NAME.get(url, "max_tokens"): number(environ, "OPENAI_MAX_TOKENS") or MAX_TOKENS,
+            _LONGEST_NAME.get(url, "max_tokens"): number_of(environ, "OPENAI_MAX_TOKENS") or MAX_TOKENS,
             "messages": [*system, *(payload.get("messages") or [])],
             **sampling(environ, "OPENAI"),
         }

@@ -1,1 +1,0 @@
-"""The bash harness (wedow/harness) as a harness."""

@@ -1,1 +1,0 @@
-"""OpenCode as a harness."""

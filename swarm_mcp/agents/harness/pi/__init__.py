@@ -1,1 +1,0 @@
-"""pi as a harness."""

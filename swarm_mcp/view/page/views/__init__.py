@@ -1,1 +1,0 @@
-"""One module for each kind of page: its queries, and its template."""
