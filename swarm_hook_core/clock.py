@@ -1,4 +1,4 @@
-"""The clock that leases go by: seconds since this machine started, those it slept included.
+"""Time: the clock that leases go by, and the processor time that a check may take.
 
 The time of day can be set, forwards and backwards; this cannot. It counts from another beginning after each start
 of the machine, so it is only ever compared together with `boot`.

@@ -1,4 +1,4 @@
-"""Reads apply_patch envelopes: the files that a text would write.
+"""The files that a patch would write: apply_patch envelopes, their looser forms, and edits in sections.
 
 The grammar is Codex 0.169's as observed, not as documented; tests/e2e/test_patch_grammar.py holds this module against
 the real binary. For a patch that Codex refuses anyway this may name a path too many, never one too few.

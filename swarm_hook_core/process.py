@@ -1,4 +1,4 @@
-"""Processes: the machine, the client behind a hook, and proof that a process is gone.
+"""Processes: the machine, the client behind a hook, proof that one is gone, and starting programs.
 
 A process is named by machine, pid and start time, because pids are used again. "Gone" is only ever said on proof; a
 process that cannot be looked at counts as alive.

@@ -1,4 +1,4 @@
-"""The facts about a session that go to the coordinator's command, or to its store."""
+"""Registration of a session: its facts, and the coordinator's command that takes them."""
 
 import os
 from typing import Any

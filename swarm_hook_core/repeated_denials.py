@@ -1,4 +1,4 @@
-"""Denials that the store does not have one by one: all of hooks, and repetitions of a denial that it knows.
+"""Denials that the store does not have one by one, and storms of them.
 
 One JSON object a line: ``{"at": unix seconds, "instance": the denied session, "holder", "keys": of the lock}``. A
 denial by a hook also has ``"path"``, the path of the write, ``"times"``, the number of recent denials with this one,

@@ -1,4 +1,4 @@
-"""The events of a session, as its client's hooks tell them: it begins, takes a turn, has subagents, ends.
+"""The life of a session, as its client's hooks tell it: it begins, takes a turn, has subagents, ends.
 
 Each function handles one event for the HookCore `core`, and prints the words for the model.
 """

@@ -1,4 +1,4 @@
-"""The text that a shell tool runs, and the patch in it that its client applies without a shell."""
+"""The texts that a shell tool runs: one, or several at the same time; and a patch in them."""
 
 import os
 import re

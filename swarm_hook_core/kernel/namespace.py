@@ -1,4 +1,4 @@
-"""A mount namespace of this process's own, in which some paths are read-only (Linux 5.12 and newer).
+"""A mount namespace in which some paths are read-only (Linux 5.12 and newer), and the test if there is one.
 
 The system calls are made through ctypes, as hooks have only the standard library. Sources: unshare(2), setns(2),
 user_namespaces(7), open_tree(2), mount_setattr(2), move_mount(2), umount(2), proc_pid_mountinfo(5).

@@ -1,4 +1,4 @@
-"""The decision if the kernel holds locked files while a call runs, and the plan for that.
+"""The decision if the kernel holds locked files while a call runs, the plan for it, and what was refused.
 
 Loaded when a shell call cannot be parsed and others hold locks in its reach.
 """

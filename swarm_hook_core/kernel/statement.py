@@ -1,4 +1,4 @@
-"""Codex: a statement before the command has its shell look for the plan.
+"""Codex: a statement before the command has its shell look for the plan, and the user's rules allow it.
 
 The command itself stays unchanged after it, so that the client's rules still see it; ``bash -c '...'`` around it would
 hide it from them. Approvals and forbidding rules were seen to hold with such a statement in certain releases. In other

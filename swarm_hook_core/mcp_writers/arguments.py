@@ -1,4 +1,4 @@
-"""Arguments of tool calls: the names of those with paths and commands, and their values."""
+"""The tools that write, by their names, and the arguments with paths and commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects of one call of a tool, by the tool's kind (see ``table``)."""
+"""The effects of one call of a tool, by the tool's kind (see ``arguments``), of calls within it too."""
 
 from __future__ import annotations
 

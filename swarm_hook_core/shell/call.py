@@ -1,4 +1,4 @@
-"""One simple command, as the programs see it."""
+"""One simple command as the programs see it: its options, and if it says that it updates files."""
 
 from __future__ import annotations
 

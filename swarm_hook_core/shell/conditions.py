@@ -1,4 +1,4 @@
-"""Answers ``test``, ``[`` and ``[[`` without running anything, if possible."""
+"""Answers ``test``, ``[``, ``[[`` and arithmetic without running anything, if possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the text between words: blanks, comments, keywords, redirections and here-documents."""
+"""Reads shell text into words, and what stands between them."""
 
 import time
 

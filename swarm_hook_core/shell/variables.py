@@ -1,4 +1,4 @@
-"""Variables: assignments to them, to arrays and their elements; declare, unset, read, mapfile."""
+"""The state of a shell: its folder, variables and functions, and the assignments to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expands a word: braces, quotes, expansions, splitting, patterns.
+"""Expands a word: braces, quotes, ``${...}``, splitting, patterns.
 
 `fields` returns the arguments that a word becomes, `value` the one text of an assignment or a redirection.
 """

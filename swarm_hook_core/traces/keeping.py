@@ -1,4 +1,4 @@
-"""The contents that one call keeps: of files before it writes them, and of files that it destroys (``versions``).
+"""The contents that one call keeps: of files before it writes or destroys them, and the records of undos.
 
 Nothing tells beforehand the files that an unread command writes. So each file with a version of this session is kept
 once more right before it, if it has changed since its newest version: its changes are told from a person's then. An

@@ -1,4 +1,4 @@
-"""Records of watched calls, and marks of the holders' own calls meanwhile.
+"""Records of watched calls with the state of each file, and marks of the holders' own calls meanwhile.
 
     <state>/watched/<session>/<call>.<when>-<id>-<random>   one call that has begun and not ended
     <state>/acting/<instance>           calls begun by this session: lines "<ns> <file's digest or *> <call>",

@@ -1,4 +1,4 @@
-"""The names of sessions for a reader, departed sessions included."""
+"""The names of sessions for a reader, departed sessions and machines included."""
 
 from __future__ import annotations
 

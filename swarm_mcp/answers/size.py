@@ -1,4 +1,4 @@
-"""The largest size of an answer, and the cutting of larger ones.
+"""The size of an answer: its largest, the cutting of larger ones, pages, and the width of text.
 
 An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. Listings end before they get larger
 (``size``). `fitted` cuts every other answer and notes the omission beside the cut field:

@@ -1,4 +1,4 @@
-"""Tasks and workers of a scope, and the messages between its sessions, as rows to show."""
+"""Tasks, workers, messages, and changed files of a scope, as rows to show."""
 
 from __future__ import annotations
 

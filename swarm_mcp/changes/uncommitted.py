@@ -1,4 +1,4 @@
-"""The uncommitted changes of a work tree, each with all authors that may have made it."""
+"""The uncommitted changes of a work tree, each with all authors that may have made it, in pieces or by file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lock requests from the command line, and the error if one is refused."""
+"""Lock requests from the command line: the wait, the error if one is refused, the columns of a listing."""
 
 from __future__ import annotations
 

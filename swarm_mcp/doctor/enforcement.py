@@ -1,4 +1,4 @@
-"""Proof of enforcement: a lock in a store made for the purpose, and the client's own hooks asked about writes."""
+"""Proof of enforcement: a lock in a store made for the purpose, asked about by hooks, held by the kernel."""
 
 from __future__ import annotations
 

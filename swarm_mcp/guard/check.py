@@ -1,4 +1,4 @@
-"""The check of a commit or a push: its files against the locks of other live sessions."""
+"""The check of a commit or a push: its files, and the locks and uncommitted changes of other live sessions."""
 
 from __future__ import annotations
 

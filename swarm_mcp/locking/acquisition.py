@@ -1,4 +1,4 @@
-"""Asking for locks, for commands and tools alike: from the request (`requested`) to the answer.
+"""Asking for locks and claiming tasks, for commands and tools alike, on all machines of a team.
 
 Waiters stand in a queue across processes, and each commit to the store wakes them. `LockWait` is asked again after each
 change (`advance`): a command blocks in between, a server must not. Most of the time a waiter only reads; only the first

@@ -1,4 +1,4 @@
-"""Explanations of locks: the reason why a file can or cannot be written."""
+"""Explanations of locks: why a file can or cannot be written, and the history of its locks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 messages as MCP uses them: reading a line, answers, error codes, and protocol versions.
+"""JSON-RPC 2.0 messages as MCP uses them, and a validator for the JSON Schema that tools use.
 
 Two eras of the protocol exist. Until 2025-11-25 a client opens a connection with ``initialize``, and both sides agree
 on a version. Since 2026-07-28 there is no handshake: each request names its version in an envelope, ``params._meta``.

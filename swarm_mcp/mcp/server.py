@@ -1,4 +1,4 @@
-"""An MCP server without a transport: a message in, an answer out.
+"""An MCP server: a message in, an answer out, over any transport or on a loopback port.
 
 A `Server` is an identity and a table of methods; a `Connection` is one client's state. Nothing here waits or reads: a
 method returns its result, or a coroutine for the transport to wait for.

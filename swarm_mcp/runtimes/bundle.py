@@ -1,4 +1,4 @@
-"""The marketplace folder: a self-contained copy of the plugin for all clients.
+"""The marketplace folder: a self-contained copy of the plugin for all clients, or fetched by uv.
 
 A portable bundle looks for an interpreter and ``swarm-mcp`` by name, and can be published as a git repository. A local
 one names the real interpreter and this installation of the coordinator: that saves the 100 ms of a version manager on

@@ -1,4 +1,4 @@
-"""The plugin as a client has it installed: the folder that sessions run it from, and the hooks that they would run."""
+"""The plugin as a client has it installed, how much of the client it covers, and what has changed since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pi: a package in a local folder runs in place, so upgrading the folder upgrades it."""
+"""pi, and its fork oh-my-pi: they run the bundle in place, so upgrading the folder upgrades them."""
 
 from __future__ import annotations
 

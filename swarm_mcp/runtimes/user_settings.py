@@ -1,4 +1,4 @@
-"""A person's settings for hooks, as commands show and change them; ``swarm_hook_core.settings`` reads them.
+"""A person's settings: those for hooks (``swarm_hook_core.settings`` reads them), and those of an identity.
 
 Changes go into ``config.json`` in this user's configuration folder, whole or not at all, and leave everything else in
 it as it was. Nothing is written into a checkout.

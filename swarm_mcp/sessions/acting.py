@@ -1,4 +1,4 @@
-"""The session that a command acts as, and the one that a reference names."""
+"""The session that a command acts as, agent's or person's, and the one that a reference names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locked files that changed under their holders, and restored contents.
+"""Breaches: locked files that changed under their holders, restored contents, attempts to weaken protection.
 
 A row says for a file during whose call it changed, and where the earlier content is kept
 (``swarm_hook_core.traces.versions``). It goes when the kept content does.

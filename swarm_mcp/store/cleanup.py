@@ -1,4 +1,4 @@
-"""Cleaning: gone sessions, old mail, finished tasks, old events and orphaned values fall due with time.
+"""Cleaning: gone sessions, old mail, finished tasks, old events, orphaned values, free pages, temporary files.
 
 `clean` does all of it at once, on request. `some` does a little now and then, beside other writes, and never on the way
 to an answer: a call takes milliseconds, however much has piled up. Due rows are found through indexes, kind by kind,

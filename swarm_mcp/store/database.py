@@ -1,4 +1,4 @@
-"""One open store file, closed to other users: rows as records, every read-then-write as one immediate transaction."""
+"""One open store file: rows as records, every read-then-write as one immediate transaction, in turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Granting locks: one statement that looks around a request, and the rows of the granted locks.
+"""Granting locks, and waiting for them.
 
 Most requests run into nothing: no waiters, no lock in the way, no lapsed lease. Such a request is granted at once; else
 each thing that the statement has found is looked at.

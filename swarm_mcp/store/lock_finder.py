@@ -1,4 +1,4 @@
-"""Finding locks by their reach: in their own work tree, and through others of the same repository."""
+"""Finding locks by their reach, those included that sessions have for a turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks as callers ask about them, and as answers show them."""
+"""Locks and their waiters as callers ask about them, and as answers show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of locks: their stored form and their reach, read, added and deleted, and their end by lapse."""
+"""Rows of locks: read, added and deleted; in several work trees; and those that may meet a reach."""
 
 from __future__ import annotations
 

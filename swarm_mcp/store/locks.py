@@ -1,4 +1,4 @@
-"""Locks: taken, released and renewed.
+"""Locks: taken, released and renewed; their ends; their way from one holder to another.
 
 A lock is a row of ``context``, as the contract has it. Our additions stand in columns that other implementations
 ignore. To them a shared lock is several rows on spellings of one path, and a pattern a row on a path of that name.

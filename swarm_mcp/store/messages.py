@@ -1,4 +1,4 @@
-"""Mail between sessions: one row for each recipient, handed out to one poller only.
+"""Mail between sessions, and notices that a session's next hook tells its model.
 
 A poller first claims what it is about to answer with (`take`), and marks it read once the answer has
 been written (`acknowledge`). Between the two a message is nobody else's; where the poller is killed

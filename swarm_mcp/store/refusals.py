@@ -1,4 +1,4 @@
-"""The record of refusals, each with its lock and its call. Sessions that wait for the file are in ``denials``."""
+"""Refusals: their record, the sessions that were kept from a file, and the words to them."""
 
 from __future__ import annotations
 

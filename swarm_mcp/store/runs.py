@@ -1,4 +1,4 @@
-"""Runs: agent command lines as children, and their supervisors.
+"""Runs: agent command lines as children, their supervisors, and one spawn at a time.
 
 A row is written by the run's supervisor and read by any process. While the supervisor lives, the run's instance is the
 supervisor's: sessions that the child's hooks and MCP server report are its guests. They come and go without taking the

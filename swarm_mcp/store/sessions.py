@@ -1,4 +1,4 @@
-"""Sessions: registered, adopted and moved."""
+"""Sessions: registered, adopted, moved, removed and ended."""
 
 from __future__ import annotations
 

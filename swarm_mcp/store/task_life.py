@@ -1,4 +1,4 @@
-"""The life of a task: the table of status changes, their allowed actors, and the tasks of sessions that leave.
+"""The life of a task: the table of status changes, their allowed actors, and notices about them.
 
 No other module writes ``tasks.status``. Other modules decide if a change is due (`task_requests`, `task_claims`,
 `tasks`); the change itself is a row of `TRANSITIONS`.

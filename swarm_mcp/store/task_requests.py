@@ -1,4 +1,4 @@
-"""Handing work over: one task, or a batch of tasks that refer to each other."""
+"""Handing work over, one task or a batch, and claiming it."""
 
 from __future__ import annotations
 

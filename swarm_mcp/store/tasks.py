@@ -1,4 +1,4 @@
-"""Tasks under way: progress, approval, ends, and the effects of an end on locks and dependents.
+"""Tasks under way: progress, questions to a person, approval, ends, and the effects of an end.
 
 Beside it: ``task_life`` (the table of status changes), ``task_reading``, ``task_requests`` and ``task_requests``.
 

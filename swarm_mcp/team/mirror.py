@@ -1,4 +1,4 @@
-"""This machine as the team's server knows it in one repository: greeted, kept alive by beats, its sessions named."""
+"""This machine as the team's server knows it in one repository, and what it has yet to post."""
 
 from __future__ import annotations
 

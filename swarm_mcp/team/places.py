@@ -1,4 +1,4 @@
-"""Paths from the top of a work tree, the same in every clone on every machine.
+"""Paths from the top of a work tree, and the name of a repository, the same on every machine.
 
 The object of a lock in one work tree becomes a `Spot`, free of any machine's folders (`spot_of`), and a reach again in
 another work tree of the same repository (`reach_at`).

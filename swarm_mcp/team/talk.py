@@ -1,4 +1,4 @@
-"""The agent's talk with one of the team's servers.
+"""The agent's talk with one of the team's servers, and each repository that it follows there.
 
 One thread follows the log and posts, one waits for changes, and one for grants to settle.
 """

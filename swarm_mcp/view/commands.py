@@ -1,4 +1,4 @@
-"""The verbs that show a checkout: on a full screen, and on a page in the browser."""
+"""The verbs that show a checkout: on a full screen, on a page in the browser, in an editor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""sed: files edited in place, and the ``w`` commands of its scripts."""
+"""sed and awk: files edited in place, and the files that their scripts write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Git commands that move HEAD or a branch. To add one, write its row in `ROWS`.
+"""Git commands that move HEAD or a branch, here or by a forced push. To add one, write its row in `ROWS`.
 
 Branches are looked up in git's own files: git is not started. A command in doubt moves nothing.
 """

@@ -1,4 +1,4 @@
-"""Changes of layout: the same words and digits in the same order, spaced, quoted or broken into lines in another way.
+"""Steps of a file parted: by changes of layout, and by what the inputs of write tools explain.
 
 A formatter makes them after a call, and so does a client that saves a file with other line ends or without its byte
 order mark. A file that a call has named belongs to its session in that respect until the session's next call

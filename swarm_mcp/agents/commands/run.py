@@ -1,4 +1,4 @@
-"""Running an agent command line."""
+"""Running an agent command line, and watching it on a screen."""
 
 from __future__ import annotations
 

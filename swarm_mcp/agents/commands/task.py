@@ -1,4 +1,4 @@
-"""One task, whole."""
+"""One task, whole; and the roles of sessions."""
 
 from __future__ import annotations
 

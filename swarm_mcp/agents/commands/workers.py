@@ -1,4 +1,4 @@
-"""Commands on workers: cancelling, pausing and resuming them, and supervising one."""
+"""Commands on workers: a standing one, the built-in agent, cancelling, pausing, resuming, supervising."""
 
 from __future__ import annotations
 

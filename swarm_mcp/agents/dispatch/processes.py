@@ -1,4 +1,4 @@
-"""Workers in the background: a supervisor of ours runs the harness, and lives longer than the dispatcher."""
+"""Workers in the background: started by a supervisor of ours, paused, resumed and cancelled."""
 
 from __future__ import annotations
 

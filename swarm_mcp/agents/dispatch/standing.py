@@ -1,4 +1,4 @@
-"""A standing worker: it takes the tasks of a checkout as they come, a given number at a time, until it is ended.
+"""A standing worker takes a checkout's tasks as they come, as many at a time as this machine has slots.
 
 No state of importance is kept here. Tasks, workers and results stand in the store, and each worker has a supervisor of
 its own that outlives a killed standing worker: the next one follows it. Only counts and costs are kept.

@@ -13,8 +13,7 @@ From Python, a run is::
 ``query``                        the request of a run, also from JSON, a command line, or a Python caller
 ``adapter``, ``registry``        the interface of an adapter, and requests beyond its abilities; adapters by name
 ``checks``                       a harness's fitness on this machine
-``run``, ``run_attempt``         the runner: one run; one child of it, from its start to its last line
-``session``                      a conversation: a run for each prompt, which may continue an earlier one
+``run``, ``run_attempt``         the runner: one run, or one for each prompt of a conversation; one child of a run
 ``child``, ``keeper``            the child's process, and its end
 ``events``, ``record``, ``narration``   events, their order, and their receivers
 ``outcome``, ``conclusion``      the end of a run: its costs, its errors, its changes
@@ -95,8 +94,7 @@ _HOMES = {
     ),
     "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
     "swarm_mcp.agents.harness.record": ("events_in",),
-    "swarm_mcp.agents.harness.run": ("Run",),
-    "swarm_mcp.agents.harness.session": ("Session",),
+    "swarm_mcp.agents.harness.run": ("Run", "Session"),
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The interface of an adapter: only the differences between harnesses. The runner (``run``) does everything else."""
+"""The interface of an adapter: only the differences between harnesses. The runner (``run``) does the rest."""
 
 from __future__ import annotations
 

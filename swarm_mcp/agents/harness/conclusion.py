@@ -1,4 +1,4 @@
-"""From how a child ended to the result of the run."""
+"""From a child's end to the run's result: its changes, and whether a later run can continue it."""
 
 from __future__ import annotations
 

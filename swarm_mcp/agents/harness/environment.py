@@ -1,4 +1,4 @@
-"""The environment of a child: this process's, without the variables of another session.
+"""A child's equipment: its variables, private folder and plugin, and the kernel's hold on others' locks.
 
 A worker started from inside a session would take that session for its own: its hooks would speak for the parent, and
 its client would believe itself nested. Settings and credentials stay: they are the user's.

@@ -1,4 +1,4 @@
-"""The events of a run, in words that are the same for every harness, and their order.
+"""The events of a run: the same for every harness, in order, as they come, and as classes.
 
   | kind | data |
   |---|---|

@@ -1,4 +1,4 @@
-"""A run as text for people: each event, told once.
+"""A run as text for people: each event once, tool calls in words, or a transcript.
 
 Harnesses repeat some events, and word some for programs. A refusal of ours is one `DENIED`, from the result of a call,
 from standard error or both; a call is told by its effect (``narration``), with a number of its own; the result of a

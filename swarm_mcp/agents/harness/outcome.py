@@ -1,4 +1,4 @@
-"""The end of a run: error codes, costs, the child's exit and the result; and the error code in a text.
+"""The end of a run: error codes, costs, refusals of ours, the result, and failures as exceptions.
 
 The patterns are for harnesses that describe failures in their output only.
 """

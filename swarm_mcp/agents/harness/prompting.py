@@ -1,4 +1,4 @@
-"""A worker's instructions: the prompt for its task, its environment, and an addition to its system prompt.
+"""A worker's instructions: the prompt for its task, commands in it, its environment, its system prompt.
 
 A template has ``{{path.to.value}}`` in it, to be replaced by the value's text; an unknown path is left out. Inserted
 values are not expanded again, so a task cannot reach another value by naming it.

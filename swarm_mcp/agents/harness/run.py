@@ -1,4 +1,4 @@
-"""The runner: one run of one harness, from before its child starts until nothing of it is left."""
+"""The runner: one run of one harness, whole; and a conversation of several runs."""
 
 from __future__ import annotations
 

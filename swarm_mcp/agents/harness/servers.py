@@ -1,4 +1,4 @@
-"""The MCP servers of a child: swarm's own, those of the project's ``.mcp.json``, and those of the query.
+"""The MCP servers of a child: swarm's own, the project's, the query's, and Python functions of a caller.
 
 ``.mcp.json`` is Claude Code's format for a project (``{"mcpServers": {name: {"command", "args", "env", "cwd"} or
 {"type": "http", "url", "headers"}}}``, with ``${NAME}`` and ``${NAME:-default}`` in its texts). It is read, never

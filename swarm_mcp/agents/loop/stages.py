@@ -1,4 +1,4 @@
-"""One stage: hooks in order of their names, each one's output the next one's input; and our own hooks.
+"""One stage: hooks in order of their names; and the calls of tools that the model makes.
 
 A hook is an executable ``hooks.d/STAGE/NN-name`` or a function of ours with such a name; of several with one name the
 one in the source of highest priority counts. One that fails ends the stage. The names and numbers of ours are those of

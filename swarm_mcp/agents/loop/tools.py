@@ -1,4 +1,4 @@
-"""The built-in tools: their schemas, and carrying them out."""
+"""The tools of a run: built-in ones, those of MCP servers, and the places of plugins."""
 
 from __future__ import annotations
 

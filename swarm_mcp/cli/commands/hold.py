@@ -1,4 +1,4 @@
-"""Running a command under locks."""
+"""Running a command under locks: it ends when they are lost, and they are released when it ends."""
 
 from __future__ import annotations
 

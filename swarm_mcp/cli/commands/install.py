@@ -1,4 +1,4 @@
-"""Giving swarm to agent clients, and taking it back."""
+"""Giving swarm to agent clients, to a project or to a folder, and taking it back."""
 
 from __future__ import annotations
 

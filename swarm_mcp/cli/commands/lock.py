@@ -1,4 +1,4 @@
-"""Taking, giving back and renewing locks."""
+"""Locks: taking, renewing, listing and explaining them, giving them back or to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session joins, is told where it stands, and leaves."""
+"""The sessions of a scope: they join, are listed, are told where they stand, and leave."""
 
 from __future__ import annotations
 

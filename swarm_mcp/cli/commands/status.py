@@ -1,4 +1,4 @@
-"""``swarm-mcp status``: the state of a checkout at a glance, as one query, as JSON and as text."""
+"""The state of a checkout: at a glance (``status``), and whole (``inspect``)."""
 
 from __future__ import annotations
 

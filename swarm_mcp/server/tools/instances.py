@@ -1,4 +1,4 @@
-"""Tools about sessions: join, look around, find oneself, leave, remove."""
+"""Tools about sessions: join, look around, find oneself, leave, remove, look at a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools for locks: taking and giving them back."""
+"""Tools for locks: taking and giving them back, explaining them, and giving them to others."""
 
 from __future__ import annotations
 

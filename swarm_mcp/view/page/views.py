@@ -1,4 +1,4 @@
-"""One module for each kind of page: its queries, and its template."""
+"""The kinds of pages: for each its queries, and its template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that fills a part of the screen, with a row that keys and mouse go through.
+"""Panes of the screen, pages over them, their styles, and commands that keys start.
 
 It draws its lines itself, from text that is text and never markup: no more of them than the screen shows.
 """

@@ -1,4 +1,4 @@
-"""The files of the work tree and the index that subcommands touch: checkout to clean, add to mv.
+"""The files that git's subcommands touch, in the work tree or by other commits: add to worktree.
 
 Each is a function of a `Question`. It answers with the paths that it can change: those that pathspecs match, those of
 the index, those that differ between two states, or any. It also says the fate of uncommitted changes there: it `loses`
