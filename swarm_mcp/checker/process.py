@@ -83,7 +83,7 @@ RECEIVE_SECONDS = 0.2  # for the parts of a request: the relay sends them at onc
 MARGIN_NS = 5_000_000  # before the relay stops waiting
 ANSWER_NS = 50_000_000  # likewise, for the end of a hook behind its answer
 REAP_MS = 1000  # between two looks at errands that go on
-_MODULES_APART = ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace")  # of processes of their own
+_MODULES_APART = ("swarm_hook_core.kernel.enter",)  # of processes of their own
 # Modules that the hook of a turn loads beside the hook core.
 _OF_TURNS = ("hooks.session_hooks", "hooks.protection_watch", "store.store", "store.sessions", "store.messages",
              "store.cleanup", "sessions.scope_summary")  # fmt: skip

@@ -115,7 +115,7 @@ def _alone(root: str):
 
     assert swarm_hook_core.__file__.startswith(root), swarm_hook_core.__file__
     for found in pkgutil.walk_packages(swarm_hook_core.__path__, "swarm_hook_core."):
-        if found.name not in ("swarm_hook_core.kernel.enter", "swarm_hook_core.kernel.namespace"):
+        if found.name != "swarm_hook_core.kernel.enter":
             importlib.import_module(found.name)
 
     started: list[list[str]] = []

@@ -242,7 +242,7 @@ def _perl_arguments(words: list[str]) -> tuple[str | None, list[str], list[str],
 
 
 def python(call: Call) -> None:
-    _module(call, "python_command").python(call)
+    _module(call, "python").python(call)
 
 
 def opaque(call: Call) -> None:

@@ -80,7 +80,7 @@ ln gln: language copies.ln
 install ginstall: language copies.install
 rsync: language copies.rsync
 sed gsed: language sed.sed
-awk gawk mawk nawk goawk: language awk.awk
+awk gawk mawk nawk goawk: language sed.awk
 git: language git.git
 echo: reads language listers.echo
 printf: reads language listers.printf
@@ -99,7 +99,7 @@ fd fdfind: ends language searches.fd
 xargs gxargs: ends language xargs.xargs
 parallel: ends language xargs.parallel
 entr: ends language xargs.entr
-bash sh zsh dash ksh ash fish: ends language shells.shell
+bash sh zsh dash ksh ash fish: ends language interpreters.shell
 python python3 python2 pypy pypy3 ipython: language interpreters.python
 node nodejs tsx ts-node ruby php lua luajit: language interpreters.scanned
 deno: language interpreters.deno
@@ -109,7 +109,7 @@ osascript tclsh Rscript: language interpreters.opaque
 patch gpatch: language patch.patch
 apply_patch applypatch: language patch.apply_patch
 # `swarm-mcp restore` writes files, but only on request.
-swarm-mcp swarm-locks: language swarm.swarm
+swarm-mcp swarm-locks: language interpreters.swarm
 codex: language patch.codex
 tar bsdtar gtar: language archives.tar
 unzip: language archives.unzip

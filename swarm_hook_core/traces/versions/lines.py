@@ -178,6 +178,7 @@ class Fold:
         self._known_pairs: list[tuple[int, int]] | None = None  # once the fold is over
         self._known_lines: list[Line] = []
         self._known_changes: list[Change] | None = None
+        self._known_removed: dict[bytes, list[Element]] | None = None
         self.writers = history.writers()
         self._follow(history)
 
@@ -450,11 +451,18 @@ class Fold:
 
         It may have come, been committed and gone since the first version: then it is an equal line of the steps.
         """
-        text = self.compared([self.head[index]])
-        same = [one for one in self.removed[self.before_steps :] if self.compared([one.text]) == text]
+        same = self._removed_texts().get(self.compared([self.head[index]])[0], [])
         own = [one for one in same if one.head == index]
         later = own or [one for one in same if one.head is None]
         return later or [one for one in self.removed if one.head == index]
+
+    def _removed_texts(self) -> dict[bytes, list[Element]]:
+        """Return the lines that the steps removed, by their text as it is compared. Asked once the fold is over."""
+        if self._known_removed is None:
+            self._known_removed = {}
+            for one in self.removed[self.before_steps :]:
+                self._known_removed.setdefault(self.compared([one.text])[0], []).append(one)
+        return self._known_removed
 
 
 def _last(lines: Sequence[Element]) -> Element | None:

@@ -31,7 +31,7 @@ from swarm_mcp.store import Store
 # Name -> (module here, class). Each class is a `Spawner`.
 SPAWNERS = {
     "process": ("processes", "Processes"),
-    "swarm-ui": ("spawners", "UiShells"),
+    "swarm-ui": ("request", "UiShells"),
 }
 ALIASES = {"ui": "swarm-ui"}
 # It starts a supervisor of ours (``supervision``): that gives the worker its instructions and ends its task.
