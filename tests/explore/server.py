@@ -87,7 +87,7 @@ def import_all() -> None:
         "swarm_mcp.changes",
     ):
         package = importlib.import_module(name)
-        for found in pkgutil.walk_packages(package.__path__, name + "."):
+        for found in pkgutil.walk_packages(getattr(package, "__path__", []), name + "."):
             if found.name not in PROGRAMS:
                 importlib.import_module(found.name)
 

@@ -95,10 +95,10 @@ def argv(runtime: str, hook: str) -> list[str]:
 _PATIENT = f"""
 import os, runpy, sys
 sys.path.insert(0, {str(ROOT)!r})
-from swarm_hook_core import lease_renewal, lifecycle
-lease_renewal.TELL_SECONDS = 240.0
-lifecycle.START_SECONDS = lifecycle.TURN_SECONDS = lifecycle.END_SECONDS = 240.0
-lifecycle.START_PATIENCE = lifecycle.TURN_PATIENCE = lifecycle.END_PATIENCE = 120.0
+from swarm_hook_core import session_events, unread_mail
+unread_mail.TELL_SECONDS = 240.0
+session_events.START_SECONDS = session_events.TURN_SECONDS = session_events.END_SECONDS = 240.0
+session_events.START_PATIENCE = session_events.TURN_PATIENCE = session_events.END_PATIENCE = 120.0
 del sys.argv[0]
 sys.path.insert(0, os.path.dirname(sys.argv[0]))  # as for a program
 runpy.run_path(sys.argv[0], run_name="__main__")

@@ -229,8 +229,8 @@ def test_lines_of_hooks_that_fail_together_do_not_mix() -> None:
 
 def test_the_record_stays_whole_while_many_hooks_turn_it_over() -> None:
     work = (
-        "import sys\nfrom swarm_hook_core import faults\nfaults.LIMIT_BYTES = 4000\n"
-        "for n in range(100): faults.record(sys.argv[1], 'turn', f'{n} ' + 'x' * 300)"
+        "import sys\nfrom swarm_hook_core import state\nstate.LIMIT_BYTES = 4000\n"
+        "for n in range(100): state.record(sys.argv[1], 'turn', f'{n} ' + 'x' * 300)"
     )
     workers = [subprocess.Popen([sys.executable, "-c", work, str(w)]) for w in range(4)]
     assert [worker.wait() for worker in workers] == [0] * 4
