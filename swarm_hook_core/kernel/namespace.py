@@ -222,7 +222,8 @@ def _tried() -> str:
     canary = os.path.join(kernel_dir(), f"canary-{os.getpid()}")
     write_private(canary, "held\n")
     home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = f"import sys; sys.path[:0] = [{home!r}]; from swarm_hook_core.kernel import namespace; namespace.attempt({canary!r})"
+    attempt = f"from swarm_hook_core.kernel import namespace; namespace.attempt({canary!r})"
+    code = f"import sys; sys.path[:0] = [{home!r}]; {attempt}"
     done = run([sys.executable, "-E", "-s", "-S", "-c", code], SECONDS)
     os.remove(canary)
     if done.code == 0:

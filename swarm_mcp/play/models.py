@@ -187,7 +187,7 @@ class _Handler(QuietHandler):
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         try:
             body = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = {}
         path = self.path.partition("?")[0]
         self.owner.record(Exchange(time.time(), path, body))

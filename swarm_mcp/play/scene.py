@@ -141,7 +141,7 @@ class Scene:
         try:
             lines = (self.state / "faults.jsonl").read_text(encoding="utf-8").splitlines()
             return str(json.loads(lines[-1])["fault"])
-        except (OSError, ValueError, LookupError, TypeError):  # no fault was recorded
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):  # no fault was recorded
             return ""
 
     @contextmanager

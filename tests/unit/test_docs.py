@@ -116,6 +116,7 @@ BUILDERS_PAGES = sorted([*ROOT.glob("docs/dev/*.md"), ROOT / "CONTRIBUTING.md", 
 MADE_BY_READERS = {"urgency", "jpegoptim", "editor", "EVENT", "parrot", "count_locks", "call."}
 OF_CLIENTS = {"index.lock", "allow_managed_hooks_only", "settings.json", ".mcp.json", ".auth.json", "config.json"}
 MADE_AT_WORK = (
+    "faults.jsonl",
     "awaited/",
     "claims/",
     "traces/",

@@ -13,26 +13,26 @@ PACKAGE = ROOT / "swarm_mcp"
 OPTIONAL = {"ctypes", "curses", "fcntl", "keyring", "pwd", "readline", "rich", "textual"}
 REASONS = {
     "hook processes and short commands load the module": """
-        answers/size answers/text_width cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/lock_waits
-        cli/locking cli/main cli/output cli/verbs contributions hooks/process hooks/protection_watch hooks/session_hooks
-         installation runtimes/__init__ runtimes/user_settings sessions/acting sessions/agents_shell start
-         store/__init__ store/activity store/cleanup store/database store/driver store/grants store/known_values store/leases
-        store/lock_endings store/lock_finder store/lock_listing store/lock_request store/lock_waiting store/locks
-        store/notices store/reactions store/refusals store/runs store/session_ends store/session_life store/session_table
-        store/sessions store/store store/tasks store/user_interface store/values
+        answers/size cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/locking cli/main
+        cli/output cli/verbs contributions hooks/session_hooks hooks/protection_watch installation
+        runtimes/__init__ runtimes/user_settings sessions/acting start store/__init__ store/activity
+        store/cleanup store/database store/driver store/grants store/values store/leases store/locks
+        store/lock_listing store/lock_request store/messages store/reactions store/runs store/sessions
+        store/session_life store/session_table store/store store/tasks store/user_interface
     """,
     "the library is loaded for a new store alone": "store/schema",
     "each session has a server, which answers its first questions before it loads its tools": """
-        agents/tools/dispatch server/app server/service
+        agents/tools server/app server/service
     """,
     "each worker has a supervisor, which needs no event loop": """
-        agents/harness/client_tools agents/harness/event_stream agents/harness/permissions agents/harness/record agents/harness/run
+        agents/harness/servers agents/harness/events agents/harness/bridge agents/harness/record
+        agents/harness/run
     """,
-    "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/requirements",
+    "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/adapter",
     "the names of a public package are loaded when they are asked for": "agents/harness/__init__",
-    "the doctor finds broken libraries": "doctor/own_checks",
+    "the doctor finds broken libraries, and plays clients only if asked": "doctor/own_checks cli/commands/doctor",
     "psycopg, pygls or starlette may be missing": """
-        team/agent team/joining team/standing team/verb view/commands/lsp view/commands/page view/commands/top
+        team/agent team/verb team/standing view/commands
     """,
 }
 

@@ -22,6 +22,7 @@ from swarm_hook_core.shell.inline.python_functions import (
 from swarm_hook_core.shell.inline.python_values import (
     ANY,
     Arguments,
+    Database,
     LibraryName,
     OpenFile,
     Path,
@@ -210,12 +211,12 @@ def call_method(code: Any, owner: Any, name: str, args: list[Any], keywords: dic
         return method_of_value(code, owner, name, a)
     if isinstance(owner, Path):
         return _of_path(code, owner, name, a)
+    if isinstance(owner, Database):
+        return _of_database(code, owner, name, a)
     code.hand_over([*args, *keywords.values()])
     made_by = ""
     if isinstance(owner, Unknown):
         made_by = owner.made_by
-    if made_by == "sqlite3":
-        return _of_database(code, owner, name, a)
     if made_by.startswith("xml.etree") and name == "write":
         code.effects.guess_path()
     if made_by.startswith("xml.etree"):
@@ -251,17 +252,14 @@ def _of_path(code: Code, owner: Any, name: str, a: Arguments) -> Any:
     return found
 
 
-def _of_database(code: Code, owner: Any, name: str, a: Arguments) -> Any:
-    """Call a method of an SQLite database. Its file is not followed."""
+def _of_database(code: Code, owner: Database, name: str, a: Arguments) -> Any:
     if name in ("execute", "executemany", "executescript"):
         sql = text_of(a.get(0, "sql", ANY))
         verbs = {part.split(None, 1)[0].upper() for part in sql.split(";") if part.strip()}
-        if (
-            not all(map(is_known, verbs))
-            or not _CHANGE_A_DATABASE.isdisjoint(verbs)
-            or ("PRAGMA" in verbs and "=" in sql)
-        ):
-            code.effects.guess("Python code that changes a database")
+        if not all(map(is_known, verbs)):
+            code.effects.guess("Python code that runs computed SQL")
+        elif not _CHANGE_A_DATABASE.isdisjoint(verbs) or ("PRAGMA" in verbs and "=" in sql):
+            code.effects.write(path_of(owner.path) or UNKNOWN)
     return owner
 
 

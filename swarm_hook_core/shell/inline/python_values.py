@@ -31,6 +31,15 @@ ANY = Unknown()
 LEAVES = Unknown("sys.exit")  # the value of a call that ends the code
 
 
+class Database:
+    """A connection to the SQLite file `path`, or a cursor of it."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+
 class Path:
     """A ``pathlib`` path."""
 

@@ -186,8 +186,8 @@ def prepare(town: Ground, verb: str) -> None:
 
 
 # The examples of these are in tests of their own: in this file, (loop) where its model is, (poll) in tests/unit/dispatch, (top) at a terminal, (page) in
-# tests/unit/page, or (demo) in test_readme.
-ELSEWHERE = ("demo", "dispatch", "watch", "serve", "work", "loop", "poll", "top", "page", "lsp", "acp")
+# tests/unit/page, (demo) in test_readme, or (doctor), with a client, in tests/e2e/test_play.py.
+ELSEWHERE = ("demo", "doctor", "dispatch", "watch", "serve", "work", "loop", "poll", "top", "page", "lsp", "acp")
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])

@@ -125,7 +125,7 @@ WORKER = f"""
 import json, os, random, sys
 sys.path[:0] = {FOLDERS!r}
 from support.sessions import hook_core, join, new_session
-from swarm_hook_core import lifecycle
+from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.process import start_time
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
@@ -165,7 +165,7 @@ while True:
         write(other, read(other))
     write(name, old)  # others may have written it meanwhile
     registrar = StoreRegistrar("codex")
-    lifecycle.turn(core.config, SessionEvent(me, work, "Stop"), registrar)
+    session_events.turn(core.config, SessionEvent(me, work, "Stop"), registrar)
     registrar.close()
 """
 

@@ -176,7 +176,7 @@ def test_nobody_but_the_store_knows_what_it_is_kept_in():
         package / name for name in ("hooks/session_hooks.py", "sessions/scope_summary.py", "cli/commands/sessions.py")
     ]
     others = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] != "store"]
-    for name in ("migrations", "outbox", "parts", "shared_rows", "store_documents", "store_rows"):
+    for name in ("agent_client", "connection", "parts", "store_documents", "store_rows"):
         others.remove(package / "team" / f"{name}.py")
     found = {path: {one[0] for one in words.finditer(path.read_text())} for path in others}
     assert {path: these for path, these in found.items() if these} == {path: {"store.database"} for path in of_hooks}

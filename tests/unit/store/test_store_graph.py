@@ -66,8 +66,8 @@ def test_the_store_has_no_circle() -> None:
 
 def test_every_module_of_the_store_is_in_the_graph() -> None:
     graph = graph_of(FOLDER)
-    assert {"store", "reactions", "locks", "denials", "messages"} <= set(graph)
-    assert {"denials", "leases", "messages", "notices"} <= graph["reactions"], "imports inside functions count"
+    assert {"store", "reactions", "locks", "refusals", "messages"} <= set(graph)
+    assert {"refusals", "leases", "messages"} <= graph["reactions"], "imports inside functions count"
     assert "session_table" in graph["store"], "the face counts"
 
 
