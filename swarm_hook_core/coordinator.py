@@ -1,4 +1,4 @@
-"""The place of the coordinator's command, ``swarm-mcp``, fetched by uv if need be. ``errands`` sends it.
+"""The place of the coordinator's command, ``swarm-mcp``. ``errands`` sends it.
 
 There are other programs of that name, one of them on the package index. ``swarm-locks``, the name of our distribution,
 is a second name of the command that no other program has. Installers' scripts for our entry point name the module that

@@ -1,4 +1,4 @@
-"""Words to a session at its next hook: unread messages, news of its leases, and what a client has dropped.
+"""Unread messages of a session, told to its model in one line at its next hook: each once.
 
 They stay unread: a line is no delivery. The newest message that was told stands in a file of the session's own folder
 (``scratch.MAIL``), because a hook may not write the store. Loaded only where there is unread mail.

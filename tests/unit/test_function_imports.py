@@ -25,7 +25,7 @@ REASONS = {
         agents/tools server/app server/service
     """,
     "each worker has a supervisor, which needs no event loop": """
-        agents/harness/servers agents/harness/events agents/harness/bridge agents/harness/record
+        agents/harness/servers agents/harness/events agents/harness/permissions agents/harness/record
         agents/harness/run
     """,
     "a worker needs the library for few of its calls": "agents/harness/registry agents/harness/adapter",

@@ -18,7 +18,6 @@ import threading
 import urllib.request
 from typing import Any
 
-BRIDGES = {"codex": "swarm_mcp.agents.harness.codex.bridge", "acp": "swarm_mcp.agents.harness.acp"}
 TOKEN = "SWARM_RUN_PERMISSIONS_SECRET"  # the Authorization header for `permissions`
 REFUSED = "permission.refused"  # type of the line for a question without an answer
 NO_METHOD = -32601  # JSON-RPC's code for an unknown method
@@ -123,7 +122,7 @@ def argv_of(harness: str, path: str) -> tuple[str, ...]:
 
 def main(harness: str, path: str) -> int:
     """Run the program; return its exit code."""
-    module = importlib.import_module(BRIDGES[harness])
+    module = importlib.import_module(f"swarm_mcp.agents.harness.{harness}.bridge")
     with open(path, encoding="utf-8") as file:
         settings = json.load(file)
     header = os.environ.pop(TOKEN, "")
