@@ -1,4 +1,4 @@
-"""Summaries: of a session's own state with its mail, and of the scope for a session that starts."""
+"""The summary of a session's own state: peers, mail, locks and tasks, obstacles, and the next step."""
 
 from __future__ import annotations
 

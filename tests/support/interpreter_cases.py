@@ -121,6 +121,11 @@ PYTHON = [
     "import zipfile\nwith zipfile.ZipFile('made.zip', 'w') as z: z.write('a.txt')",
     "import tarfile\nwith tarfile.open('made.tgz', 'w:gz') as t: t.add('a.txt')",
     "import gzip\nwith gzip.open('a.gz', 'wt') as f: f.write('x')",
+    "import sqlite3\nc = sqlite3.connect('app.db')\nc.execute('INSERT INTO t VALUES (1)')\nc.commit()",
+    (
+        "import sqlite3\nwith sqlite3.connect('new.db') as c:\n"
+        "    c.executescript('create table x(y); insert into x values (1)')"
+    ),
     "import logging\nlogging.basicConfig(filename='app.log', level='INFO')\nlogging.info('x')",
     (
         "import tempfile, os, shutil\nwith tempfile.NamedTemporaryFile('w', delete=False) as f:\n"
@@ -246,11 +251,6 @@ PYTHON_COMPUTED = [
         "from pathlib import Path\n"
         "files = [p for p in Path('.').rglob('*') if p.is_file() and p.suffix == '.md']\nfor p in files:\n"
         "    p.write_text('x')"
-    ),
-    "import sqlite3\nc = sqlite3.connect('app.db')\nc.execute('INSERT INTO t VALUES (1)')\nc.commit()",
-    (
-        "import sqlite3\nwith sqlite3.connect('new.db') as c:\n"
-        "    c.executescript('create table x(y); insert into x values (1)')"
     ),
     "import xml.etree.ElementTree as ET\nt = ET.parse('tree.xml')\nt.getroot().set('k', 'v')\nt.write('tree.xml')",
     "import os\nwith os.fdopen(os.open('fd.txt', os.O_RDWR | os.O_CREAT), 'w') as f: f.write('x')",

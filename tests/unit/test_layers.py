@@ -150,8 +150,8 @@ def test_a_hook_of_a_session_s_life_loads_nothing_costly_and_no_part_that_has_no
         loaded = modules_of_command("hook", event, "--runtime", runtime, "--within", "60", payload=told)
         parts = {module.removeprefix("swarm_mcp.store.") for module in loaded if module.startswith("swarm_mcp.store.")}
         assert not COSTLY & loaded
-        assert parts <= {"database", "driver", "notices", "reactions", "schema_version", "session_ends",
-                         "session_table", "sessions", "turns"}  # fmt: skip
+        assert parts <= {"cursors", "database", "driver", "messages", "reactions", "schema_version", "session_table",
+                         "sessions"}  # fmt: skip
         ours = sorted(module for module in loaded if module.startswith("swarm_"))
         assert len(ours) <= most[event], ours
     assert mistakes() == []

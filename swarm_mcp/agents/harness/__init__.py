@@ -17,7 +17,7 @@ From Python, a run is::
 ``child``, ``keeper``            the child's process, and its end
 ``events``, ``record``, ``narration``   events, their order, and their receivers
 ``outcome``, ``conclusion``      the end of a run: its costs, its errors, its changes
-``servers``, ``bridge``, ``prompting``, ``environment``   a child's equipment, and its instructions
+``servers``, ``bridge``, ``permissions``, ``prompting``, ``environment``   a child's equipment, and its instructions
 ``membership``                   its place in the swarm: its session and its row
 """
 
@@ -81,7 +81,7 @@ __all__ = [
 _HOMES = {
     "swarm_mcp.errors": ("Refused",),
     "swarm_mcp.agents.harness.adapter": ("Capabilities", "Check", "HarnessAdapter", "Launch"),
-    "swarm_mcp.agents.harness.bridge": ("PermissionRequest",),
+    "swarm_mcp.agents.harness.permissions": ("PermissionRequest",),
     "swarm_mcp.agents.harness.events": (
         "AnyEvent", "Compaction", "Custom", "Error", "Event", "EventStream", "Line", "LockDenied", "Message",
         "PermissionAsked", "Result", "Retry", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Usage",

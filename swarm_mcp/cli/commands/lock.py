@@ -1,4 +1,4 @@
-"""Locks: taking, renewing, listing and explaining them, giving them back or to others."""
+"""Taking, giving back and renewing locks, and a lock's way to another holder."""
 
 from __future__ import annotations
 
