@@ -70,6 +70,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
         if kind == bridge.REFUSED:
             return [refusal_in(told)]
         if kind == "end":
+            said = _said(state)  # first: it gathers the words of the result
             reason = told.get("reason")
             if reason == "end_turn":
                 result = events.result(state.get("words"))
@@ -78,7 +79,7 @@ timeout_seconds (0: none), grace_seconds (15)."""
                 lost = outcome.SESSION_NOT_FOUND if told.get("is_lost") else outcome.UNKNOWN
                 code = _STOPPED.get(str(reason)) or outcome.code_of(words) or lost
                 result = events.result(None, True, code, error_message=words)
-            return [*_said(state), result]
+            return [*said, result]
         return []
 
     def finish(self, state: dict[str, Any]) -> list[Event]:
