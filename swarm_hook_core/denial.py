@@ -52,7 +52,7 @@ def without_owner(why: str, deed: str, by: str = "", also: "Iterable[str]" = ())
 class Notice:
     """A call that goes ahead, with words about it for its model: the `path`, the obstacle (`loss`).
 
-    is_news  True if the coordinator is to be told of it (``storms``)
+    is_news  True if the coordinator is to be told of it (``repeated_denials``)
     """
 
     __slots__ = ("path", "loss", "reason", "is_news")
@@ -69,7 +69,7 @@ class Denial:
 
     certain  True if the call would write the file, False if it only may
     times    the number of recent denials of this path, with this one; 0 if that is not known
-    is_news  True if the coordinator is to be told of it (``storms``)
+    is_news  True if the coordinator is to be told of it (``repeated_denials``)
     file     the file that the session waits for; for a pattern this path only
     brief    the reason for a client that has no room for more, and `rest`, further words for its model; both empty
              for other clients (`shortened`)

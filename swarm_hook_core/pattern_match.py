@@ -22,7 +22,7 @@ SECONDS = 0.15
 class Cover:
     """The files that the pattern of a Held lock covers.
 
-    `segments` as in ``wildmatch.parsed``, None if the pattern is unreadable; `folder`, the key of the folder that
+    `segments` as in ``wildcards.parsed``, None if the pattern is unreadable; `folder`, the key of the folder that
     contains all it covers; `base`, the folder it counts from; `fold`, True if letter case does not count.
     """
 
@@ -57,7 +57,7 @@ class Cover:
         return wildcards.covers(self.segments, key[len(start) :])
 
     def places_at(self, key: str) -> set[int]:
-        """Return the places in the pattern reached in the folder with this key (``wildmatch.step``); empty if nothing
+        """Return the places in the pattern reached in the folder with this key (``wildcards.step``); empty if nothing
         below can match.
         """
         if self.segments is None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Peers, Session
 
-if TYPE_CHECKING:
     Line = dict[str, Any]  # of the record
 
 LIMIT_BYTES = 128 * 1024

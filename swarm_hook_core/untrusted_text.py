@@ -97,7 +97,7 @@ TEXT = 4000  # of a message
 # direction of reading, invisible ones, and code points that mean nothing.
 _HARMLESS = "\u00a0\u2002\u2003\u2007\u2009\u200a\u200c\u200d\u202f\u3000"
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\e"}
-# The words of a label that hooks compose (``labels.compose``) and one more, the runtime, need no quotes.
+# The words of a label that hooks compose (`compose`) and one more, the runtime, need no quotes.
 _LABEL_KEYS = ("identity:", "platform:", "mode:", "role:", "origin:", "session:")
 
 

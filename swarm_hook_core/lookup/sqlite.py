@@ -14,7 +14,7 @@ from swarm_hook_core.process import gone, host_id
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.wildcards import PatternUnreadable, covers, folded, parsed
 
-# Columns that tell if a session has gone (``liveness.departed``), of instances as `i`, swarm_sessions as `s`.
+# Columns that tell if a session has gone (``process.departed``), of instances as `i`, swarm_sessions as `s`.
 EVIDENCE = (
     "s.host, s.client_pid, s.client_start, s.terminal_pid, s.terminal_start, s.state, s.last_seen, s.lease_seconds,"
     " i.adopted, i.heartbeat, i.lease_until, s.other_clients, s.runtime"

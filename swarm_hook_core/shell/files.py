@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects
     from swarm_hook_core.shell.walk import Walk
 
-if TYPE_CHECKING:
     Commands = Iterable[tuple["str | None", list[str]]]
 
 

@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.walk import Walk
 
-if TYPE_CHECKING:
     Admits = Callable[[str], "bool | None"]  # a predicate of absolute paths: True, False, or None if unknown
     Span = tuple[Any, ...]  # see `spans`
 

@@ -94,7 +94,7 @@ def keep_at_end(trail: Trail) -> None:
     trail.leave()
 
 
-# Files that have changed between two turns of a session: rewinds among them are noted (``rewinds``), and told.
+# Files that have changed between two turns of a session: rewinds among them are noted, and told.
 
 NEAR_NS = 2 * 10**9  # between the files of one rewind
 NAMED = 5  # files in the words

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.others import Trace
     from swarm_hook_core.traces.unread import Reading
 
-if TYPE_CHECKING:
     Target = tuple[str, str, str, str]  # path as spelled, resolved path, how it is written, part of a command
     Owner = tuple[Trace, str, str, str, int]  # trace, how, by, path of the kept copy, number of denials
 

@@ -21,7 +21,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.shell.model import Effects, Tree
 
-if TYPE_CHECKING:
     # (entry of a command or None, keys of the files that it wrote, folders that it wrote)
     Written = tuple[Entry | None, AbstractSet[str], Sequence[Tree]]
 

@@ -210,7 +210,7 @@ class Breach:
 
     - file, key: the file and its key; `lock`: the lock's own file
     - holder, agent, label, note: the lock's session (instance), its sub-agent (or ""), and their texts
-    - kind: see ``snapshot.difference``; `at`: time in Unix seconds
+    - kind: see ``records.difference``; `at`: time in Unix seconds
     - kept: path of the earlier content, or "": then `why` gives the reason
     - tool, command, ended: the call, and True if it has ended; `edit`: True if it was an edit
     """

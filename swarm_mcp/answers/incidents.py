@@ -116,7 +116,7 @@ def sentence(one: Incident, path: Callable[[str], str] = str, times: int = 1) ->
 
 
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 else:
     from swarm_mcp.domain import NamedValues as NamedTuple
 

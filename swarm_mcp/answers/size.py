@@ -1,7 +1,7 @@
 """The size of an answer: its largest, the cutting of larger ones, pages, and the width of text.
 
 An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. Listings end before they get larger
-(``size``). `fitted` cuts every other answer and notes the omission beside the cut field:
+(`page`). `fitted` cuts every other answer and notes the omission beside the cut field:
 
   "not_shown": {"peers": 99950}     so many more ``peers`` exist
   "cut": {"content": 65536}         the length of the whole ``content`` in characters
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-if TYPE_CHECKING:
     Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000

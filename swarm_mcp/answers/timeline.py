@@ -101,7 +101,7 @@ def _of_circle(known: Acquaintance, one: object) -> dict[str, Any]:
 
 
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 else:
     from swarm_mcp.domain import NamedValues as NamedTuple
 
@@ -202,7 +202,7 @@ def newest(store: Store, scope: str, people: People, since: int, limit: int, *ki
 
 
 def happening(shown: dict[str, Any], people: People, scope: str = "") -> Happening:
-    """An event about locks, as ``lock_events.event_shown`` has it."""
+    """An event about locks, as `event_shown` has it."""
     who, details = shown["instance_id"] or "", shown["details"]
     people.learn(who, shown["label"])
     other = next((details[name] for name in ("holder", "to", "from", "by") if isinstance(details.get(name), str)), "")

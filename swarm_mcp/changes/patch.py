@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from swarm_mcp.changes.dirty import DirtyFile
     from swarm_mcp.changes.uncommitted import ChangedFile
 
-if TYPE_CHECKING:
     Naming = Callable[[Sequence[Author]], str]  # all possible authors of one piece -> words for a heading
 
 CONTEXT = 3  # unchanged lines around a change

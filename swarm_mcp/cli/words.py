@@ -169,7 +169,7 @@ def printed_page(
 ) -> Page:
     """Return the page that --limit (`default` if it is not given) and --after select, of rows as JSON has them.
 
-    An explicit --limit is kept however large the rows are. The other arguments are those of ``paging.page``.
+    An explicit --limit is kept however large the rows are. The other arguments are those of ``size.page``.
     """
     after, limit = args.value("--after"), args.number("--limit", default)
     rows = None

@@ -16,6 +16,7 @@ from swarm_hook_core import settings
 from swarm_hook_core.config import Dialect
 from swarm_hook_core.environment import first_set
 from swarm_hook_core.kernel import namespace
+from swarm_mcp.doctor.faults import last_fault
 from swarm_mcp.runtimes import NAMES, hook_config, user_settings
 from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.installed import HookCommand, Installed
@@ -93,7 +94,7 @@ class Canary:
             if answer.reason and done.returncode != self.dialect.denial_status:
                 answer = answer._replace(reason="", trouble=f"it was denied with exit status {done.returncode}")
             complaint = (done.stderr.strip().splitlines() or [""])[-1]
-            found.append(answer._replace(trouble=answer.trouble or complaint or self._recorded_fault()))
+            found.append(answer._replace(trouble=answer.trouble or complaint or last_fault(self.root / "state")))
         return found
 
     def wrong(self, answers: list[Answer]) -> str:
@@ -104,12 +105,6 @@ class Canary:
             if answer.printed and not question.denied:
                 return f"{question.what} was not let through: {answer.trouble or answer.printed[:120]}"
         return ""
-
-    def _recorded_fault(self) -> str:
-        try:
-            return str(json.loads((self.root / "state" / "faults.jsonl").read_text().splitlines()[-1])["fault"])
-        except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):  # no fault was recorded
-            return ""
 
 
 def prove(runtime: Runtime, installed: Installed) -> Finding:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from typing import cast
+
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.state import LIMIT_BYTES, fault_log, read_private
 
@@ -26,3 +29,13 @@ def recorded_faults() -> list[dict[str, Any]]:
             if isinstance(row, dict) and isinstance(row.get("at"), (int, float)) and 0 <= row["at"] < 2**40:
                 rows.append({"at": row["at"], **{name: str(row.get(name)) for name in ("runtime", "hook", "fault")}})
     return rows
+
+
+def last_fault(folder: str | os.PathLike[str]) -> str:
+    """Return the last fault in the record of a state folder, or an empty text."""
+    try:
+        with open(os.path.join(folder, "faults.jsonl"), encoding="utf-8", errors="replace") as file:
+            row = loads(file.read().splitlines()[-1])
+        return str(cast("dict[str, Any]", row)["fault"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):  # no fault was recorded
+        return ""

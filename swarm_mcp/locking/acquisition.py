@@ -319,7 +319,7 @@ def take(store: Store, instance: Session, wanted: LockRequest) -> Taken:
 def steal(
     store: Store, instance: Session, file: str, reason: str, force: bool = False, ttl: float | None = None
 ) -> dict[str, Any]:
-    """Call ``transfers.steal``, and have the lock confirmed. Its Confirmation, or None, is ``acquisition``."""
+    """Call ``transfers.steal``, and have the lock confirmed. Its Confirmation, or None, is ``confirmation``."""
     done = store.transfers.steal(instance, file, reason, force, ttl)
     taken = _confirmed(store, [done["lock"]])
     if taken is None:
@@ -342,7 +342,7 @@ def _mark(obstacle: Lock | Waiter) -> object:
     return obstacle.id
 
 
-# Claiming and reserving of tasks: first here, then on all machines that share them (``acquisition``).
+# Claiming and reserving of tasks: first here, then on all machines that share them.
 
 MOST_CLAIMS = 20  # while other machines are faster, or change the task
 

@@ -38,7 +38,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Coroutine
 
-if TYPE_CHECKING:
     Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
     Work = Coroutine[Any, Any, "Reply"]
     Method = Callable[["Call"], "dict[str, Any] | Work"]

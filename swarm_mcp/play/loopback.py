@@ -1,4 +1,4 @@
-"""The base of the tests' small web servers: on a free port of loopback, silent, in a thread of its own."""
+"""The base of small web servers: on a free port of loopback, silent, in a thread of its own."""
 
 import sys
 import threading

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from swarm_mcp.doctor import enforcement, own_checks
+from swarm_mcp.doctor.faults import last_fault
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.installation import marketplace_folder, plugin_source
 from swarm_mcp.play.claude_code import ClaudeCode
@@ -161,8 +162,9 @@ def _cause(runtime: Runtime, look: Look, scene: Scene) -> tuple[str, str]:
     found += [finding for finding in look.findings if finding.status == "warn"]
     if found:
         return "; ".join(finding.message for finding in found), found[0].mend
-    if scene.fault():
-        return f"a hook recorded: {scene.fault()}", "swarm-mcp doctor"
+    fault = last_fault(scene.state)
+    if fault:
+        return f"a hook recorded: {fault}", "swarm-mcp doctor"
     return "Started by hand, its hooks deny it: the client does not run them, and does not say why", ""
 
 

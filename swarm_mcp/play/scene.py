@@ -136,14 +136,6 @@ class Scene:
         except OSError:  # the caller compares it with the text that should be there
             return ""
 
-    def fault(self) -> str:
-        """Return the last fault that hooks recorded in the play, or an empty text."""
-        try:
-            lines = (self.state / "faults.jsonl").read_text(encoding="utf-8").splitlines()
-            return str(json.loads(lines[-1])["fault"])
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):  # no fault was recorded
-            return ""
-
     @contextmanager
     def started(self, argv: list[str], **more: Any) -> Iterator[subprocess.Popen[str]]:
         """Start a client's command here. When the block ends, the command and all it has started end, too."""

@@ -20,11 +20,15 @@ _SERVICE_KEYS = re.compile(
 )
 
 
+def _is_of_a_service(key: str) -> bool:
+    return bool(_SERVICE_KEYS.match(key) or SERVICE.search(key))
+
+
 def _service_keys(settings: dict[str, Any]) -> list[str]:
     """Return the keys of these settings, at any depth, that lead to a real service."""
     found = []
     for key, value in settings.items():
-        if _SERVICE_KEYS.match(key) or SERVICE.search(key):
+        if _is_of_a_service(key):
             found.append(key)
         elif isinstance(value, dict):
             found += [f"{key}.{below}" for below in _service_keys(value)]
@@ -49,7 +53,7 @@ def sealed(text: str, **more: Any) -> str:
 
 
 def _without_services(settings: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in settings.items() if not (_SERVICE_KEYS.match(key) or SERVICE.search(key))}
+    kept = {key: value for key, value in settings.items() if not _is_of_a_service(key)}
     return {key: _without_services(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 

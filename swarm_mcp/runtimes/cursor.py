@@ -17,9 +17,8 @@ from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, as_json
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry
-from swarm_mcp.runtimes.in_users_file import InUsersFile
+from swarm_mcp.runtimes.in_users_file import InUsersFile, is_our_server
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed
-from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.owned_folder import RECORD, differing, put, read_record, remove
 from swarm_mcp.runtimes.server_name import NAME, in_bundle, servers_in_json
 
@@ -116,7 +115,7 @@ class Cursor(InUsersFile):
 
     def users_servers(self) -> dict[str, Path]:
         files = (Path(here(), ".cursor/mcp.json"), servers_file())
-        return servers_in_json("mcpServers", *files, is_ours=_is_server)
+        return servers_in_json("mcpServers", *files, is_ours=is_our_server)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -146,12 +145,7 @@ def _server(root: Path) -> EditedJson:
     """The file of MCP servers, with that of the bundle in `root`."""
     server = {"command": "/bin/sh", "args": [str(root / LAUNCHER), "serve"]}
     name = in_bundle(root).get("cursor", NAME)
-    return EditedJson(servers_file(), [Entry(("mcpServers", name), server)], is_ours=_is_server)
-
-
-def _is_server(value: object) -> bool:
-    args = object_of(value).get("args")
-    return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
+    return EditedJson(servers_file(), [Entry(("mcpServers", name), server)], is_ours=is_our_server)
 
 
 def _skill(root: Path, name: str) -> dict[str, bytes]:

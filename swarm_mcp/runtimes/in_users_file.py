@@ -181,14 +181,14 @@ class Auggie(WithSkills):
         return [*super().entries(root), Entry(("mcpServers", in_bundle(root).get(self.name, NAME)), server)]
 
     def is_ours(self, value: object) -> bool:
-        return super().is_ours(value) or _is_server(value)
+        return super().is_ours(value) or is_our_server(value)
 
     def beside(self, root: Path | None) -> list[Finding]:
         text = "Augment's server decides if they run (enable_hooks); swarm-mcp status lists a session that is checked"
         return [Finding(f"{self.name} switch", "info", text)] if root else []
 
     def users_servers(self) -> dict[str, Path]:
-        return servers_in_json("mcpServers", self.file(), is_ours=_is_server)
+        return servers_in_json("mcpServers", self.file(), is_ours=is_our_server)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -198,7 +198,8 @@ class Auggie(WithSkills):
         }  # fmt: skip
 
 
-def _is_server(value: object) -> bool:
+def is_our_server(value: object) -> bool:
+    """Return True if a server of a user's file is ours, started by the bundle."""
     args = object_of(value).get("args")
     return isinstance(args, list) and args[1:] == ["serve"] and str(args[0]).endswith(f"/{LAUNCHER}")
 

@@ -86,7 +86,7 @@ def listed(
     arguments: dict[str, Any],
 ) -> Answer:
     """Return the answer of a tool that lists. `arguments` may have ``limit`` and ``after``; the rest is for
-    ``paging.page``.
+    ``size.page``.
     """
     return of_page(page(rows, shown, total, after=arguments.get("after", ""), limit=arguments.get("limit")))
 

@@ -97,7 +97,7 @@ def sessions_page(
 ) -> Page:
     """A page of the live sessions of this session's scope that it may meet, as `shown_peer` shows them.
 
-    `words`: only those with this text in their label; `others`: without `me`; the rest as in ``paging.page``.
+    `words`: only those with this text in their label; `others`: without `me`; the rest as in ``size.page``.
     """
     viewer = ""
     if not without_walls():

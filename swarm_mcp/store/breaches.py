@@ -34,7 +34,7 @@ _WHAT = {"changed": "changed", "replaced": "was replaced", "created": "was creat
 def report(db: Database, writer: Session | None, tool: str, command: str, changes: list[dict[str, Any]]) -> list[int]:
     """Write down `changes` while session `writer` (None: not registered) ran a call; return the new rows' ids.
 
-    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``snapshot.difference``), path of the
+    Each is ``{file, holder_id, kind, kept, at}``: absolute file, how it changed (``records.difference``), path of the
     earlier content (empty if it was not kept), Unix seconds; with ``key`` where the file's key before the change is
     known: a link may have taken its place. A file without a holder at that time is left out. Each holder gets one
     message.

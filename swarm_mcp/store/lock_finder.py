@@ -77,7 +77,7 @@ def same(tx: Transaction, reach: Reach) -> list[Lock]:
 
 
 def of_turns(tx: Transaction, scope: str | None = None, holder: str = "") -> list[Lock]:
-    """Return ``turn_locks.standing``; mostly there are none."""
+    """Return `standing`; mostly there are none."""
     if not has_turn_files():
         return []
 

@@ -454,11 +454,8 @@ def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
 # otherwise. It may do so only while it keeps that lock, so no wait is endless.
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 
-    from swarm_mcp.domain import Session
-    from swarm_mcp.store.database import Transaction
 else:
     from swarm_mcp.domain import NamedValues as NamedTuple
 

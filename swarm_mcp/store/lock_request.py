@@ -43,8 +43,8 @@ class Reach(NamedTuple):
     keys      every name of the path that a hook would look for; of a stored lock its key, and how it was spelled
     pattern   as it was given, relative to `base` (the key of a folder); empty for a path
     base      of a path its own key if it is a folder, or was named with a slash at its end; else empty
-    segments  the whole as ``wildmatch.overlap`` takes it; empty for a mutex. A folder counts with everything under it
-    names     its names in its repository, if it is to hold in every work tree: see ``worktree_locks``
+    segments  the whole as ``wildcards.overlap`` takes it; empty for a mutex. A folder counts with everything under it
+    names     its names in its repository, if it is to hold in every work tree: see ``lock_rows``
     """
 
     file: str

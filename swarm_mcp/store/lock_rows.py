@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 else:
     from swarm_mcp.domain import NamedValues as NamedTuple
 

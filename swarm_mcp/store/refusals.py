@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 # Refused requests and writes, as they are noted. A lock that is granted loads nothing of this.
 
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 
     from swarm_hook_core import denial as denied
-    from swarm_mcp.domain import Session
     from swarm_mcp.store.lock_request import LockRequest
 else:
     from swarm_mcp.domain import NamedValues as NamedTuple
@@ -107,7 +106,7 @@ def of_request(instance: Session, wanted: LockRequest) -> Attempt:
     return Attempt(wanted.tool, files[0], instance.directory, wanted.agent, None, wanted.mode, more)
 
 
-# Denials: sessions that were kept from a file (``refusals``), and the word to them once it is free.
+# Denials: sessions that were kept from a file, and the word to them once it is free.
 #
 # A row stands from the refusal until the file is free (then its session gets one message), until the session itself
 # gets the lock, or until the session ends. A file with waiters in line (``lock_listing``) is not free: the word comes

@@ -30,7 +30,7 @@ class Registration:
     `client` is ``(pid, start time)`` of the process whose end ends the session; `terminal` the same of the terminal in
     front of it, if the client outlives terminals; `pane` as ``user_interface.pane_in`` gives it; `turn_over` the moment
     (ns) at which a turn ended or the next one begins, 0 for another reason to register; `by` the agent whose shell
-    registers it for another session (``agents_shell.mark_of_shell``).
+    registers it for another session (``acting.mark_of_shell``).
     """
 
     __slots__ = (

@@ -5,7 +5,7 @@ there, and only there. This module says for each verb whether it is called insid
 (``lazy_verbs``).
 
 A listing without a bound is a ``walk``: its rows one after the other, each with its cursor, behind the row with the
-cursor `after` (empty: from the beginning). ``paging.page`` takes of it what an answer has room for. A `count` beside it
+cursor `after` (empty: from the beginning). ``size.page`` takes of it what an answer has room for. A `count` beside it
 takes the same filters and says how many rows there are in all.
 """
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
 
-    from swarm_mcp.domain import Session
-    from swarm_mcp.store.database import Transaction
 else:
     from swarm_mcp.domain import NamedValues as NamedTuple
 

@@ -1,6 +1,6 @@
 """Tasks under way: progress, questions to a person, approval, ends, and the effects of an end.
 
-Beside it: ``task_life`` (the table of status changes), ``task_reading``, ``task_requests`` and ``task_requests``.
+Beside it: ``task_life`` (the table of status changes), ``task_reading`` and ``task_requests``.
 
 `instance` and `viewer` are sessions; only ``id``, ``label`` and ``variables`` count. A breach of the rules raises
 ``Refused``, whose `answer` is ``{"error", ...}``. Messages to others are stored in the change's own transaction and
@@ -27,7 +27,6 @@ from swarm_mcp.domain import (
 )
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import reactions, session_life, task_life, task_reading, task_requests
-from swarm_mcp.store import task_life as states
 from swarm_mcp.store.values import names_entry
 
 TYPE_CHECKING = False
@@ -65,7 +64,7 @@ def report_progress(
         now = tx.now()
         progress = {"progress_summary": summary, "progress_updated_at": now}
         progress.update({name: changed.get(name, task[name]) for name in given})
-        columns = {**progress, "updated_at": now, "changed_at": states.stamp(tx, task.scope)}
+        columns = {**progress, "updated_at": now, "changed_at": task_life.stamp(tx, task.scope)}
         tx.change(
             f"UPDATE tasks SET {', '.join(f'{name} = ?' for name in columns)} WHERE id = ?",
             (*columns.values(), task.id),
@@ -80,17 +79,17 @@ def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
     """Let a task that waits for approval begin, or wait for its dependencies: ``{task, notices}``."""
     with db.writing() as tx:
         task = known(tx, actor, task_id)
-        standing = states.dependencies_of(tx, task)
+        standing = task_life.dependencies_of(tx, task)
         columns: dict[str, Any] = {}
         if standing.failed:
-            target, columns = CANCELLED, {"result": states.because_of(standing)}
+            target, columns = CANCELLED, {"result": task_life.because_of(standing)}
         elif standing.met:
-            target = states.ready_status(task)
+            target = task_life.ready_status(task)
         else:
             target = BLOCKED
         payload = {"status": target, "prior_status": task.status}
         # The contract leaves this event without an actor.
-        moved = states.move(tx, task, target, "approve", None, payload, **columns)
+        moved = task_life.move(tx, task, target, "approve", None, payload, **columns)
         if standing.failed:
             release_locks(tx, moved)
             cancel_dependents(tx, moved)
@@ -146,14 +145,14 @@ def _end(
     if status not in TERMINAL:
         raise Refused(f"A task ends as done, failed or cancelled, not as {status}")
     before = task_reading.seen(db, actor, task_id)
-    keys = states.keys_of(before) if before else []  # outside the transaction
+    keys = task_life.keys_of(before) if before else []  # outside the transaction
     with db.writing() as tx:
         task = known(tx, actor, task_id)
-        why = states.refusal(task, status, "end", actor.id) or complaint(task)
+        why = task_life.refusal(task, status, "end", actor.id) or complaint(task)
         if why:
             raise Refused(why)
         payload = {"status": status, "prior_status": task.status, "result": result}
-        ended = states.move(tx, task, status, "end", actor.id, payload, result=result)
+        ended = task_life.move(tx, task, status, "end", actor.id, payload, result=result)
         release_locks(tx, ended, keys)
         unblocked = settle(tx, ended)
         told = task_life.tell_ended(tx, actor, ended, summary)
@@ -164,7 +163,7 @@ def lose_key(tx: Transaction, task_id: str, scope: str) -> None:
     """Inside a transaction: an idempotency key is another task's."""
     tx.change(
         "UPDATE tasks SET idempotency_key = NULL, changed_at = ? WHERE id = ?",
-        (states.stamp(tx, scope), task_id),
+        (task_life.stamp(tx, scope), task_id),
     )
 
 
@@ -208,13 +207,13 @@ def release_locks(tx: Transaction, task: Task, keys: list[str] | None = None) ->
     if keys is None:
         untagged = tx.row(f"SELECT 1 {held} AND task_id IS NULL LIMIT 1", (task.assignee,))
         if untagged:
-            keys = states.keys_of(task)
+            keys = task_life.keys_of(task)
         else:
             keys = []
     found = tx.rows(
         f"SELECT id, instance_id, scope, file, path_key, task_id {held}"
         f" AND (task_id = ? OR task_id IS NULL AND (file IN {task_reading.AMONG} OR path_key IN {task_reading.AMONG}))",
-        (task.assignee, task.id, states.as_json(task.files or []), states.as_json(keys)),
+        (task.assignee, task.id, task_life.as_json(task.files or []), task_life.as_json(keys)),
         Lock,
     )
     reactions.end_locks(tx, found, "task_terminal", task_id=task.id)
@@ -223,22 +222,24 @@ def release_locks(tx: Transaction, task: Task, keys: list[str] | None = None) ->
 def settle(tx: Transaction, ended: Task) -> list[Task]:
     """Inside a transaction: apply the end of a task to its dependents; return those that may begin now."""
     if ended.status == DONE:
-        return _resume(tx, states.dependents(tx, ended), ended.id)
+        return _resume(tx, task_life.dependents(tx, ended), ended.id)
     cancel_dependents(tx, ended)
     return []
 
 
 def cancel_dependents(tx: Transaction, ended: Task) -> None:
     """Inside a transaction: cancel all dependents of a task that came to nothing, however far down."""
-    if not states.dependents(tx, ended):  # found far sooner
+    if not task_life.dependents(tx, ended):  # found far sooner
         return
-    reached = [row.id for row in tx.rows(states.REACHED, (ended.scope, ended.id))]
-    tasks = {task.id: task for task in task_reading.find(tx, f"id IN {task_reading.AMONG}", (states.as_json(reached),))}
+    reached = [row.id for row in tx.rows(task_life.REACHED, (ended.scope, ended.id))]
+    tasks = {
+        task.id: task for task in task_reading.find(tx, f"id IN {task_reading.AMONG}", (task_life.as_json(reached),))
+    }
     over = {ended.id: ended.status}
     for task_id in reached[1:]:  # each behind the one by which it was reached
         cause = next((one for one in tasks[task_id].depends_on or () if one in over), "")
         if cause:  # else it is no list that another program left there
-            over[task_id] = _cancel(tx, tasks[task_id], states.Dependencies(False, cause, over[cause])).status
+            over[task_id] = _cancel(tx, tasks[task_id], task_life.Dependencies(False, cause, over[cause])).status
 
 
 def resume_all(tx: Transaction, scope: str | None) -> list[Task]:
@@ -247,10 +248,10 @@ def resume_all(tx: Transaction, scope: str | None) -> list[Task]:
     That is where dependencies have been deleted, or ended while another program forgot to look.
     """
     condition, values = ("tasks.scope = ? AND ", [scope]) if scope is not None else ("", [])
-    dependency = f"FROM {states.NEEDED} needed JOIN tasks other ON other.id = needed.value WHERE other.status"
+    dependency = f"FROM {task_life.NEEDED} needed JOIN tasks other ON other.id = needed.value WHERE other.status"
     due = task_reading.find(
         tx,
-        f"{condition}{states.WAITING} AND status = '{BLOCKED}' AND (NOT EXISTS (SELECT 1 {dependency} <> 'done')"
+        f"{condition}{task_life.WAITING} AND status = '{BLOCKED}' AND (NOT EXISTS (SELECT 1 {dependency} <> 'done')"
         f" OR EXISTS (SELECT 1 {dependency} IN ('failed', 'cancelled'))) AND {task_reading.SOUND}"
         f" ORDER BY {task_reading.ORDER}",
         values,
@@ -261,25 +262,25 @@ def resume_all(tx: Transaction, scope: str | None) -> list[Task]:
 def _resume(tx: Transaction, tasks: list[Task], trigger: str) -> list[Task]:
     resumed = []
     for task in tasks:
-        now = states.dependencies_of(tx, task)
+        now = task_life.dependencies_of(tx, task)
         if now.failed:
             # Another program let it fail and left its dependents alone; or it was cancelled just above.
             found = task_reading.get(tx, task.scope, task.id)
             if found and found.status not in TERMINAL:
                 cancel_dependents(tx, _cancel(tx, task, now))
         elif now.met and task.status == BLOCKED:
-            target = states.ready_status(task)
+            target = task_life.ready_status(task)
             payload = {"trigger": trigger or now.gone or (task.depends_on or [""])[-1], "status": target}
             payload["prior_status"] = task.status
-            resumed.append(states.move(tx, task, target, "unblock", SYSTEM, payload))
+            resumed.append(task_life.move(tx, task, target, "unblock", SYSTEM, payload))
     return resumed
 
 
-def _cancel(tx: Transaction, task: Task, cause: states.Dependencies) -> Task:
-    result = states.because_of(cause)
+def _cancel(tx: Transaction, task: Task, cause: task_life.Dependencies) -> Task:
+    result = task_life.because_of(cause)
     payload = {"trigger": cause.failed, "reason": "dependency_failed", "result": result}
     payload.update(prior_status=task.status, dependency_status=cause.status)
-    moved = states.move(tx, task, CANCELLED, "cascade", SYSTEM, payload, result=result)
+    moved = task_life.move(tx, task, CANCELLED, "cascade", SYSTEM, payload, result=result)
     release_locks(tx, moved)
     return moved
 
@@ -292,8 +293,8 @@ def take_in(tx: Transaction, columns: dict[str, Any], before: Task | None, scope
     kind = "task.created"
     if before:
         kind, scope = "task.updated", before.scope
-    task = Task({**columns, "scope": scope, "changed_at": states.stamp(tx, scope)})
-    values = [states.as_json(value) if isinstance(value, list) else value for value in task.values()]
+    task = Task({**columns, "scope": scope, "changed_at": task_life.stamp(tx, scope)})
+    values = [task_life.as_json(value) if isinstance(value, list) else value for value in task.values()]
     if before is None:
         tx.change(f"INSERT INTO tasks ({', '.join(task)}) VALUES ({', '.join('?' * len(task))})", values)
     else:
@@ -408,7 +409,7 @@ def _block(tx: Transaction, task: Task, summary: str, reason: str | None, actor:
         reason = task.blocked_reason  # the worker's own
     tx.change(
         "UPDATE tasks SET blocked_reason = ?, updated_at = ?, changed_at = ? WHERE id = ?",
-        (reason, now, states.stamp(tx, task.scope), task.id),
+        (reason, now, task_life.stamp(tx, task.scope), task.id),
     )
     payload = {"summary": summary, "progress_updated_at": task.progress_updated_at, "blocked_reason": reason}
     payload["expected_next_update_at"] = task.expected_next_update_at

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Database
     from swarm_mcp.team.store_rows import TeamRepository
 
-if TYPE_CHECKING:
-
     class Confirmation(TypedDict):
         """The answer to `confirm`: see this module's beginning."""
 

@@ -479,7 +479,7 @@ class Replica:
     def _holds_in(mine: Lock, reach: Reach, top: str) -> bool:
         """Return True if a lock that was taken here also holds at `reach` in the work tree with this `top`.
 
-        It holds if it is the same lock, or has a name in the repository (``worktree_locks``).
+        It holds if it is the same lock, or has a name in the repository (``lock_rows``).
         """
         if mine.path_key == reach.key and (mine.pattern or "") == reach.pattern:
             return True

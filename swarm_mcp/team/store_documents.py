@@ -73,8 +73,8 @@ def repository_of(tx: Transaction, recipient_id: str) -> str | None:
 def send_away(tx: Transaction, sender: str, recipient: str, content: str, told: bool, file: str) -> bool:
     """Have a message posted to a session of another machine. Return True if it works in a repository that is shared.
 
-    `told`, `file`: as for ``notices.post``. Where the message is in our words, the files that it names are told by
-    their places.
+    `told`, `file`: as for ``messages.post_notice``. Where the message is in our words, the files that it names are told
+    by their places.
     """
     repository = repository_of(tx, recipient)
     if repository is None:

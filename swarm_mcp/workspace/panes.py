@@ -18,7 +18,6 @@ from swarm_mcp.runtimes import NAMES, harness_of
 from swarm_mcp.runtimes.user_settings import Settings
 from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_handles, pane_summary, whole_pane
-from swarm_mcp.workspace import backend
 from swarm_mcp.workspace import backend as backend_named
 from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
 
@@ -45,7 +44,7 @@ def reach(store: Store, row: Session) -> Reached:
     if not known:
         raise Unpublished(UNPUBLISHED)
     try:
-        workspace = backend(known["backend"])
+        workspace = backend_named(known["backend"])
     except SwarmError as error:
         raise PaneUnavailable(str(error)) from None
     socket = socket_of(row, known)

@@ -1,4 +1,4 @@
-"""Finds writes in JavaScript, Ruby, Perl, PHP and Lua: calls of one table (``scanner``) with literal paths.
+"""Finds writes in JavaScript, Ruby, Perl, PHP and Lua: calls of one table (`CALLS`) with literal paths.
 
 A path is known if it is a literal text, a name that gets such a text once, or a concatenation of these. A call that may
 write any other path is a guess: loops, functions and maps are not followed. There is no grammar. One pattern for each

@@ -193,7 +193,7 @@ def lines_kept(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, in
 # bring is there, another one may have removed it: then both are authors.
 #
 # A client may run a formatter after a call. A change that only lays out anew the lines that a call has just brought is
-# that call's (``layout``). Another change beside such a one may be the formatter's or a person's.
+# that call's. Another change beside such a one may be the formatter's or a person's.
 
 if TYPE_CHECKING:
     CountedLines = Counter[bytes]

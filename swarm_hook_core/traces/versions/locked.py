@@ -225,7 +225,7 @@ def _names() -> str:
     return os.path.join(state_dir(), "kept-names")
 
 
-# The file names of versions: the path of the file, a mark, a time; of locked files facts, too (``locked``).
+# The file names of versions: the path of the file, a mark, a time; of locked files facts, too.
 
 MARKS = (LATER, LOOK, AFTER, LOST)  # a MERGED text was never the content of its file
 

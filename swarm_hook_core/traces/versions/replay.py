@@ -9,7 +9,7 @@ The times are those of the call's first and last entry ``wrote`` in the journal.
 input over 256 KiB is not kept.
 
 Clients differ in small things: line ends, the end of a removed line, blanks in the context of a patch. So there may be
-several answers; ``explained`` takes the one that fits the content that was found. None of them is a guess: an input
+several answers; ``layout`` takes the one that fits the content that was found. None of them is a guess: an input
 that does not fit the content before gives no answer.
 
     a whole text         Write, create, write_file: ``content`` and its other names

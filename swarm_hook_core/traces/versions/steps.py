@@ -4,7 +4,7 @@ A call *may have made* a step if it was let pass before the step's end and was n
 
 - **Write tools.** The input of the call tells the content after it (``inputs``, ``replay``). The step is parted there:
   what the inputs explain is the calls', whenever the writes were made; what is left over is a person's, or that of a
-  command that ran then (``explained``).
+  command that ran then (``layout``).
 - **Commands that were read**, and those that redirect into the file: the file's state before them is noted, and its
   content kept. A change in the time of the call is the call's; if another session's command of the third kind may have
   run then, too, it is either's.

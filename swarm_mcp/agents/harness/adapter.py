@@ -56,7 +56,7 @@ class CommandPlace(NamedTuple):
 
 class Capabilities(NamedTuple):
     """The abilities of a harness. Each true flag has a test. A request beyond them is refused, or left out with a
-    warning (``adapter``).
+    warning.
     """
 
     resume: bool = False

@@ -1,7 +1,7 @@
 """A run as text for people: each event once, tool calls in words, or a transcript.
 
 Harnesses repeat some events, and word some for programs. A refusal of ours is one `DENIED`, from the result of a call,
-from standard error or both; a call is told by its effect (``narration``), with a number of its own; the result of a
+from standard error or both; a call is told by its effect, with a number of its own; the result of a
 successful edit is left out, since the edit was told; paths are relative to the folder.
 """
 

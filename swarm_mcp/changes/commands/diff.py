@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from swarm_mcp.changes.dirty import DirtyFile
     from swarm_mcp.changes.uncommitted import ChangedFile, OwnedLine, Piece
 
-if TYPE_CHECKING:
     Session = tuple[str, str]
 
 _NO_ORDER = "left out, as the order of its authors' lines is not known"

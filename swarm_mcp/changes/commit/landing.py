@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from swarm_mcp.changes.commit.apart import Entry
 
-if TYPE_CHECKING:
     Rewritten = dict[str, tuple[Entry, Entry]]  # path -> entry as staged, entry in the commit
 
 try:
@@ -100,7 +99,7 @@ class Workshop:
         """Move HEAD's branch from `old` to `new`, and replace the shared index.
 
         ``mend(path)`` writes the coming index to `path`, while the present one is locked. `rewritten`: for files that
-        the hooks have changed apart from the work tree (``rewritten.bring``). Raises Moved, Refused.
+        the hooks have changed apart from the work tree (``apart.bring``). Raises Moved, Refused.
         """
         index = git.path("index")
         side = self._side

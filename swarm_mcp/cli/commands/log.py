@@ -1,4 +1,4 @@
-"""The log of a checkout (``log``), or the history of a path's locks."""
+"""The log of a checkout, or the history of a path's locks."""
 
 from __future__ import annotations
 

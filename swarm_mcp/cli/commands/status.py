@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
+    from typing import NamedTuple
 
     from swarm_mcp.answers.work import Edit
     from swarm_mcp.domain import Question

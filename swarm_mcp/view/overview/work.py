@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from swarm_hook_core.traces.versions.acts import Author
     from swarm_mcp.changes.uncommitted import Piece
 
-if TYPE_CHECKING:
     Session = tuple[str, str]  # the runtime, and the client's own id of the session; ("", "") is a person
 
 DAY = 86400

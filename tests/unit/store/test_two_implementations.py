@@ -404,14 +404,6 @@ CALLS: tuple[tuple[str, dict], ...] = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def odd_rows_other(ground: Ground):
-    """The other program, the maker of the file."""
-    them = Other(ground.database)
-    yield them
-    them.connection.close()
-
-
 def busy_session(ground: Ground) -> dict:
     """A session with a row in every table, ours too."""
     peer = ground.session("p", "peer")
@@ -446,19 +438,19 @@ def everything_answers(ground: Ground, mine: dict) -> None:
 
 
 @pytest.mark.parametrize("table", BASE_TABLES)
-def test_rows_may_vanish_from_any_table(ground: Ground, odd_rows_other: Other, table: str):
+def test_rows_may_vanish_from_any_table(ground: Ground, other: Other, table: str):
     mine = busy_session(ground)
-    odd_rows_other.change(f"DELETE FROM {table}")
+    other.change(f"DELETE FROM {table}")
     everything_answers(ground, mine)
 
 
 @pytest.mark.parametrize("table", BASE_TABLES)
-def test_rows_that_the_contract_does_not_foresee_do_no_harm(ground: Ground, odd_rows_other: Other, table: str):
+def test_rows_that_the_contract_does_not_foresee_do_no_harm(ground: Ground, other: Other, table: str):
     mine = busy_session(ground)
     for row in ODD_ROWS[table]:
         row = {"scope": "{scope}", **row}
         for name, value in {"{scope}": ground.scope, "{me}": mine["id"]}.items():
             row = {key: text.replace(name, value) if isinstance(text, str) else text for key, text in row.items()}
         marks = ", ".join("?" * len(row))
-        odd_rows_other.change(f"INSERT OR REPLACE INTO {table} ({', '.join(row)}) VALUES ({marks})", *row.values())
+        other.change(f"INSERT OR REPLACE INTO {table} ({', '.join(row)}) VALUES ({marks})", *row.values())
     everything_answers(ground, mine)

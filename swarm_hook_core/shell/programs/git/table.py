@@ -4,7 +4,7 @@ To add one, write its row; a function is needed only to ask git, or if a row can
 name. The writes of a row are the files named in the command's own words; besides that a row has
 
   reads     it leaves the repository as it is (for a case: then)
-  asks f    git is asked by ``work_tree_verbs.f`` or ``history_verbs.f`` for the files it touches; with ``asks
+  asks f    git is asked by ``work_tree_verbs.f`` for the files it touches; with ``asks
             anything`` they are unknown. A row that neither reads nor asks changes the repository and no file of the
             work tree.
 

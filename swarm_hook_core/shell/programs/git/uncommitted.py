@@ -1,6 +1,6 @@
 """The effect of a git call on uncommitted changes: it loses them, takes them along, or leaves them alone.
 
-The verbs' own functions decide (``work_tree_verbs``, ``work_tree_verbs``: `loses`, `takes`, `hit`).
+The verbs' own functions decide (``work_tree_verbs``: `loses`, `takes`, `hit`).
 """
 
 from __future__ import annotations

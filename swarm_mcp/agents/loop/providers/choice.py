@@ -18,7 +18,6 @@ from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.harness.query import parse_object
 from swarm_mcp.agents.loop import settings, subprocesses, tools
 from swarm_mcp.agents.loop.providers import http
-from swarm_mcp.agents.loop.providers import http as protocols
 from swarm_mcp.agents.loop.providers.anthropic import Anthropic
 from swarm_mcp.agents.loop.providers.http import Reply, number_of
 from swarm_mcp.agents.loop.providers.openai import OpenAI
@@ -79,7 +78,7 @@ def _sum(before: float | None, more: float | None) -> float | None:
 READY_SECONDS = 10.0
 
 
-def built_in(name: str) -> protocols.ModelProtocol:
+def built_in(name: str) -> http.ModelProtocol:
     """Return the protocol of that name; anthropic's for any other."""
     if name == "openai":
         return OpenAI()
@@ -117,7 +116,7 @@ class Provider:
             session.stream("text", text=text)
             loop.report.text(text)
 
-        sink = protocols.Sink(
+        sink = http.Sink(
             say,
             lambda text: session.stream("thinking", text=text),
             early_calls.begin,
