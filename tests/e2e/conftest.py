@@ -4,6 +4,7 @@
 `@pytest.mark.ways("none")` replaces the ways of installing, `@pytest.mark.from_git` and `@pytest.mark.from_clone` add
 to them. A tool missing on the machine fails the test, it never skips. `@pytest.mark.thorough` scenarios have other
 scenarios as samples: they run with SWARM_THOROUGH=1 only, and pytest prints the number of deselected ones.
+`@pytest.mark.promise("...", only=("codex",))`: with `-m promise`, those alone that have one of these words in their id.
 """
 
 import os
@@ -30,11 +31,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if os.environ.get("SWARM_THOROUGH"):
-        return
-    more = [item for item in items if item.get_closest_marker("thorough") or _is_another_way(item)]
+    more = []
+    if config.option.markexpr == "promise":
+        more += [item for item in items if _is_shown_by_another(item)]
+    if not os.environ.get("SWARM_THOROUGH"):
+        more += [item for item in items if item.get_closest_marker("thorough") or _is_another_way(item)]
     config.hook.pytest_deselected(items=more)
     items[:] = [item for item in items if item not in more]
+
+
+def _is_shown_by_another(item: pytest.Item) -> bool:
+    promise = item.get_closest_marker("promise")
+    words = promise.kwargs.get("only", ()) if promise else ()
+    return bool(words) and not any(word in item.name for word in words)
 
 
 def _is_another_way(item: pytest.Item) -> bool:

@@ -27,7 +27,7 @@ def ask_for_status(client: Client, *extra: str, first: str = "true") -> str:
     return client.last_result("status")
 
 
-@pytest.mark.promise("people and models read the state")
+@pytest.mark.promise("people and models read the state", only=("install",))
 @pytest.mark.from_git
 @pytest.mark.from_clone
 @requirement("P-25")

@@ -22,7 +22,7 @@ PANE = "p_77"
 GONE = 6.0  # seconds that an interactive client may take for its end after its screen is gone
 
 
-@pytest.mark.promise("a session is known from its start")
+@pytest.mark.promise("a session is known from its start", only=("install",))
 @pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone

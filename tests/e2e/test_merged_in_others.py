@@ -12,7 +12,7 @@ import pytest
 
 from .client import Call
 from .more import OtherClient
-from .test_merged_writes import BEFORE, BOTH, FILE, MINE, PROMISE, THEIRS, commit, write_stale
+from .test_merged_writes import BEFORE, BOTH, FILE, MINE, THEIRS, commit, write_stale
 from .test_more_clients import Stock
 
 KINDS = ("allow", "ask", "deny")
@@ -56,7 +56,6 @@ def document(other: OtherClient, file: str, text: str) -> Call:
     return other.shell(f"tee {file} <<'EOF'\n{text}EOF")
 
 
-@PROMISE
 def test_a_stale_text_is_merged(other: OtherClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(other, "create", partial(document, type(other)(other.ground)))
     told = write_stale(other, "merge", [FILE], after=[other.shell(f"cat {FILE}")])
@@ -67,7 +66,6 @@ def test_a_stale_text_is_merged(other: OtherClient, monkeypatch: pytest.MonkeyPa
     assert "a person's work" in told["other.md"]
 
 
-@PROMISE
 def test_twelve_rules_of_gemini(stock: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
     other = stock.client("gemini")
     files, command = [file for kind in KINDS for file in ruled_files(kind)] + ["none.md"], other.command
@@ -87,7 +85,6 @@ def test_twelve_rules_of_gemini(stock: Stock, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("text", [MINE, BOTH], ids=["merged", "unmerged"])
-@PROMISE
 def test_twelve_rules_of_copilot(text: str, stock: Stock, monkeypatch: pytest.MonkeyPatch) -> None:
     other = stock.client("copilot")
     command, path, found = other.command, other.ground.checkout / FILE, {}
@@ -118,7 +115,6 @@ def test_twelve_rules_of_copilot(text: str, stock: Stock, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("text", [MINE, BOTH], ids=["merged", "unmerged"])
-@PROMISE
 def test_the_rule_of_cline(text: str, stock: Stock) -> None:
     other = stock.client("cline")
     path = other.ground.checkout / FILE

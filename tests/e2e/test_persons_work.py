@@ -108,7 +108,6 @@ def test_a_person_s_work_stays_in_code_mode(client: Client) -> None:
 
 @pytest.mark.only("claude-code")
 @pytest.mark.parametrize("model", ["claude-opus-4-1-20250805", "claude-opus-4-7"])
-@PROMISE
 def test_a_person_s_work_stays_with_older_and_newer_models(client: Client, model: str) -> None:
     client.ground.env["ANTHROPIC_MODEL"] = model
     try:

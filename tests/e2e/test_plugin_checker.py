@@ -81,7 +81,7 @@ def server_of(ground: Ground) -> int:
     return int(lock.read_text())
 
 
-@pytest.mark.promise("a plugin in its client's process is answered by the checker, and denies a write to a locked file")
+@pytest.mark.promise("a plugin in its client's process is answered by the checker, and denies a write to a locked file", only=("pi",))
 def test_checks_start_no_process(plugin: Client) -> None:
     ground = plugin.ground
     counts: list[tuple[int, str]] = []  # the answers of the checker and the processes of hooks, after each call
@@ -240,7 +240,7 @@ def variables(data: bytes) -> dict[bytes, bytes]:
     return {name: value for name, value in pairs.items() if name not in (b"PWD", b"OLDPWD", b"SHLVL", b"_")}
 
 
-@pytest.mark.promise("a checker is told all that a process would have had")
+@pytest.mark.promise("a checker is told all that a process would have had", only=("node",))
 def test_a_request_has_what_a_process_would_have_had(small: Miniature) -> None:
     odd = {"path": "a\0b", "content": "\ud83d", "more": "ü€😀"}
     assert small.said(tool_input=odd) == "by a process" and small.started() == ["opencode pre_tool_use  alone"]

@@ -31,7 +31,7 @@ READS = (
 )
 
 
-@pytest.mark.promise("the effect counts, not the tool")
+@pytest.mark.promise("the effect counts, not the tool", only=("install",))
 @pytest.mark.each_way
 @pytest.mark.from_clone
 def test_a_denied_edit_is_denied_in_every_other_dress(client: Client) -> None:

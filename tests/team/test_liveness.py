@@ -73,7 +73,6 @@ def await_a_wait(team, call):
         wait_for(lambda: admin.execute(asked, (f"%swarm_team.{call}(%",)).fetchone())
 
 
-@pytest.mark.promise("a dead session's locks end")
 def test_a_session_is_reaped_where_both_clocks_say_so(machine, team, repository, monkeypatch):
     one, other = machine("one", "s1"), machine("other", "s2")
     one.get("s1", "a")
@@ -305,7 +304,6 @@ def test_changes_are_kept_while_a_live_mirror_lacks_them(machine, team, reposito
     assert [row["place"] for row in answer["news"]["all"]["locks"]] == ["a"]
 
 
-@pytest.mark.promise("a restart of the server loses nothing")
 def test_a_restart_loses_nothing_and_new_grants_wait_for_those_who_were_there(new_engine, machine_of, repository):
     server_ = new_engine.dsn()
     one, other = machine_of(server_, "one", "s1"), machine_of(server_, "other", "s2")

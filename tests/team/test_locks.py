@@ -44,7 +44,6 @@ def test_another_mode_is_another_grant(two):
     assert alone["fences"][0] > first["fences"][0] and alone["locks"] == first["locks"]
 
 
-@pytest.mark.promise("fences rise")
 def test_fences_rise_in_the_order_of_grants_whatever_the_place(two):
     one, other = two
     fences = []
@@ -53,7 +52,6 @@ def test_fences_rise_in_the_order_of_grants_whatever_the_place(two):
     assert fences == sorted(set(fences))
 
 
-@pytest.mark.promise("all locks of a request or none")
 def test_all_or_none(two):
     one, other = two
     one.get("s1", "src/b.py")

@@ -51,7 +51,6 @@ def people(engine, team):
             admin.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
-@pytest.mark.promise("what belongs to another person is theirs")
 def test_another_person_of_the_circle_sees_and_cannot_touch(people, repository):
     dana, eve = Machine(people("dana", "red"), "laptop", repository, "d1"), None
     (lock,), (fence,) = (dana.get("d1", "a", note="mine")[name] for name in ("locks", "fences"))
@@ -80,7 +79,6 @@ def test_another_person_of_the_circle_sees_and_cannot_touch(people, repository):
     eve.server.close()
 
 
-@pytest.mark.promise("another circle sees nothing")
 def test_to_another_circle_a_repository_is_not_there(people, repository):
     dana = Machine(people("dana", "red"), "laptop", repository, "d1")
     dana.get("d1", "a", note="secret")

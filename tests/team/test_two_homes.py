@@ -45,7 +45,6 @@ def test_folders_and_patterns_hold_there_too(homes: tuple[Home, Home], wanted: s
     assert ('"deny"' in south.write("s1", "notes")) is (wanted == ".")
 
 
-@pytest.mark.promise("first come, first served across machines")
 def test_who_waits_on_another_machine_is_next(homes: tuple[Home, Home]) -> None:
     north, south = homes
     held = north.lock("src/a.py")
@@ -63,7 +62,6 @@ def test_who_waits_on_another_machine_is_next(homes: tuple[Home, Home]) -> None:
     assert told["ok"] and told["team"]["fence"] > held["team"]["fence"]
 
 
-@pytest.mark.promise("leaving a team undoes everything")
 def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[Home, Home]) -> None:
     north, south = homes
     told = wait_for(lambda: (found := north.json("team", "status", code=None))["ok"] and found)
@@ -99,7 +97,6 @@ def test_status_at_a_glance_shows_which_machines_are_there_and_which_is_silent(h
     wait_for(lambda: machines()["south"] == (2, "ended"))
 
 
-@pytest.mark.promise("uncommitted work is told across machines")
 def test_what_is_written_and_not_pushed_on_one_machine_is_told_on_the_other(homes: tuple[Home, Home]) -> None:
     north, south = homes
     north.begin("n1")

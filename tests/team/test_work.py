@@ -80,7 +80,6 @@ def pair(shared: tuple[Home, Home]) -> Iterator[tuple[Home, str, Home, str]]:
     wait_for(lambda: not knows(north, bob) and not knows(south, ann))
 
 
-@pytest.mark.promise("no message is lost")
 def test_a_message_comes_once_and_is_answered(pair) -> None:
     north, ann, south, bob = pair
     north.run("send", "the importer is ready", "--to", bob, "--as", ann)
@@ -135,7 +134,6 @@ def test_another_identity_hears_nothing(pair) -> None:
     assert south.run("claim", asked, "--as", eve, code=1).stderr.strip().endswith("Task not found")
 
 
-@pytest.mark.promise("a task has one winner")
 def test_a_task_is_claimed_on_one_machine_only(pair) -> None:
     north, ann, south, bob = pair
     asked = [north.json("request-task", "fix", f"number {n}", "--file", "src/a.py", "--as", ann)["id"] for n in (1, 2)]
