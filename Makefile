@@ -78,8 +78,8 @@ e2e: $(INSTALLED) $(FETCHED) $(MORE)/fetched
 	@exec env PYTHONDONTWRITEBYTECODE=1 SWARM_E2E_MORE="$(MORE)/node_modules" SWARM_E2E_HERMES="$(MORE)/hermes" \
 		SWARM_E2E_NODE="$(MORE)/newer/node_modules/node/bin" $(PYTEST) tests/e2e -n 3 --dist loadgroup
 
-# One test for each promise of SPEC.md (`@pytest.mark.promise`) in the two main clients, and on machines of a team. `make e2e`
-# and `make team` hold the rest: for changes of what they are about, and each night.
+# One test for each promise of SPEC.md (`@pytest.mark.promise`) in the two main clients, and a lock on machines of a team.
+# `make e2e` and `make team` hold the rest: for changes of what they are about, and each night.
 promises: $(INSTALLED) $(FETCHED) $(SERVER)
 	@echo "running the tests of tests/e2e and tests/team that show a promise, which takes some minutes"
 	@env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/e2e -m promise -n 3 --dist loadgroup

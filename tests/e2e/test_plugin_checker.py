@@ -81,7 +81,9 @@ def server_of(ground: Ground) -> int:
     return int(lock.read_text())
 
 
-@pytest.mark.promise("a plugin in its client's process is answered by the checker, and denies a write to a locked file", only=("pi",))
+@pytest.mark.promise(
+    "a plugin in its client's process is answered by the checker, and denies a write to a locked file", only=("pi",)
+)
 def test_checks_start_no_process(plugin: Client) -> None:
     ground = plugin.ground
     counts: list[tuple[int, str]] = []  # the answers of the checker and the processes of hooks, after each call

@@ -5,6 +5,7 @@ import os
 import py_compile
 import re
 import signal
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,17 +22,21 @@ from support.world import World
 from swarm_hook_core import clock
 from swarm_hook_core.shell import walk
 
-# Two marks say, beside a test or a file, that it is not run each time:
+# Three marks say, beside a test or a file, that it is not run each time:
 #
 #     slow       a file that starts programs by the dozen, or waits; SWARM_FAST=1 leaves it out
 #     thorough   a long test with a shorter one that is run each time, or a file about one client's installation or about
 #                teams: ``runtimes/test_every_installation.py`` has all clients; SWARM_THOROUGH=1 runs them, as each night
+#     sampled    of a test with many variants, each of which starts programs, a third, chosen by name, is run each time;
+#                all are with SWARM_THOROUGH=1, or if its file is named on the command line
 #
 # Nearly each slow file takes 1.5 s of processor time or more.
 LEFT_OUT = {
     *(() if os.environ.get("SWARM_THOROUGH") else ("thorough",)),
     *(("slow",) if os.environ.get("SWARM_FAST") else ()),
 }
+
+SAMPLE = 3  # of so many variants of a sampled test one is run
 
 # A checker answers for the hooks that tests start, as in a client with our server. SWARM_ALONE=1: they are processes of
 # their own, nearly three times as long. @pytest.mark.alone("why") says that a test is about such processes.
@@ -51,10 +56,22 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if _is_left_out(item, config)]
+    beside = set() if os.environ.get("SWARM_THOROUGH") else _outside_samples(items, config)
+    left_out = [item for item in items if item.nodeid in beside or _is_left_out(item, config)]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
+def _outside_samples(items: list[pytest.Item], config: pytest.Config) -> set[str]:
+    """Return the ids of the variants of `sampled` tests that are not run each time."""
+    variants: dict[tuple[Path, str], list[str]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled") and not _is_named(item.path, config):
+            variants.setdefault((item.path, item.name.partition("[")[0]), []).append(item.nodeid)
+    # by the sum of the name, so that no parameter is always the same in the sample, and a new variant moves no other
+    ordered = [sorted(ids, key=lambda name: zlib.crc32(name.encode())) for ids in variants.values()]
+    return {one for ids in ordered for one in ids[(len(ids) + SAMPLE - 1) // SAMPLE :]}
 
 
 def _is_left_out(item: pytest.Item, config: pytest.Config) -> bool:

@@ -203,6 +203,7 @@ def is_there(name: str, source: dict[str, set[str]]) -> bool:
 
 
 @pytest.mark.parametrize("page", BUILDERS_PAGES, ids=lambda page: page.name)
+@pytest.mark.sampled
 def test_the_names_of_a_page_are_in_the_source(page: Path, source: dict[str, set[str]]):
     assert [name for name in names_in(page) if not is_there(name, source)] == []
 

@@ -153,6 +153,7 @@ def frames(agent: str, folder: Path, file: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FRAMES.iterdir()))
+@pytest.mark.sampled
 def test_another_server_s_write_of_a_locked_file_is_refused(
     ground: Ground, editor: Editor, locked: Path, no_faults: None, name: str
 ) -> None:

@@ -51,6 +51,7 @@ def test_an_agent_and_several_authors_are_named(world: World) -> None:
 
 
 @pytest.mark.parametrize("made", ["binary", "untracked", "first commit", "ends alone", "missing"])
+@pytest.mark.sampled
 def test_odd_files(made: str, world: World) -> None:
     path = world.repo / FILE
     if made == "binary":

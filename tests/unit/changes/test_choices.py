@@ -53,6 +53,7 @@ def changed(path: Path, contents: list[str], authors: list[int]) -> ChangedFile:
 
 
 @pytest.mark.parametrize("first", FIRST)
+@pytest.mark.sampled
 def test_the_content_with_a_choice_of_authors_is_that_of_the_model(first: int, tmp_path: Path) -> None:
     named = 0
     for seed in range(first, first + 100):
@@ -68,6 +69,7 @@ def test_the_content_with_a_choice_of_authors_is_that_of_the_model(first: int, t
 
 
 @pytest.mark.parametrize("first", FIRST)
+@pytest.mark.sampled
 def test_the_content_without_an_author_is_that_of_the_model(first: int) -> None:
     """So are those of an undo of the undo, and of the undo of that."""
     named = 0

@@ -123,6 +123,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.sampled
 def test_kinds_of_changes(work: Path, name: str) -> None:
     peer, me = Player("codex", work), Player("codex", work)
     peer.edits("other.md", "beta", "PEER")

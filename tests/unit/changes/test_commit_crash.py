@@ -66,6 +66,7 @@ def planned(work: Path, has_hook: bool) -> tuple[Player, Commit, Workshop]:
 
 
 @pytest.mark.parametrize(("has_guardian", "has_hook"), [(True, False), (False, False), (False, True)])
+@pytest.mark.sampled
 def test_killed_before_each_step(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -56,6 +56,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("name", BESIDE)
 @pytest.mark.parametrize("is_two_first", [True, False])
+@pytest.mark.sampled
 def test_lines_of_two_side_by_side(work: Path, name: str, is_two_first: bool) -> None:
     first, second, with_two, with_one = BESIDE[name]
     one, two = Player("codex", work), Player("claude-code", work)  # Codex ends each last line
@@ -118,6 +119,7 @@ OVERLAPS = {
 
 
 @pytest.mark.parametrize("words", OVERLAPS)
+@pytest.mark.sampled
 def test_a_place_of_two_is_refused_with_its_authors(work: Path, words: str) -> None:
     one, two = Player("codex", work), Player("codex", work)
     two.edits("other.md", "beta", "MORE")
@@ -154,6 +156,7 @@ WHOLE: dict[str, tuple[Callable[[Path], None], str, str]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.sampled
 def test_a_file_as_a_whole(work: Path, name: str) -> None:
     before, command, file = WHOLE[name]
     before(work)

@@ -133,6 +133,7 @@ def _edits(player: Player, old: bytes, new: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__.strip("_"))
+@pytest.mark.sampled
 def test_lines_of_two_in_one_file(work: Path, kind: Callable[[Path], Path]) -> None:
     there = kind(work).resolve()
     hooks = Path(git(there, "rev-parse", "--path-format=absolute", "--git-path", "hooks").strip())

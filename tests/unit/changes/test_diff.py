@@ -169,6 +169,7 @@ REPOSITORIES = [
 
 
 @pytest.mark.parametrize("made", REPOSITORIES, ids=lambda made: made.__name__)
+@pytest.mark.sampled
 def test_the_patch_leads_from_the_last_commit_to_the_work_tree(made, world: World) -> None:
     made(world)
     found, expected = contents(applied(world, patch_of(world))), contents(world.repo)
@@ -244,6 +245,7 @@ WITHOUT_LINES = {
 
 
 @pytest.mark.parametrize("made", WITHOUT_LINES, ids=lambda made: made.__name__)
+@pytest.mark.sampled
 def test_a_file_without_lines_is_named(made, world: World) -> None:
     path = made(world)
     (file,) = world.swarm("diff").json["files"]

@@ -51,6 +51,7 @@ def is_beside(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.sampled
 def test_blame_names_a_person(name: str, is_beside: bool, tmp_path: Path) -> None:
     command, made = COMMANDS[name]
     scene = Scene(tmp_path, command, is_beside)
@@ -59,6 +60,7 @@ def test_blame_names_a_person(name: str, is_beside: bool, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.sampled
 def test_an_undo_of_the_session_leaves_the_line(name: str, is_beside: bool, tmp_path: Path) -> None:
     scene = Scene(tmp_path, COMMANDS[name][0], is_beside)
     scene.swarm("undo", "--session", scene.me.session_id, "--partial", "--json")
@@ -67,6 +69,7 @@ def test_an_undo_of_the_session_leaves_the_line(name: str, is_beside: bool, tmp_
 
 
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.sampled
 def test_a_commit_of_the_session_leaves_the_line_out(name: str, is_beside: bool, tmp_path: Path) -> None:
     scene = Scene(tmp_path, COMMANDS[name][0], is_beside)
     assert scene.swarm("commit", "-m", "mine", as_=scene.me).code == 0

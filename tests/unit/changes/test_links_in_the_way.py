@@ -160,6 +160,7 @@ def race(world: World, **files: str) -> Swap:
 
 
 @pytest.mark.parametrize("deed", ["changed", "removed", "made", "made with its folder", "made a link"])
+@pytest.mark.sampled
 def test_an_undo_while_it_comes(world: World, deed: str) -> None:
     swap = race(world, deep_md=TEXT)
     name = {"made": "sub/new.md", "made with its folder": "sub/in/new.md", "made a link": "sub/link"}.get(deed)

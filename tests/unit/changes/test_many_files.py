@@ -137,6 +137,7 @@ MOST_GITS = {
 
 
 @pytest.mark.parametrize("command", MOST_GITS)
+@pytest.mark.sampled
 def test_a_check_asks_git_once_about_all_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     monkeypatch.setattr(file_changes, "SECONDS", 600.0)
     many = ManyFiles(tmp_path, FEW, shared=2)

@@ -65,6 +65,7 @@ def plays(steps: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 @pytest.mark.parametrize("fault", SCHEDULES)
+@pytest.mark.sampled
 def test_a_schedule_shows_a_planted_fault(fault: str) -> None:
     plays(SCHEDULES[fault])
     with planted(fault), pytest.raises(AssertionError):

@@ -140,6 +140,7 @@ def test_anothers_whole_file_goes_back_at_the_same_time(world: World) -> None:
     assert world.read("a.txt") == TEXT.replace("zeta", "PEER") and world.read("b.txt") == TEXT.replace("beta", "PEER")
 
 
+@pytest.mark.thorough
 def test_what_is_no_rewind(world: World) -> None:
     me, peer = world.session(), world.session("codex")
     works(me, "a.txt", "alpha", "MINE")

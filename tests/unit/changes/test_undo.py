@@ -150,6 +150,7 @@ ODD = {  # before, the session's, the result of both
 
 
 @pytest.mark.parametrize("case", ODD)
+@pytest.mark.sampled
 def test_odd_contents_come_back_byte_for_byte(case: str, scene: Scene) -> None:
     before, after = ODD[case]
     file = scene.repo / "odd"
@@ -246,6 +247,7 @@ SWEEPS = {  # command -> the file that it names for the session's own changes
 
 
 @pytest.mark.parametrize("command", SWEEPS)
+@pytest.mark.sampled
 def test_a_denied_sweep_names_the_undo_that_does_it(command: str, scene: Scene) -> None:
     me, peer = scene.peer, scene.me
     me.edit("notes.md", "alpha", "MINE")

@@ -92,6 +92,7 @@ def test_killed_before_and_after_each_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_killed_before_each_system_call(tmp_path: Path) -> None:
     ends, number = [], 0
     while True:
@@ -115,6 +116,7 @@ def test_killed_before_each_system_call(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("word", ["replace", "finish"])
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
 def test_the_recovery_is_killed_before_each_system_call(word: str, stride: int, tmp_path: Path) -> None:
     (tmp_path / "whole").mkdir()
     steps, number = steps_of_a_write(tmp_path / "whole"), 1 - stride

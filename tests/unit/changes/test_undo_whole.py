@@ -72,6 +72,7 @@ def both(tmp_path: Path) -> tuple[World, Agent, Agent]:
 
 
 @pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.sampled
 def test_each_deed_is_taken_back_and_that_as_well(deed: str, both: tuple[World, Agent, Agent]) -> None:
     world, me, _peer = both
     before = state(world.repo)

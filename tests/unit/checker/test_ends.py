@@ -71,6 +71,7 @@ def test_a_stopped_checker_under_a_stopped_server_keeps_no_hook_waiting(client: 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("deed", ["killed", "stopped", "both stopped"])
+@pytest.mark.sampled
 def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(
     client: Client, way: str, deed: str, tmp_path: Path
 ) -> None:
@@ -221,6 +222,7 @@ def sessions(shared_client: Client) -> list[str]:
 
 @pytest.mark.parametrize("way", [RELAY, TWIN, ALONE])
 @pytest.mark.parametrize("count", AT_ONCE)
+@pytest.mark.sampled
 def test_a_storm_loses_no_write(client: Client, sessions: list[str], way: str, count: int) -> None:
     client.warm(RELAY)
     client.renew()

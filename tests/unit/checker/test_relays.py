@@ -121,6 +121,7 @@ def test_another_release_is_not_answered(client: Client, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("place", ["removed", "stale", "folder", "link"])
+@pytest.mark.sampled
 def test_a_socket_that_is_no_checkers_leads_to_the_hook_alone(broken_client: Client, way: str, place: str) -> None:
     broken_client.warm(way)
     broken_client.socket.unlink()

@@ -223,6 +223,7 @@ def as_session(monkeypatch, way: str, row: dict, name: str) -> None:
 
 @pytest.mark.parametrize("caller", ["shell", "variable", "nobody"])
 @pytest.mark.parametrize("reference", ["id", "prefix", "label"])
+@pytest.mark.sampled
 def test_a_live_peer_stays_without_force(ground: Ground, pair, monkeypatch, caller: str, reference: str):
     mine, peer = pair
     as_session(monkeypatch, caller, mine, "mine")

@@ -61,6 +61,7 @@ def test_the_help_of_each_verb(verb: str):
 
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize("words", [("help",), ("help", "--all"), ("--help",)])
+@pytest.mark.sampled
 def test_the_help_page_has_the_verbs_in_groups_and_fits_a_terminal(ground: Ground, words: tuple, columns: int):
     import pty
 
@@ -191,6 +192,7 @@ ELSEWHERE = ("demo", "doctor", "dispatch", "watch", "serve", "work", "loop", "po
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ELSEWHERE])
+@pytest.mark.thorough
 def test_the_example_in_the_help_runs(town: Ground, verb: str, monkeypatch):
     for name, value in ALONE.items():  # git knows the author of a commit, on any machine
         monkeypatch.setenv(name, value)
@@ -306,6 +308,7 @@ def test_a_typo_is_answered_in_one_line_with_what_was_meant(ground: Ground, argv
 
 
 @pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.sampled
 def test_a_verb_takes_its_own_flags_and_no_others(ground: Ground, verb: str):
     own = flags_of(verb)
     wrong = [("--nosuchflag", "Unknown flag: --nosuchflag"), ("--=", "Unknown flag: --")]

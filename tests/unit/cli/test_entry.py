@@ -80,6 +80,7 @@ def test_a_machine_without_a_store_needs_no_slow_library(ground: Ground, words: 
 
 
 @pytest.mark.parametrize("verb", ["register", "deregister", "locks", "lock", "unlock", "status", "alive"])
+@pytest.mark.sampled
 def test_what_hooks_call_imports_nothing_slow(ground: Ground, verb: str):
     ground.session("s1", "someone")
     me = ground.session("s2", "me")

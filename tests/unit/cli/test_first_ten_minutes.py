@@ -45,6 +45,7 @@ def text_of(scene) -> str:
     return " ".join(" ".join(scene.lines).split())
 
 
+@pytest.mark.thorough
 def test_every_screen_is_whole(scenes):
     for scene in scenes.values():
         assert scene.lines and max(map(len, scene.lines)) <= 80, scene

@@ -52,6 +52,7 @@ def crowd(filled: Crowd, monkeypatch: pytest.MonkeyPatch) -> Ground:
 
 @pytest.mark.parametrize("verb", sorted(set(VERBS) - NO_LISTING))
 @pytest.mark.parametrize("form", ["--json", ""])
+@pytest.mark.sampled
 def test_no_command_lists_more_than_100_kb_unasked(crowd: Ground, verb: str, form: str):
     done = crowd.swarm(verb, *WORDS.get(verb, []), *([form] if form else []))
     assert done.code == 0, done.err

@@ -77,6 +77,7 @@ def test_a_pipe_gets_the_lines_and_a_terminal_the_table(busy: Ground):
 
 @pytest.mark.parametrize("columns", [40, 80])
 @pytest.mark.parametrize("verb", ["locks", "instances", "status", "inspect"])
+@pytest.mark.sampled
 def test_a_table_fits_the_terminal(busy: Ground, verb: str, columns: int):
     shown = SGR.sub("", on_terminal(busy, verb, columns=columns))
     rows = [line for line in shown.splitlines() if not line.startswith(("scope", "recent"))]
@@ -111,6 +112,7 @@ def test_columns_decides_where_it_is_set(busy: Ground):
         ({"TERM": "dumb", "CLICOLOR_FORCE": "1"}, True), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_colours_at_a_terminal(busy: Ground, environment: dict, coloured: bool):
     shown = on_terminal(busy, "instances", **environment)
     assert ("\x1b[" in shown) is coloured
@@ -124,6 +126,7 @@ def test_colours_at_a_terminal(busy: Ground, environment: dict, coloured: bool):
         ({"FORCE_COLOR": ""}, False), ({"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, False),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_colours_in_a_pipe(busy: Ground, environment: dict, coloured: bool):
     out = busy.process("instances", env={**os.environ, **environment}).out
     assert ("\x1b[" in out) is coloured
@@ -159,6 +162,7 @@ def test_a_message_is_shown_whole_below_its_row(busy: Ground):
      ["whoami", "--as", "bad"], ["whoami", "--as", "nobody"], ["lock", "f", "--as", "me"], ["doctor", "--no-clients"]],
 )  # fmt: skip
 @pytest.mark.parametrize("json_too", [False, True])
+@pytest.mark.sampled
 def test_nothing_of_another_session_acts_on_the_terminal(ground: Ground, argv: list[str], json_too: bool):
     me = ground.session("me", "me")
     ground.stranger("bad" + HOSTILE[:9].replace("\x1b", "\x9b"), label=f"name {HOSTILE}")
@@ -267,6 +271,7 @@ def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
 
 
 @pytest.mark.parametrize("verb", ["locks", "register", "deregister", "denied", "instances", "kv", "lock"])
+@pytest.mark.sampled
 def test_a_pipe_loads_nothing_that_costs(ground: Ground, verb: str):
     from support.fixtures import BARE_PYTHON, FOLDERS
 

@@ -81,6 +81,7 @@ def state(ground: Ground) -> tuple:
 
 @pytest.mark.parametrize("words", WEAKENS.values(), ids=WEAKENS)
 @pytest.mark.parametrize("trusted", ["", "1"], ids=["", "trusted"])
+@pytest.mark.sampled
 def test_an_agents_shell_weakens_nothing(place: Ground, monkeypatch, words: list[str], trusted: str):
     me = in_shell_of(place, monkeypatch)
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", trusted)
@@ -109,6 +110,7 @@ def test_an_agents_shell_may_strengthen_and_ask(place: Ground, monkeypatch, word
 
 
 @pytest.mark.parametrize("words", list(WEAKENS.values()), ids=WEAKENS)
+@pytest.mark.sampled
 def test_a_person_may(place: Ground, monkeypatch, words: list[str]):
     """As at a terminal: a variable gives the environment a person's rights."""
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
@@ -143,6 +145,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("line", WAYS.values(), ids=WAYS)
+@pytest.mark.sampled
 def test_an_agent_is_known_by_the_processes_around_it(ground: Ground, monkeypatch, tmp_path: Path, line: str):
     usual = Path(os.environ["HOME"]) / ".swarm-mcp" / "swarm.db"  # not to be set aside by a command
     monkeypatch.setenv("SWARM_DB_PATH", str(usual))
@@ -188,6 +191,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("words", "how"), NAMED, ids=lambda one: one if isinstance(one, str) else " ".join(one))
+@pytest.mark.sampled
 def test_an_agents_shell_acts_as_no_other_session(ground: Ground, monkeypatch, words: list[str], how: str):
     peer = ground.session(PEER, "identity:p peer")
     ground.lock(peer, "held")

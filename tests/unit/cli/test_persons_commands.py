@@ -65,6 +65,7 @@ def as_before(world: World) -> dict[str, str]:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 @pytest.mark.parametrize("option", [[], ["--person"]], ids=["", "--person"])
+@pytest.mark.sampled
 def test_a_commit_has_the_persons_lines_alone(world: World, person, count: int, option: list[str]) -> None:
     agents_at_work(world, count)
     before = as_before(world)
@@ -86,6 +87,7 @@ def test_an_undo_of_a_script_says_whose(world: World, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.sampled
 def test_an_undo_takes_a_persons_lines_back_alone_and_is_undone(world: World, person, count: int) -> None:
     agents = agents_at_work(world, count)
     before = as_before(world)
@@ -212,6 +214,7 @@ MARKS = {"claude-code": "CLAUDE_CODE_SESSION_ID", "codex": "CODEX_THREAD_ID"}
 
 @pytest.mark.parametrize("words", AS_A_PERSON.values(), ids=AS_A_PERSON)
 @pytest.mark.parametrize("how", ["below the client", "by a mark", "at a terminal", "as trusted"])
+@pytest.mark.sampled
 def test_an_agent_is_no_person(world: World, words: list[str], how: str) -> None:
     agent = world.session("codex", "agent0") if how == "by a mark" else below(world)
     world.write("other.md", "a person's\n")
@@ -294,6 +297,7 @@ def test_a_person_ends_the_session_of_the_own_shell(world: World) -> None:
 
 @pytest.mark.parametrize("runtime", MARKS)
 @pytest.mark.parametrize("how", ["below the client", "orphaned", "orphaned beside another"])
+@pytest.mark.sampled
 def test_an_agents_command_is_its_sessions(world: World, runtime: str, how: str) -> None:
     agent = below(world, runtime) if how == "below the client" else world.session(runtime, "agent0")
     if "beside" in how:
@@ -321,6 +325,7 @@ def test_an_agents_command_is_its_sessions(world: World, runtime: str, how: str)
     ids=["of another client", "of another thread", "of another session"],
 )
 @pytest.mark.parametrize("words", [["commit", "-m", "x"], ["undo"], ["lock", "other.md"]], ids=lambda words: words[0])
+@pytest.mark.sampled
 def test_an_agent_without_a_session_here_is_not_the_only_one(world: World, marks: dict[str, str], words) -> None:
     """Its client has no hooks, say: it is neither that session nor a person."""
     agents_at_work(world, 1)
@@ -352,6 +357,7 @@ def unseen(request: pytest.FixtureRequest, world: World) -> Agent:
     [["commit", "-m", "x"], ["undo", "--session", "agent0"], ["lock", "other.md"], *AS_A_PERSON.values()],
     ids=" ".join,
 )
+@pytest.mark.sampled
 def test_where_it_is_uncertain_nothing_is_done(world: World, unseen: Agent, words: list[str]) -> None:
     before, head = as_before(world), world.git("rev-parse", "HEAD")
     done = world.ground.process(*words, start_new_session=True)

@@ -216,6 +216,7 @@ def check_that_nothing_is_left(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [{}, GIT_HOOK, AGENT_SHELL, SETTINGS], ids=["plain", "git hook", "agent", "settings"])
+@pytest.mark.sampled
 def test_it_plays_in_a_new_home_without_clients_and_leaves_nothing(
     more: dict[str, str], ground: Ground, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.sampled
 def test_it_says_what_the_hook_says(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     held, given, file, refused = CASES[case]

@@ -102,6 +102,7 @@ def test_it_ends_after_so_many_tasks(ground: Ground, lead: dict, poll: Poll) -> 
     assert sorted(status(ground, task) for task in tasks) == ["done", "done", "open"]
 
 
+@pytest.mark.thorough
 def test_it_ends_once_its_tasks_have_cost_the_limit(ground: Ground, lead: dict) -> None:
     spent = ground.folder / "spent"
     spent.mkdir()
@@ -214,6 +215,7 @@ def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, lim
         assert status(ground, asks) == "in_progress"
 
 
+@pytest.mark.thorough
 def test_after_a_failure_it_starts_none_for_a_while(ground: Ground, lead: dict, limits) -> None:
     bad = requested(ground, lead, "bad")
     request = DispatchRequest("", harness="process", command="/bin/sh -c 'exit 4'")
@@ -266,6 +268,7 @@ def test_costs_of_two_tries_are_added_and_what_is_not_known_stays_unknown() -> N
     assert added(one, Cost()).total_cost_usd is None and added(Cost(), two).input_tokens is None
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_gets_a_successor_and_three_are_enough(ground: Ground, lead: dict) -> None:
     """The worker kills its own supervisor, found in the store; once, or each time."""
     well, ill = requested(ground, lead, "well"), requested(ground, lead, "ill")

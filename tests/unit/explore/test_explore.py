@@ -25,7 +25,7 @@ SHORT = (
 WITHIN = 400  # schedules of the meeting that shows a fault; each has been found in fewer
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.skipif(sys.platform != "linux", reason="calls are caught by the loader of Linux"),
 ]
 

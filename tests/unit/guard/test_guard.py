@@ -274,6 +274,7 @@ def test_sessions_of_another_identity_and_of_the_dead(repo: Repo, peer: dict):
         ("a.txt", ["sh", "-c", "echo 2 > a.txt; chmod +x b.txt"], True),
     ],
 )
+@pytest.mark.sampled
 def test_what_counts_as_held(repo: Repo, locked: str, change: list[str], refused: bool):
     os.symlink("docs", repo.ground.folder / "link")
     os.symlink(repo.top / "docs", repo.top / "link")
@@ -382,6 +383,7 @@ LAYS = {"none": lay_none, "samples": lay_samples, "own": lay_own, "husky": lay_h
 
 
 @pytest.mark.parametrize("lay", LAYS)
+@pytest.mark.sampled
 def test_hooks_that_are_there_run_as_before_and_uninstall_leaves_no_trace(repo: Repo, lay: str, tmp_path: Path):
     log = tmp_path / "log"
     LAYS[lay](repo, log)
@@ -569,6 +571,7 @@ def test_a_repository_whose_path_has_a_newline(repo: Repo, tmp_path: Path):
     assert blank.guard("install", "--json").json["folder"] == str(blank.top / ".git" / "hooks")
 
 
+@pytest.mark.thorough
 def test_odd_names_of_files_and_branches(repo: Repo, tmp_path: Path):
     repo.guard("install")
     row = repo.ground.session("peer")

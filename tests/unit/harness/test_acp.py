@@ -235,6 +235,7 @@ def test_a_session_is_continued_and_its_past_is_not_told_again(folder: Path, can
         ({"loadSession": True}, {"message": "Authentication required"}, "auth_failed"),
     ],
 )
+@pytest.mark.thorough
 def test_a_session_that_is_gone(folder: Path, can: dict, error: dict | None, code: str) -> None:
     answers = {"initialize": {"result": {"agentCapabilities": can}}, "session/load": {"error": error}}
     turn = Turn(folder, answers, session="s-1")
@@ -252,11 +253,13 @@ def test_a_turn_that_fails(folder: Path, answer: dict, code: str) -> None:
     assert Turn(folder, {"session/prompt": answer}).events[-1].data["error_category"] == code
 
 
+@pytest.mark.thorough
 def test_an_agent_that_ends_has_failed(folder: Path) -> None:
     turns = [Turn(folder, {}, argv=[sys.executable, "-c", f"import sys; sys.exit({code})"]) for code in (4, 0)]
     assert [(turn.code, turn.events) for turn in turns] == [(4, []), (1, [])]
 
 
+@pytest.mark.thorough
 def test_servers_at_addresses_need_an_agent_that_takes_them(folder: Path) -> None:
     web = {"type": "http", "name": "web", "url": "http://127.0.0.1:1", "headers": [{"name": "X", "value": "VALUE_1"}]}
     refused = Turn(folder, {}, servers=[web])

@@ -92,6 +92,7 @@ with ended_by_signals(run):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere only the group is found")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.thorough
 def test_what_has_an_empty_environment_ends_with_the_run(tmp_path, number):
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-B", "-c", UNMARKED_SUPERVISOR], cwd=tmp_path, stdout=subprocess.PIPE
@@ -180,6 +181,7 @@ def test_a_keeper_that_is_stopped_is_woken(tmp_path, script):
     ],
     ids=["by a signal", "at exit"],
 )
+@pytest.mark.thorough
 def test_a_supervisor_that_ends_takes_its_runs_along(tmp_path, rest):
     rest = "run._query = run._query._replace(grace_seconds=0.3)\n" + rest
     process, pids = supervisor(tmp_path, rest)

@@ -87,6 +87,7 @@ def test_a_failure_is_one_line_with_its_code(
     assert shown.code == exit_code and shown.err == "" and shown.json["is_error"]
 
 
+@pytest.mark.thorough
 def test_words_from_standard_input_and_json(ground: Ground) -> None:
     backwards = command("import sys; print(sys.stdin.read()[::-1])")
     done = ground.process("run", "--harness", "process", "--command", backwards, "--json", "-", input=b"olleh")
@@ -108,6 +109,7 @@ def test_words_from_standard_input_and_json(ground: Ground) -> None:
     (("--resume", "--evil", "x"), "neither a run here nor a session of claude"),
     (("--timeout", "soon", "x"), "wants seconds"),
 ])  # fmt: skip
+@pytest.mark.sampled
 def test_what_cannot_be_meant_is_refused_in_one_line(ground: Ground, argv: tuple, why: str) -> None:
     done = ground.swarm("run", *argv)
     assert done.code in (1, 2) and done.out == "" and why in done.err and done.err.count("\n") == 1
@@ -126,6 +128,7 @@ def test_a_session_of_another_harness_is_not_gone_on_with(ground: Ground) -> Non
 
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.thorough
 def test_a_signal_ends_the_agent_with_all_it_has_started(ground: Ground, number: int) -> None:
     code = "import subprocess, time; c = subprocess.Popen(['sleep', '60']); print(c.pid, flush=True); time.sleep(60)"
     argv = [*SWARM, "run", "--harness", "process", "--watch", "--grace", "2", "--command", command(code), "x"]
@@ -199,6 +202,7 @@ def test_runs_and_their_logs(ground: Ground) -> None:
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="only Linux says how much memory a process had")
 @pytest.mark.parametrize("flags", [[], ["-f"], ["--json"]], ids=" ".join)
+@pytest.mark.thorough
 def test_a_large_record_is_not_read_into_memory(ground: Ground, flags: list[str]) -> None:
     record = ground.folder / "r" / "20260101T000000Z-r.jsonl"
     record.parent.mkdir()
@@ -336,6 +340,7 @@ def adapter_installed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("worked_on", [False, True])
+@pytest.mark.sampled
 def test_commands_and_a_supervisor_run_it(
     ground: Ground, adapter_installed: Path, tmp_path: Path, worked_on: bool
 ) -> None:

@@ -109,6 +109,7 @@ NAMES = st.sampled_from(["wall", "colour", "coats", "notes", "x"])
 
 @settings(max_examples=60, deadline=None)
 @given(VALUES | st.dictionaries(NAMES, VALUES | st.lists(VALUES, max_size=3)))
+@pytest.mark.thorough
 def test_no_arguments_break_it(arguments) -> None:
     tool = tool_of(paint)
     fits = isinstance(arguments, dict) and not complaint_about(arguments, tool.schema)

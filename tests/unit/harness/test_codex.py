@@ -199,6 +199,7 @@ WRITABLE = st.recursive(
 
 @given(st.text(), WRITABLE)
 @requirement("D-15")
+@pytest.mark.thorough
 def test_what_is_written_as_toml_is_read_back(name: str, value: object) -> None:
     toml = reader()
     line = f"{overrides._key(name)} = {overrides.toml_value(value)}"

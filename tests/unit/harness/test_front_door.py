@@ -415,6 +415,7 @@ def test_the_page_has_a_program_for_each_use() -> None:
     assert {"Run", "Query", "McpServer", "HarnessError", "Price", "priced", "events_in", "to_envelope"} <= set(named)
 
 
+@pytest.mark.thorough
 def test_a_client_tool(ground: Ground, model: Model) -> None:
     call = ("mcp__client_tools__price_of", {"item": "lamp", "count": 2})
     model.script = [Say(calls=(call,)), Say("They are 70.")]
@@ -428,6 +429,7 @@ def test_a_failure(ground: Ground, model: Model) -> None:
     assert done.returncode == 1 and done.stderr.startswith("auth_failed: loop: ")
 
 
+@pytest.mark.thorough
 def test_a_server_with_a_secret(ground: Ground, model: Model) -> None:
     model.script = [Say(calls=(("mcp__stock__count", {}),)), Say("There are some.")]
     told = f"{len(SECRET)} lamps"
@@ -435,6 +437,7 @@ def test_a_server_with_a_secret(ground: Ground, model: Model) -> None:
     assert model.told() == [told]
 
 
+@pytest.mark.thorough
 def test_an_answer_by_a_schema(ground: Ground, model: Model) -> None:
     model.script = [Say('{"name": "lamp", "price": 35}')]
     assert ground.printed("schema", "loop") == "lamp for 35.00\n"

@@ -296,6 +296,7 @@ def marketplace(tmp_path: Path) -> Path:
     return tmp_path / "marketplace"
 
 
+@pytest.mark.thorough
 def test_install_doctor_and_uninstall(marketplace: Path, own: Path) -> None:
     found = runtime("hs")
     assert found.program() and not found.traces() and done(found.uninstall) == []

@@ -116,6 +116,7 @@ def lasting(found) -> None:
 
 @pytest.mark.parametrize("number", range(len(STREAMS)))
 @requirement("A-17")
+@pytest.mark.sampled
 def test_recorded_streams_whole_and_cut_off(number):
     name, stream, about = STREAMS[number]
     adapter = registry.get(name)
@@ -202,6 +203,7 @@ def _replaced(value: object, odd: object) -> list:
 @pytest.mark.parametrize("name", sorted(LINES))
 @pytest.mark.parametrize("odd", [7, "x", [7], {}, None, True], ids=repr)
 @requirement("D-07")
+@pytest.mark.sampled
 def test_no_member_of_another_type_makes_a_parser_raise(name, odd):
     seen, given = set(), []
     for line in LINES[name]:
@@ -217,6 +219,7 @@ def test_no_member_of_another_type_makes_a_parser_raise(name, odd):
 @settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 @requirement("A-21", "C-71", "D-07")
+@pytest.mark.sampled
 def test_mangled_lines_never_make_a_parser_raise(name, data):
     lines = data.draw(st.lists(mangled(name) | st.sampled_from(LINES[name]) | st.text(max_size=20), max_size=10))
     noise, code = data.draw(st.binary()), data.draw(st.sampled_from([0, 1, -15]))

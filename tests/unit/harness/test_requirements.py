@@ -185,6 +185,7 @@ def test_a_dispatch_refuses_before_there_is_a_task(ground: Ground) -> None:
     assert answer["warnings"] == ["process does not heed the model"] and answer["completion"]["task_status"] == "done"
 
 
+@pytest.mark.thorough
 def test_the_tool_refuses_too(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_HARNESS_PROCESS", "touch made")
     with Server(ground) as server:
@@ -292,6 +293,7 @@ def test_the_answer_by_schema_is_the_answer(ground: Ground, program: list[str]) 
     assert set(json.loads(done.out)) == {"told"}
 
 
+@pytest.mark.thorough
 def test_dispatch(ground: Ground, program: list[str], files: list[str], tmp_path: Path) -> None:
     words = ("dispatch", "Do it", "--harness", "echo", *files, "--completion-wait", "60", "--json")
     answer = ground.process(*words, program=program, env=environment()).json
@@ -324,6 +326,7 @@ def test_a_template(ground: Ground) -> None:
     assert done.out == f"You are {row['instance_id']} (process): mend {{{{agentId}}}} .\n", done
 
 
+@pytest.mark.thorough
 def test_the_tool_takes_the_same(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     """Senseless options are refused before there is a task; the rest reaches the worker."""
     monkeypatch.setenv("SWARM_HARNESS_PROCESS", "sh -c 'printf %s $GIVEN'")
@@ -359,6 +362,7 @@ def test_a_worker_gives_no_other_a_command_by_way_of_a_server(ground: Ground) ->
 
 
 @requirement("A-30")
+@pytest.mark.thorough
 def test_folder_and_model_belong_to_the_task(ground: Ground, program: list[str]) -> None:
     """A later worker of the task works in the folder, and with the model, of the first; options of the dispatch itself
     come before.

@@ -179,6 +179,7 @@ def test_notes_and_errors_of_the_adapter_are_heard(tmp_path):
     ],
 )
 @requirement("A-20", "C-59", "D-04")
+@pytest.mark.sampled
 def test_failures_have_a_code_and_a_message(tmp_path, script, code, category):
     result, seen = seen_of(run_of(Scripted(script), tmp_path))
     assert (result.exit_code, result.error_category) == (code, category)
@@ -559,6 +560,7 @@ def test_a_session_named_like_a_secret_is_not_told(tmp_path, monkeypatch):
 
 
 @requirement("A-39")
+@pytest.mark.thorough
 def test_runs_leave_no_open_files(tmp_path):
     def handles() -> int:
         gc.collect()
@@ -572,6 +574,7 @@ def test_runs_leave_no_open_files(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "pi", "gemini", "opencode", "loop", "acp", "process"])
+@pytest.mark.sampled
 def test_a_line_that_nests_deeply_ends_no_run(tmp_path, name):
     """Of each kind of line that the harness prints, every part in turn: too deep to be read, and just not."""
     real, kinds_seen, found = registry.get(name), set(), []
@@ -608,6 +611,7 @@ def _with_deep_parts(told: dict) -> list[str]:
     return lines
 
 
+@pytest.mark.thorough
 def test_endless_output_is_survived(tmp_path):
     script = "import os\nfor _ in range(300): os.write(1, b'x' * 65536)\nos.write(1, b'\\nlast\\nyyyyyyyyyy\\r\\n')"
     adapter = registry.get("process")

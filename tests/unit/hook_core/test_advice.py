@@ -108,6 +108,7 @@ def played(world: World, scene: Scene, runtime: str) -> Agent:
     ("name", "runtime"),
     [pytest.param(*case, marks=[] if case[0] in SAMPLE else pytest.mark.thorough) for case in in_both_clients(SCENES)],
 )
+@pytest.mark.sampled
 def test_an_advised_command_names_the_session_s_own_files_and_passes(
     name: str, runtime: str, world: World, limits: Limits
 ) -> None:
@@ -205,6 +206,7 @@ FORMS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("form", "runtime"), in_both_clients(FORMS))
+@pytest.mark.sampled
 def test_the_promise_of_a_refusal_is_kept(form: str, runtime: str, tmp_path: Path) -> None:
     world = World(tmp_path, "notes.md", "other.md")
     world.git("branch", "feature")
@@ -238,6 +240,7 @@ STATES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("state", STATES)
+@pytest.mark.sampled
 def test_what_it_says_is_what_the_check_says(state: str, kind: str, work: Path, monkeypatch, limits) -> None:
     level, refused = STATES[state]
     monkeypatch.setenv("SWARM_AUTO", level)

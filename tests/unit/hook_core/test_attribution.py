@@ -117,6 +117,7 @@ def tool_call(name: str, work: Path) -> tuple[str, str, dict[str, object]]:
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("ends", ["lf", "crlf", "no end"])
 @pytest.mark.parametrize("name", EDITS)
+@pytest.mark.sampled
 def test_a_person_s_edit_right_after_a_session_s_write_is_the_person_s(
     name: str, ends: str, beside: bool, work: Path
 ) -> None:
@@ -261,6 +262,7 @@ BESIDE = {
 
 @pytest.mark.parametrize("way", ["a command", "a tool without a known input"])
 @pytest.mark.parametrize("when", BESIDE)
+@pytest.mark.sampled
 def test_beside_another_session_s_unread_command_either_may_have_written(
     when: str, way: str, work: Path, limits: Limits
 ) -> None:
@@ -402,6 +404,7 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
+@pytest.mark.sampled
 def test_odd_files(odd: str, work: Path) -> None:
     make, expected = ODD[odd]
     make(work)

@@ -263,6 +263,7 @@ CASES = [*((by_swarm, command) for command in DESTROYERS), *((way, DESTROYERS[0]
 
 
 @pytest.mark.parametrize(("commit", "command"), CASES)
+@pytest.mark.sampled
 def test_a_peer_s_lines_stay_protected_from_the_committer(
     commit: Callable[[Path, Player | None], None], command: str, part_work: Path
 ) -> None:
@@ -276,6 +277,7 @@ def test_a_peer_s_lines_stay_protected_from_the_committer(
 
 
 @pytest.mark.parametrize("commit", WAYS)
+@pytest.mark.sampled
 def test_lines_of_the_one_who_wrote_first_stay_protected(
     commit: Callable[[Path, Player | None], None], part_work: Path
 ) -> None:
@@ -290,6 +292,7 @@ def test_lines_of_the_one_who_wrote_first_stay_protected(
 
 
 @pytest.mark.parametrize("commit", WAYS)
+@pytest.mark.sampled
 def test_a_person_s_lines_stay_protected(commit: Callable[[Path, Player | None], None], part_work: Path) -> None:
     peer, me = Player("claude-code", part_work), Player("codex", part_work)
     (part_work / "notes.md").write_text("alpha\nbeta\nPERSON\n")

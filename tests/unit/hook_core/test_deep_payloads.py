@@ -64,6 +64,7 @@ def runtime_of(tool: str) -> str:
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.thorough
 def test_the_hook_denies_whatever_else_the_input_holds(repo: Path, depth: int) -> None:
     me, other = new_session(), new_session()
     peer_locks(repo, repo / "f.py")
@@ -132,6 +133,7 @@ def asked(server: Server, number: int, method: str, parameters: str) -> dict[str
 
 
 @pytest.mark.parametrize("wants", ["[" * 100_000, "7", "[7]", "\x1b", '[{"file": 7}]'])
+@pytest.mark.sampled
 def test_a_spoilt_row_of_the_line_opens_no_file(ground: Ground, wants: str) -> None:
     """A denial counts the waiters; another program's value there must not make the check fail."""
     me, peer = ground.session("S"), ground.session("peer")

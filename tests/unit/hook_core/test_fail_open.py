@@ -86,6 +86,7 @@ BROKEN = {
 @pytest.mark.alone("a checker has the coordinator of its own installation")
 @pytest.mark.parametrize("body", BROKEN.values(), ids=list(BROKEN))
 @requirement("P-11")
+@pytest.mark.sampled
 def test_a_write_passes_without_a_working_coordinator(runtime: str, body: str, tmp_path: Path) -> None:
     env = coordinator(tmp_path / "bin", body)
     me = new_session()
@@ -152,6 +153,7 @@ def test_a_hook_s_own_deadline_is_within_its_client_s(runtime: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["'unbalanced", '"', "/not/there", "a\\", "'' ''", "  "])
+@pytest.mark.sampled
 def test_a_bad_choice_of_coordinator_switches_nothing_off(runtime: str, setting: str, tmp_path: Path) -> None:
     ready_store()
     peer_locks(tmp_path, tmp_path / "f")
@@ -205,6 +207,7 @@ STORES: dict[str, Callable[[Path], Any]] = {
 
 
 @pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
+@pytest.mark.sampled
 def test_a_write_passes_where_the_store_cannot_be_read(
     runtime: str, make: Callable[[Path], Any], tmp_path: Path
 ) -> None:
@@ -373,6 +376,7 @@ HOSTILE_IDS = [
 
 
 @pytest.mark.parametrize("session_id", HOSTILE_IDS, ids=[ascii(name[:12]) for name in HOSTILE_IDS])
+@pytest.mark.sampled
 def test_a_hostile_session_id_touches_nothing_outside(session_id: str, home: Path, tmp_path: Path) -> None:
     ready_store()
     (home / "evil").mkdir()
@@ -396,6 +400,7 @@ def test_a_hostile_session_id_touches_nothing_outside(session_id: str, home: Pat
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.sampled
 def test_closed_streams_are_survived(runtime: str, closed: str, tmp_path: Path) -> None:
     ready_store()
     me = new_session()

@@ -430,6 +430,7 @@ def recorded() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sampled
 def test_a_call_comes_to_what_is_recorded(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, checks_have_time: None
 ) -> None:

@@ -95,6 +95,7 @@ def test_git_commands_that_move_head_are_known(packed: bool, repo: Path) -> None
 
 
 @pytest.mark.parametrize("command", [f"git {one}" for one in MOVEMENTS if MOVEMENTS[one] and one != "switch -"])
+@pytest.mark.sampled
 def test_what_moves_head_under_another_session_is_denied_once(command: str, repo: Path) -> None:
     me, peer = Player("claude-code", repo), Player("codex", repo)
     said = me.denied("Bash", {"command": command})
@@ -105,6 +106,7 @@ def test_what_moves_head_under_another_session_is_denied_once(command: str, repo
 
 
 @pytest.mark.parametrize("command", [f"git {one}" for one in MOVEMENTS if not MOVEMENTS[one]])
+@pytest.mark.sampled
 def test_what_moves_nothing_passes(command: str, repo: Path) -> None:
     me, _peer = Player("claude-code", repo), Player("codex", repo)
     assert me.denied("Bash", {"command": command}) == ""
@@ -153,6 +155,7 @@ PUSHES = {
 
 
 @pytest.mark.parametrize("case", PUSHES)
+@pytest.mark.sampled
 def test_a_forced_push_is_denied_once_if_it_drops_commits_of_others(case: str, repo: Path, remote: Path) -> None:
     me, peer = Player("claude-code", repo), Player("codex", repo)
     git(repo, "config", "user.name", "t")

@@ -230,6 +230,7 @@ def test_without_any_interpreter_a_write_is_denied_where_a_person_wants_it(machi
     ids=str,
 )  # fmt: skip
 @pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.sampled
 def test_without_any_interpreter_a_wish_for_denials_counts_anywhere_in_the_settings(
     settings: dict[str, Any], denied: bool, indent: int | None, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

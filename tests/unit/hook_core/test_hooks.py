@@ -57,6 +57,7 @@ def only_instance() -> dict[str, Any]:
 
 @pytest.mark.parametrize("source", SOURCES)
 @requirement("P-04", "P-07")
+@pytest.mark.sampled
 def test_every_source_registers_the_session(runtime: str, source: str, repo: Path) -> None:
     me = new_session()
     ran = start(runtime, me, repo / "sub", source)

@@ -298,6 +298,7 @@ def _reasons(told: object) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.sampled
 def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
     case: Case, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], browser: TestClient
 ) -> None:
@@ -322,6 +323,7 @@ AS_WRITTEN = sorted(set(REASONS) - PLAYED)
 
 
 @pytest.mark.parametrize("reason", AS_WRITTEN)
+@pytest.mark.sampled
 def test_so_is_one_of_any_other_reason(
     reason: str, work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], browser: TestClient
 ) -> None:

@@ -18,7 +18,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(params=USERS)

@@ -53,6 +53,7 @@ SCENES: dict[str, Callable[[Shared], None]] = {
 
 
 @pytest.mark.parametrize(("case", "runtime"), in_both_clients(SCENES, 3))
+@pytest.mark.sampled
 def test_a_kill_at_a_system_call_loses_nothing(scene: Shared, case: str) -> None:
     target = scene.work / "sub/deep.md"
     tool, given_input = scene.edit_of(str(target))

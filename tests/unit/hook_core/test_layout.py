@@ -110,6 +110,7 @@ def owners(file: Path, me: Player) -> list[str]:
 
 @pytest.mark.parametrize("runtime", ["claude-code", "codex"])
 @pytest.mark.parametrize("name", FORMATTED)
+@pytest.mark.sampled
 def test_a_session_commits_what_a_formatter_has_made_of_its_edit(name: str, runtime: str, world: World) -> None:
     me = formatted(world, name, runtime)
     assert persons(world.repo / NAME) == []
@@ -121,6 +122,7 @@ def test_a_session_commits_what_a_formatter_has_made_of_its_edit(name: str, runt
 
 
 @pytest.mark.parametrize("name", FORMATTED)
+@pytest.mark.sampled
 def test_a_session_takes_back_what_a_formatter_has_made_of_its_edit(name: str, world: World) -> None:
     me = formatted(world, name, "claude-code", ends=True)
     assert not me.ask("Bash", {"command": f"git checkout -- {NAME}"}).denied

@@ -108,6 +108,7 @@ def test_a_folder_in_the_place_of_a_journal_is_told(path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.sampled
 def test_the_index_answers_as_the_entries_do(path: Path, seed: int) -> None:
     """Entries are added, also torn ones; parts are rotated, cut, replaced and removed."""
     chance, there = random.Random(seed), Journal(path)

@@ -22,6 +22,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])
 @pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+@pytest.mark.sampled
 def test_a_text_that_drops_the_change_is_denied_each_time_and_one_that_keeps_it_passes(
     client: str, write, work: Path
 ) -> None:

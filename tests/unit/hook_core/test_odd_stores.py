@@ -150,6 +150,7 @@ READABLE = (
 
 @pytest.mark.parametrize("privileged", [True, False])
 @pytest.mark.parametrize(("case", "runtime"), in_both_clients(STORES))
+@pytest.mark.sampled
 def test_an_odd_store(scene: Shared, case: str, privileged: bool) -> None:
     scene.locks(scene.peer, scene.work / "sub/deep.md")
     STORES[case](scene)
@@ -159,6 +160,7 @@ def test_an_odd_store(scene: Shared, case: str, privileged: bool) -> None:
 
 
 @pytest.mark.parametrize(("shape", "runtime"), in_both_clients(SHAPES))
+@pytest.mark.sampled
 def test_the_store_of_an_earlier_release(scene: Shared, shape: str) -> None:
     _replaced(lambda path: sqlite3.connect(path).executescript(text_of(shape)).close())(scene)
     answer(scene, edit(scene))
@@ -191,6 +193,7 @@ def _small_files(limit: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize("limit", [0, 100, 700, 1500, 4096])
 @pytest.mark.parametrize("name", ["sub/deep.md", "new.md"])
+@pytest.mark.sampled
 def test_a_full_disk(scene: Shared, limit: int, name: str) -> None:
     """As a limit of file sizes has it. Nothing that was noted before is lost, and the next call is noted in whole."""
     (scene.work / "sub/deep.md").write_text("x\n" * 2000)
@@ -240,6 +243,7 @@ def _given_away(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("case", "runtime"), in_both_clients(STATES))
+@pytest.mark.sampled
 def test_an_odd_state_folder(scene: Shared, case: str) -> None:
     """A lock holds, also without root's right to ignore permissions."""
     scene.locks(scene.peer, scene.work / "sub/deep.md")
@@ -301,6 +305,7 @@ def replaced(path: Path, plant: Callable[[Path], object]) -> None:
 
 
 @planted
+@pytest.mark.sampled
 def test_beside_what_is_no_journal_the_others_count(plant: Callable[[Path], object], ground: Path) -> None:
     me, peer = Player("codex", ground), Player("codex", ground)
     me.runs("cat notes.md")
@@ -311,6 +316,7 @@ def test_beside_what_is_no_journal_the_others_count(plant: Callable[[Path], obje
 
 
 @planted
+@pytest.mark.sampled
 def test_who_finds_something_else_in_the_place_of_its_journal_begins_anew(
     plant: Callable[[Path], object], ground: Path
 ) -> None:
@@ -335,6 +341,7 @@ def test_who_finds_something_else_in_the_place_of_the_turns_mark_puts_it_right(
 
 
 @planted
+@pytest.mark.sampled
 def test_locks_hold_whatever_is_planted_in_the_state_folder(plant: Callable[[Path], object], ground: Path) -> None:
     me, holder, peer = (Player("claude-code", ground) for _ in range(3))
     with Store() as store:

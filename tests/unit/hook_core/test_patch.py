@@ -593,6 +593,7 @@ SLOWEST = 10.0  # seconds; linear reading takes a tenth of it on a busy machine,
     ],
     ids=["headers", "stars", "one-line", "indent", "begins", "text"],
 )
+@pytest.mark.sampled
 def test_time_grows_with_the_size_and_no_faster(text: str) -> None:
     started = time.perf_counter()
     patch_paths("*** Begin Patch\n*** Delete File: d\n" + text)

@@ -83,6 +83,7 @@ def test_the_key_says_whether_letter_case_counts() -> None:
      ("docs", "docs", True), ("src/[!a].py", "src/a.py", False), ("a/./b*", "a/b1", True),
      ("src/\\*", "src/*", True), ("src/\\*", "src/a", False)],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_a_pattern_is_found_by_whatever_it_covers(
     ground: Ground, repo: Path, pattern: str, path: str, is_met: bool
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_lapsed_pattern_is_not_there(ground: Ground, repo: Path) -> None:
      ("cp -r fresh/ src/", "src/fresh/n.sql"), ("cp -r docs src/", ""), ("mv fresh src/deep", "src/deep/fresh/n.sql"),
      ("cat src/a.sql", ""), ("rm src/a.sql", "src/a.sql"), ("chmod -R a+x src/deep", "src/deep/b.sql")],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_a_command_is_denied_where_it_writes_what_is_covered(
     ground: Ground, repo: Path, command: str, met: str
 ) -> None:
@@ -201,6 +203,7 @@ def test_a_tool_of_another_server_is_kept_off_as_well(ground: Ground, repo: Path
      ("git checkout -- docs", ""), ("git checkout third", ""), ("git branch x", ""), ("git add docs", ""),
      ("git restore src", "src/a.sql"), ("git add src/deep/wild.sql", "src/deep/wild.sql"), ("git commit -m x", "")],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_git_is_asked_what_it_would_do_to_what_is_covered(ground: Ground, repo: Path, command: str, met: str) -> None:
     git(repo, "checkout", "-qb", "other")
     (repo / "src/new.sql").write_text("new\n")

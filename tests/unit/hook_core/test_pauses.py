@@ -74,6 +74,7 @@ def save(work: Path) -> None:
 @pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside a peer"])
 @pytest.mark.parametrize("way", ["a tool", "a command"])
 @pytest.mark.parametrize("command", DESTROYERS.values(), ids=DESTROYERS)
+@pytest.mark.sampled
 def test_a_person_s_save_in_a_pause_is_protected(
     command: str, way: str, is_beside: bool, me: Session, work: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_person_s_save_in_a_pause_is_protected(
     [("sleep 60; cat notes.md", True), ("sleep 60; echo mine >> notes.md", True), ("./build.sh; cat notes.md", False)],
 )
 @pytest.mark.parametrize("command", ["git checkout other.md", "rm other.md"])
+@pytest.mark.sampled
 def test_a_person_s_save_during_a_command_that_writes_other_files_is_protected(
     command: str, long: str, is_protected: bool, is_beside: bool, me: Session, work: Path
 ) -> None:
@@ -227,6 +229,7 @@ def possible_owners(file: Path) -> list[set[str]]:
 
 
 @pytest.mark.parametrize("end", ["its notice", "a stop", "none"])
+@pytest.mark.sampled
 def test_a_command_in_the_background_may_write_until_its_own_end(end: str, me: Session, work: Path) -> None:
     call = me.log.begins()
     assert me.ask("Bash", {"command": "./serve"}).silent
@@ -308,6 +311,7 @@ def notes_of(me: Session, work: Path) -> str:
 @pytest.mark.parametrize(
     "words", [["blame", "notes.md"], ["diff"], ["commit", "-m", "mine"]], ids=lambda words: words[0]
 )
+@pytest.mark.sampled
 def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str], me: Session, work: Path) -> None:
     """Esc: no hook tells that end, the client's log does."""
     call = me.log.begins()
@@ -326,6 +330,7 @@ def test_an_interrupted_command_is_over_for_the_command_line_too(words: list[str
 
 
 @pytest.mark.parametrize("way", ["replaces", "edits", "removes"])
+@pytest.mark.sampled
 def test_a_write_that_its_client_has_refused_is_not_awaited(way: str, me: Session, work: Path) -> None:
     peer = Player("claude-code", work)
     call = me.log.begins()

@@ -134,6 +134,7 @@ OWN = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_a_sweep_is_refused_and_a_clean_file_and_the_session_s_own_work_may_go(kind: str, work: Path) -> None:
     me = Player("codex", work)
     me.runs("ls")

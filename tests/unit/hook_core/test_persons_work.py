@@ -58,6 +58,7 @@ DESTROYERS = {
 
 
 @pytest.mark.parametrize("command", DESTROYERS.values(), ids=DESTROYERS)
+@pytest.mark.sampled
 def test_a_command_that_would_lose_a_person_s_work_is_denied_to_a_session_that_is_alone(
     command: str, me: Player, work: Path
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_session_s_line_stays_its_own_after_a_save(work: Path) -> None:
 
 
 @pytest.mark.parametrize("command", DESTROYERS.values(), ids=DESTROYERS)
+@pytest.mark.sampled
 def test_the_session_s_own_work_may_go(command: str, work: Path) -> None:
     me = Player("codex", work)
     assert me.edits("notes.md", "beta", "mine") == me.writes("new.md", "one\ntwo\n") == ""
@@ -123,6 +125,7 @@ PASSES = {
 
 
 @pytest.mark.parametrize("commands", PASSES.values(), ids=PASSES)
+@pytest.mark.sampled
 def test_what_loses_nothing_of_a_person_passes_in_silence(commands: list[str], me: Player) -> None:
     for command in commands:
         assert me.runs(command) == "", command
@@ -138,6 +141,7 @@ ALONG = {
 
 
 @pytest.mark.parametrize("commands", ALONG.values(), ids=ALONG)
+@pytest.mark.sampled
 def test_a_person_s_work_goes_along_once_the_session_was_told(commands: list[str], me: Player, work: Path) -> None:
     git(work, "config", "user.name", "t")
     git(work, "config", "user.email", "t@t")
@@ -216,6 +220,7 @@ ASKS = {
 
 @pytest.mark.parametrize("runtime", ["claude-code", "codex"])
 @pytest.mark.parametrize("case", ASKS)
+@pytest.mark.sampled
 def test_git_is_asked_only_about_files_that_the_session_does_not_know(
     case: str, runtime: str, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -370,6 +375,7 @@ STASHES = {
 
 @pytest.mark.parametrize("is_alone", [True, False], ids=["alone", "beside a peer"])
 @pytest.mark.parametrize("case", STASHES)
+@pytest.mark.sampled
 def test_a_stash_entry_that_no_session_has_made_is_a_person_s(
     case: str, is_alone: bool, me: Player, work: Path
 ) -> None:
@@ -467,6 +473,7 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 @pytest.mark.parametrize("loses", [False, True], ids=["passes", "denied"])
+@pytest.mark.sampled
 def test_links_submodules_modes_and_the_like(case: str, loses: bool, work: Path, tmp_path: Path) -> None:
     """The session has changed `mine.md` itself; a person's odd change beside it is protected, and nothing else."""
     made, passing, losing = ODD[case]

@@ -58,6 +58,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("case", LOSSES)
+@pytest.mark.sampled
 def test_a_refusal_for_uncommitted_work_is_an_event(case: str, work: Path, started, capsys, monkeypatch) -> None:
     deeds, command, why, deed, words = LOSSES[case]
     monkeypatch.chdir(work)

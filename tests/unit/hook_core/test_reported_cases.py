@@ -26,6 +26,7 @@ HISTORY = {
 
 
 @pytest.mark.parametrize("command", HISTORY)
+@pytest.mark.sampled
 def test_a_command_that_undoes_or_moves_another_session_s_commit_is_denied_once(
     command: str, work: Path, tmp_path: Path
 ) -> None:
@@ -77,6 +78,7 @@ KINDS: dict[str, tuple[tuple[str, Any], tuple[str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled
 def test_the_advice_about_another_session_s_work_fits_the_call(kind: str, work: Path) -> None:
     (tool, given), (fits, unfit) = KINDS[kind]
     peer, me = Player("claude-code", work), Player("codex", work)

@@ -60,6 +60,7 @@ def said_to(player: Player, call: tuple[str, Any]) -> str:
 
 @pytest.mark.parametrize("mine", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
 @pytest.mark.parametrize("theirs", [patch_of, lambda _player: OVERWRITE], ids=["edit", "overwrite"])
+@pytest.mark.sampled
 def test_one_that_is_checked_while_another_is_meets_it(mine, theirs, pair, monkeypatch: pytest.MonkeyPatch) -> None:
     me, peer = pair
     said: list[str] = []
@@ -263,6 +264,7 @@ def stopped(monkeypatch: pytest.MonkeyPatch, player: Player, step: str, deed: Ca
 
 @pytest.mark.parametrize("step", ["noted", "looked"])
 @pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
+@pytest.mark.sampled
 def test_what_clears_a_folder_while_an_edit_in_it_is_checked_meets_it(command, step, deep, pair, monkeypatch) -> None:
     me, peer = pair
     said: list[str] = []
@@ -275,6 +277,7 @@ def test_what_clears_a_folder_while_an_edit_in_it_is_checked_meets_it(command, s
 
 
 @pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
+@pytest.mark.sampled
 def test_an_edit_that_is_checked_after_what_clears_its_folder_was_looked_for_waits(
     command, deep, pair, monkeypatch
 ) -> None:
@@ -290,6 +293,7 @@ def test_an_edit_that_is_checked_after_what_clears_its_folder_was_looked_for_wai
 
 
 @pytest.mark.parametrize("command", CLEARS.values(), ids=CLEARS.keys())
+@pytest.mark.sampled
 def test_at_notice_it_is_told_and_nobody_waits(command, deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_AUTO", "notice")
     me, peer = pair
@@ -309,6 +313,7 @@ def test_a_folder_that_has_gone_by_now_keeps_nobody_waiting(deep, pair, monkeypa
 
 @pytest.mark.parametrize("theirs", ["git checkout -- notes.md", "git stash push -- notes.md", "rm -r elsewhere", "git stash list",
                                     "git checkout side", "git restore --staged .", "git clean -nd", "git reset"])  # fmt: skip
+@pytest.mark.sampled
 def test_who_writes_elsewhere_is_not_concerned(theirs, deep, pair, monkeypatch: pytest.MonkeyPatch) -> None:
     me, peer = pair
     (me.folder / "elsewhere").mkdir()

@@ -86,6 +86,7 @@ def words_of(answer: str) -> str:
 
 
 @both
+@pytest.mark.thorough
 def test_a_session_s_life_needs_one_interpreter_for_each_hook(installed: Installed, runtime: str) -> None:
     installed.forbid_own_hook()
     me, peer = new_session(), peer_locks(installed.folder.parent, installed.folder.parent / "held", note="mine")
@@ -295,6 +296,7 @@ def test_it_is_one_session_to_each_client_and_goes_when_it_is_ended_for_all(grou
 
 
 @pytest.mark.parametrize("others", ["garbage", ":::", "9" * 20 + ":1", "-5:x 4.5:y", b"\xff\xfe", 4.5])
+@pytest.mark.sampled
 def test_a_list_of_clients_that_is_spoilt_stops_nobody(ground: Ground, two, others):
     session = join(ground, two[0])
     ground.lock(session, "f")

@@ -68,6 +68,7 @@ LOSSES = {
 
 @pytest.mark.parametrize(("first", "second", "words"), PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize("command", LOSSES.values(), ids=LOSSES)
+@pytest.mark.sampled
 def test_unseen_work_of_one_is_not_lost_by_another(
     command: str, first: int, second: int, words: str, main: Thread, agents: tuple[Thread, Thread]
 ) -> None:

@@ -32,6 +32,7 @@ exec(compile(open(hook).read(), hook, "exec"))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.sampled
 def test_what_has_to_be_loaded_first_does_not_let_a_write_pass(command: str, repo: Path, tmp_path: Path) -> None:
     me = new_session()
     start("codex", me, repo)

@@ -263,6 +263,7 @@ def test_the_words_of_a_denial_and_of_a_line(beside):
         ("git stash -a", "`git stash push -u -- a.txt mine.txt`"),
     ],
 )
+@pytest.mark.sampled
 def test_the_narrow_form_names_one_s_own_files(beside, command: str, way: str):
     here = beside("turn")
     assert way in here.denied(command)

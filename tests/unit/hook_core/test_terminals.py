@@ -95,6 +95,7 @@ def test_what_a_person_types_at_a_fresh_terminal_is_that_persons(ground: Ground,
         ("prompt-peer", "peer", "--message", "hi"), ("update-task", "mine", "--status", "done"), ("unlock", "f"), ("request-lock", "held"), ("steal", "held"),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_each_verb_makes_a_fresh_shell_known(ground: Ground, monkeypatch, words: tuple[str, ...]):
     """As at a terminal: a variable may declare the environment to be trusted like one."""
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
@@ -213,6 +214,7 @@ def me(runtime: str, repo: Path) -> str:
 
 
 @pytest.mark.parametrize("files", [("sa.md",), ("*.md",), ("",)])
+@pytest.mark.sampled
 def test_what_an_agent_holds_stops_its_siblings_and_the_main_thread(
     runtime: str, repo: Path, me: str, files: tuple[str, ...]
 ) -> None:

@@ -194,6 +194,7 @@ def test_an_odd_name_acts_on_nothing(work: Path) -> None:
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("broken", ["", "journal", "store"])
+@pytest.mark.sampled
 def test_the_hooks_of_a_client_tell_it_at_start_and_at_each_turn(runtime: str, broken: str, work: Path) -> None:
     peer = Player("codex", work)
     peer.edits("notes.md", "beta", "PEER")
@@ -271,6 +272,7 @@ LOST = {
 
 
 @pytest.mark.parametrize("command", LOST.values(), ids=LOST)
+@pytest.mark.sampled
 def test_what_a_peer_has_in_another_repository_is_not_lost(command: str, here: Path) -> None:
     other = here.parent / "other"
     me, peer, third = Player("codex", here), Player("claude-code", other), Player("codex", here / "inner" / "lib")

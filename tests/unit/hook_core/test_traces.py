@@ -43,6 +43,7 @@ OVERWRITES = {
     ("way", "clients"),
     [*zip(OVERWRITES, PAIRS * 2), *(("here-document", pair) for pair in PAIRS[1:])],
 )
+@pytest.mark.sampled
 def test_what_would_be_overwritten_is_denied_until_the_session_has_looked(
     way: str, clients: tuple[str, str], work: Path
 ) -> None:
@@ -129,6 +130,7 @@ ALONE = {
 
 
 @pytest.mark.parametrize("commands", ALONE.values(), ids=ALONE)
+@pytest.mark.sampled
 def test_what_was_written_by_a_session_alone_is_found_however_it_wrote(commands, work: Path) -> None:
     peer = Player("codex", work)
     for command in commands:
@@ -255,6 +257,7 @@ ENDS = {
 
 @pytest.mark.parametrize("is_alone", [False, True], ids=["beside", "alone"])
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+@pytest.mark.sampled
 def test_a_write_that_was_let_pass_and_not_made_is_met_until_its_end_is_told(end, is_alone, work: Path, later) -> None:
     """It may have failed, or been refused by a person. A look meanwhile shows the old text, and changes nothing."""
     later(1)  # a file that is made in the same tick of the clock as the call could be the call's own
@@ -340,6 +343,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize(("look", "counts"), LOOKS.items(), ids=LOOKS)
+@pytest.mark.sampled
 def test_a_look_is_the_whole_file_or_all_that_has_changed(look: str, counts: bool, work: Path) -> None:
     me, peer = Player("codex", work), Player("codex", work)
     assert me.runs("cat notes.md") == ""
@@ -745,6 +749,7 @@ SECOND = [("claude-code", "tool"), *(("codex", way) for way in ("tool", "shell",
 
 @pytest.mark.parametrize(("theirs", "first"), FIRST)
 @pytest.mark.parametrize(("mine", "second"), SECOND)
+@pytest.mark.sampled
 def test_the_first_write_of_a_turn_keeps_all_others_off(mine, theirs, first, second, work: Path, turn) -> None:
     me, peer = Player(mine, work), Player(theirs, work)
     if first == "tool":

@@ -48,6 +48,7 @@ def held(*files: Path) -> list[str | None]:
 
 
 @pytest.mark.parametrize("event", ["Stop", "UserPromptSubmit", "SessionEnd"])
+@pytest.mark.sampled
 def test_a_file_is_free_when_its_turn_ends(runtime: str, event: str, repo: Path) -> None:
     me = session(runtime, repo)
     write(runtime, me, repo / "f")
@@ -57,6 +58,7 @@ def test_a_file_is_free_when_its_turn_ends(runtime: str, event: str, repo: Path)
 
 
 @pytest.mark.parametrize("event", ["Stop", "UserPromptSubmit", "SessionEnd"])
+@pytest.mark.sampled
 def test_where_the_coordinator_is_missing_the_hook_notes_the_end(runtime: str, event: str, repo: Path) -> None:
     me, peer = session(runtime, repo), session(runtime, repo)
     write(runtime, me, repo / "f"), write(runtime, peer, repo / "g")

@@ -94,6 +94,7 @@ def shell(runtime: str, cwd: Path, command: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
+@pytest.mark.sampled
 def test_a_write_is_denied_where_the_store_is_broken(runtime: str, broken: Callable[[], None], tmp_path: Path) -> None:
     broken()
     assert_denied(write(runtime, new_session(), tmp_path, "f", **CLOSED), "SWARM_FAIL is closed", "SWARM_FAIL=open")
@@ -102,6 +103,7 @@ def test_a_write_is_denied_where_the_store_is_broken(runtime: str, broken: Calla
 
 
 @pytest.mark.parametrize("broken", BROKEN[:5], ids=lambda broken: broken.__name__)
+@pytest.mark.sampled
 def test_of_shell_commands_those_that_may_write_are_denied(
     runtime: str, broken: Callable[[], None], tmp_path: Path
 ) -> None:

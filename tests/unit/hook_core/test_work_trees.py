@@ -55,6 +55,7 @@ WRITES: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
 @pytest.mark.parametrize(
     ("target", "place"), [("work/notes.md", "the main checkout"), ("theirs/sub/deep.md", "another work tree")]
 )
+@pytest.mark.sampled
 def test_a_write_into_another_work_tree_is_denied_once(write, target: str, place: str, trees: Path, me: Player) -> None:
     call = write(str(trees / target))
     said = me.denied(*call)
@@ -73,6 +74,7 @@ FREE = {
 
 @pytest.mark.parametrize("write", [WRITES["Write"], WRITES["redirection"]], ids=["Write", "redirection"])
 @pytest.mark.parametrize("target", FREE.values(), ids=FREE)
+@pytest.mark.sampled
 def test_other_files_are_free(write, target: str, trees: Path, me: Player) -> None:
     assert me.denied(*write(str(trees / target))) == ""
 
@@ -185,6 +187,7 @@ def tenant_me(work: Path, tenant: Player) -> Player:
 
 
 @pytest.mark.parametrize("command", [*REMOVALS.values(), *MOVES.values()], ids=[*REMOVALS, *MOVES])
+@pytest.mark.sampled
 def test_a_call_that_takes_the_tree_away_is_denied_once(command: str, tree: Path, tenant_me: Player) -> None:
     said = tenant_me.denied("Bash", {"command": command})
     assert f"would {'move away' if command in MOVES.values() else 'remove'} {tree}, in which tenant" in said, said
@@ -268,6 +271,7 @@ SILENT = {
 
 
 @pytest.mark.parametrize("command", SILENT.values(), ids=SILENT)
+@pytest.mark.sampled
 def test_a_call_that_leaves_the_tree_is_silent(command: str, work: Path, tenant_me: Player) -> None:
     (work / ".claude/worktrees/old").mkdir()
     assert tenant_me.told("Bash", {"command": command}) == ""

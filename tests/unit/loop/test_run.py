@@ -154,6 +154,7 @@ ERRORS = [
 
 @pytest.mark.parametrize(("fail", "category"), ERRORS, ids=[f"{fail.status}-{category}" for fail, category in ERRORS])
 @pytest.mark.parametrize("way", [WAYS[0], WAYS[3]], indirect=True, ids=["anthropic-stream", "openai-whole"])
+@pytest.mark.sampled
 def test_errors_of_the_endpoint(model: Model, way: str, fail: Fail, category: str) -> None:
     model.script = [fail]
     ran = loop("go", "--json")

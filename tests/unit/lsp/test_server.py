@@ -66,6 +66,7 @@ def test_removed_lines_and_files_without_lines_have_a_hint(editor: Editor, world
 @pytest.mark.parametrize(
     ("encodings", "width"), [(["utf-16"], 3), (["utf-8", "utf-16"], 5), (["utf-32"], 2), (None, 3)], ids=str
 )
+@pytest.mark.thorough
 def test_columns_count_as_the_editor_counts(encodings: list[str] | None, width: int, world: World) -> None:
     peer = world.session("codex")
     peer.edit(NOTES, "beta", "\U0001f40dx")
@@ -185,6 +186,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("uri", OTHERS.values(), ids=OTHERS)
+@pytest.mark.thorough
 def test_files_of_no_checkout_are_ignored(uri: str, editor: Editor, world: World) -> None:
     uri = uri.format(folder=world.folder)
     document = {"uri": uri, "languageId": "text", "version": 1, "text": "x"}
@@ -196,6 +198,7 @@ def test_files_of_no_checkout_are_ignored(uri: str, editor: Editor, world: World
     assert editor.shown == {} and editor.messages == []
 
 
+@pytest.mark.thorough
 def test_a_malformed_uri_is_a_line_in_the_editor_s_log(world: World) -> None:
     editor = Editor(world.repo)
     document = {"uri": "http://[", "languageId": "text", "version": 1, "text": "x"}
@@ -206,6 +209,7 @@ def test_a_malformed_uri_is_a_line_in_the_editor_s_log(world: World) -> None:
     assert (code, log.count("\n")) == (0, 1) and "Invalid IPv6 URL" in log
 
 
+@pytest.mark.thorough
 def test_odd_files_and_names(editor: Editor, world: World) -> None:
     peer = world.session("codex")
     odd = world.write("odd #1; é%.md", TEXT)
@@ -234,6 +238,7 @@ def test_odd_files_and_names(editor: Editor, world: World) -> None:
     ],
     ids=repr,
 )
+@pytest.mark.thorough
 def test_broken_input_does_no_harm(sent: bytes, world: World) -> None:
     editor = Editor(world.repo)
     uri = editor.open(world.repo / NOTES)

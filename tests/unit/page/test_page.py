@@ -82,6 +82,7 @@ def test_the_token_that_opens_a_browser_does_so_once(stranger, keys):
         ({"origin": f"http://127.0.0.1:{PORT}"}, 200),
     ],
 )
+@pytest.mark.sampled
 def test_only_this_machines_own_page_may_ask(client, keys, headers, status):
     cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     answer = client.get("/", headers={**headers, "cookie": cookies})
@@ -300,6 +301,7 @@ def test_a_store_that_cannot_be_read_is_said(ground, keys):
         ("restored", {}, "ann restored f"),
     ],
 )
+@pytest.mark.sampled
 def test_everything_that_happens_to_a_lock_has_a_sentence(ground, client, kind, payload, words):
     people = {name: ground.session(name, f"claude-code session:{name}").id for name in ("ann", "bob")}
     payload = {name: people.get(value, value) if isinstance(value, str) else value for name, value in payload.items()}

@@ -233,6 +233,7 @@ def test_which_file_is_meant_is_asked_where_it_is_not_clear(ground, page):
 @pytest.mark.parametrize(
     "path", ["\0", "a\0b", "x" * 9000, "/../..", "\udcff", "*.py", "~", HOSTILE, "/dev/full", "a\nb", "/", "."]
 )
+@pytest.mark.sampled
 def test_whatever_is_asked_as_a_path_is_answered(ground, page, path):
     ground.session("ann")
     for scope in ("", ground.scope):

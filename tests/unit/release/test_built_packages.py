@@ -121,6 +121,7 @@ def test_two_builds_are_the_same_bytes_and_fit_for_the_index(tmp_path: Path):
 
 
 @pytest.mark.parametrize("has_compiler", [True, False], ids=["cc", "no cc"])
+@pytest.mark.thorough
 def test_an_installation_from_a_clone_compiles_what_it_can(tmp_path: Path, has_compiler: bool):
     """As pip builds it, without a network: with the relay in C, or with the reason for `doctor`. The clone stays as it was."""
     if has_compiler and not shutil.which("cc"):

@@ -87,6 +87,7 @@ CASES = [(name, call, file) for name, calls in WRITES.items() for call in calls 
 
 
 @pytest.mark.parametrize(("name", "call", "file"), CASES)
+@pytest.mark.sampled
 def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, name: str, call: str, file: str):
     dialect = hook_config(name).dialect
     payload = with_fields(captured(CAPTURED_FROM.get(name, name), call, repo), dialect, {"session_id": new_session()})
@@ -278,6 +279,7 @@ def test_the_payload_is_over_10_mb() -> None:
 
 
 @pytest.mark.parametrize("order", PAYLOADS)
+@pytest.mark.sampled
 def test_the_launcher_without_a_python_denies_in_linear_time(shell: list[str], order: str) -> None:
     ready_store()
     hook = [*shell, INTEGRATIONS / "hook.sh", "claude-code"]

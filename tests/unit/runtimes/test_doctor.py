@@ -358,6 +358,7 @@ def test_a_hook_that_is_not_there_is_found_out(ground: Ground, fakes: Fakes):
 
 
 @pytest.mark.parametrize("text", [None, "{", "[]", '{"hooks": 5}', '{"hooks": {"PreToolUse": [{"matcher": "x"}]}}'])
+@pytest.mark.sampled
 def test_a_broken_hooks_file_is_a_finding_and_no_bug(ground: Ground, fakes: Fakes, text: str | None):
     path = fakes.claude() / "integrations/claude-code/hooks.json"
     path.unlink() if text is None else path.write_text(text)

@@ -186,6 +186,7 @@ def caller(name: str, tmp_path: Path) -> Caller:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKED)
+@pytest.mark.sampled
 def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(name: str, caller: Caller):
     said = caller.said("pre_tool_use", caller.writes("notes.md"))
     (reason,) = {text for text in texts(json.loads(said)) if "swarm lock blocked" in text}
@@ -198,6 +199,7 @@ def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(nam
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKED)
+@pytest.mark.sampled
 def test_an_unknown_tool_that_may_write_a_locked_file_is_never_passed_over_in_silence(name: str, caller: Caller):
     """Its model hears of it, at the latest beside the next prompt: some clients drop words with a call."""
     unknown = {"tool_name": "RewriteSymbol", "tool_input": {"path": "notes.md"}}
@@ -230,6 +232,7 @@ def test_each_hook_script_runs_as_it_stands_in_a_clone(name: str, python: str, t
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKED)
+@pytest.mark.sampled
 def test_events_that_nobody_knows_come_to_nothing(name: str, caller: Caller):
     unknown = {**caller.writes("free.md"), "hook_event_name": "SomethingNew"}
     for hook in ("turn", "subagent"):
@@ -298,6 +301,7 @@ def below(home: Path) -> dict[str, bytes | None]:
 
 @pytest.mark.parametrize("is_new", [False, True], ids=["beside a person's files", "in a new home"])
 @pytest.mark.parametrize("name", PERSONS)
+@pytest.mark.sampled
 def test_it_is_done_once_found_and_taken_out_without_a_trace(
     name: str, is_new: bool, home: Path, marketplace: Path, tmp_path: Path
 ):

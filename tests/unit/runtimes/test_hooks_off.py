@@ -90,6 +90,7 @@ def named(place: Path, findings: list[Finding]) -> str:
         ({PROJECT: '\ufeff{"disableAllHooks": true}'}, "top", PROJECT),
     ],
 )
+@pytest.mark.sampled
 def test_claude_code_s_layers(
     place: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], folder: str, file: str
 ) -> None:

@@ -83,6 +83,7 @@ def test_hooks_start_the_relay_which_can_start_the_check(tmp_path: Path, relay: 
 
 @pytest.mark.parametrize("fault", ["gone", "empty", "not executable"])
 @pytest.mark.parametrize("client", [*CLIENTS, WAITING])
+@pytest.mark.sampled
 def test_a_relay_that_cannot_serve_is_passed_over(installed: tuple[Path, Path], client: str, fault: str) -> None:
     """The hook's command runs the check that it ran before there was a relay."""
     folder, path = installed
@@ -123,6 +124,7 @@ UNUSABLE = {
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "busybox"])
 @pytest.mark.parametrize("hook", ["codex", WAITING, "noted"])
 @pytest.mark.parametrize("fault", UNUSABLE)
+@pytest.mark.thorough
 def test_a_relay_that_cannot_be_executed_leaves_the_payload_to_the_check_in_silence(
     tmp_path: Path, installed: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, fault: str, hook: str, shell: str
 ) -> None:

@@ -79,6 +79,7 @@ def asked(hands: Hands, name: str, arguments: dict) -> Answer:
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
+@pytest.mark.sampled
 def test_no_tool_answers_with_more_than_100_kb(crowd: Hands, name: str):
     needed = {one: TOOLS[name].properties[one].get("type", "string") for one in TOOLS[name].required}
     for given_ in ARGUMENTS.get(name, [{}]):
@@ -214,6 +215,7 @@ values = st.recursive(
 @settings(max_examples=25, deadline=None)
 @given(st.dictionaries(st.text(max_size=12), values, max_size=8))
 @example({"escaped twice": '"\\' * 1000})
+@pytest.mark.thorough
 def test_the_size_is_that_of_the_line(value: dict):
     assert abs(wire(Answer(value)) - sent(value)) < 150 + sent(value) / 10
     assert printed(value) >= len(json.dumps(value, indent=2))

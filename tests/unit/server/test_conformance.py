@@ -106,6 +106,7 @@ class Replay:
 
 
 @requirement("P-26")
+@pytest.mark.thorough
 def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
     for name, value in (("SWARM_HERDR_BIN", "no-herdr"), ("SWARM_DB_PATH", "swarm.db"), ("HOME", "")):
         monkeypatch.setenv(name, os.path.join(ground.folder, value).rstrip("/"))
@@ -182,6 +183,7 @@ CONVERSATIONS = conversations()
 
 
 @pytest.mark.parametrize("name", CONVERSATIONS)
+@pytest.mark.sampled
 def test_answers_are_as_recorded(name: str) -> None:
     tools = json.loads(place("tools").read_text(encoding="utf-8"))
     recorded = json.loads(place(name).read_text(encoding="utf-8"))

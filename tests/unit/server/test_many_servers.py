@@ -214,6 +214,7 @@ def holders(ground: Ground) -> list[str]:
     return [row["instance_id"] for row in rows]
 
 
+@pytest.mark.thorough
 def test_two_agents_of_one_program(ground: Ground):
     with Server(ground) as first, Server(ground) as second:
         one = join(ground, first, "agentA")
@@ -232,6 +233,7 @@ def test_two_agents_of_one_program(ground: Ground):
     assert holders(ground) == [two], "the client lives"
 
 
+@pytest.mark.thorough
 def test_a_server_that_is_started_again_goes_on_with_what_its_own_label_names(ground: Ground):
     with Server(ground) as first, Server(ground) as second, Server(ground) as beside:
         ids = [join(ground, first, "agentA"), join(ground, second, "agentB")]
@@ -250,6 +252,7 @@ def test_a_server_that_is_started_again_goes_on_with_what_its_own_label_names(gr
         assert ground.sql("SELECT 1 FROM instances WHERE id = ?", ids[0]) == [], "it was its own to take along"
 
 
+@pytest.mark.thorough
 def test_a_server_beside_the_one_that_was_killed_does_not_take_its_place(ground: Ground):
     with Server(ground) as beside:
         assert beside.text("whoami") == NOT_REGISTERED
@@ -263,6 +266,7 @@ def test_a_server_beside_the_one_that_was_killed_does_not_take_its_place(ground:
         assert beside.value("lock_file", {"file": "f"})["active"]["instance_id"] == one
 
 
+@pytest.mark.thorough
 def test_what_a_server_inherits_is_kept_until_it_is_called(ground: Ground):
     with Server(ground) as killed:
         one = join(ground, killed, "agent")

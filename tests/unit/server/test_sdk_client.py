@@ -30,6 +30,7 @@ def value(result):
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.thorough
 def test_every_tool_answers_the_sdks_client(ground: Ground, mode: str):
     peer = ground.session("peer", "peer")
     called: set[str] = set()

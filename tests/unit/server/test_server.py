@@ -159,6 +159,7 @@ def test_a_variable_that_a_client_has_not_filled_in_is_none(ground: Ground, monk
         assert server.value("register", {"directory": str(ground.repo)})["scope"] == ground.scope
 
 
+@pytest.mark.thorough
 def test_the_call_itself_may_name_its_session(ground: Ground, server: Server):
     parent, child = (
         ground.session("parent", runtime="codex", client=ME),
@@ -195,6 +196,7 @@ def test_a_session_of_another_implementations_hooks_is_taken_over_where_it_is_th
     assert server.value("register", {"directory": "/else", "label": "x"})["label"] == "codex session:other"
 
 
+@pytest.mark.thorough
 def test_it_ends_with_its_input_and_takes_its_registration_along(ground: Ground, server: Server):
     row = server.value("register", {"directory": ground.scope, "label": "own"})
     assert server.value("lock_file", {"file": "f"})["ok"] is True
@@ -322,6 +324,7 @@ def test_a_client_that_sends_everything_at_once_is_answered_in_full(ground: Grou
     assert sorted(answer["id"] for answer in one_shot(ground, lines(*asked))) == list(range(40))
 
 
+@pytest.mark.thorough
 def test_an_empty_or_absent_client_is_no_trouble(ground: Ground):
     for data in (b"", b"\n\n"):
         assert one_shot(ground, data) == []

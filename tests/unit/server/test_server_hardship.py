@@ -136,6 +136,7 @@ def test_what_is_wrong_with_a_request_is_named(ground: Ground):
     assert [answer["id"] for answer in answers if "result" in answer] == [answer["id"] for answer in answers]
 
 
+@pytest.mark.thorough
 def test_a_wait_lasts_a_number_of_seconds(ground: Ground):
     ground.lock(ground.session("holder"), "f.txt")
     with Server(ground) as server:
@@ -150,6 +151,7 @@ def test_a_wait_lasts_a_number_of_seconds(ground: Ground):
         assert gathered(server, 1)[0]["result"]["content"][0]["text"].startswith("unlock_file: fence: ")
 
 
+@pytest.mark.thorough
 def test_a_client_that_does_not_read_standard_error_is_answered(ground: Ground, tmp_path: Path):
     """It reports on standard error that it cannot open its store, into a pipe that is full."""
     reads, writes = os.pipe()
@@ -213,6 +215,7 @@ def _ended(server: Server) -> bytes:
     return server.process.stderr.read()
 
 
+@pytest.mark.thorough
 def test_a_client_that_writes_on_without_reading_is_answered_in_full_later(ground: Ground):
     """Hundreds of open requests, and megabytes of unread answers: more than any pipe holds."""
     count = 300
@@ -256,6 +259,7 @@ def flood(server: Server, request: bytes, most: int) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("ends", ["by a signal", "by the end of its input", "with its client's reading"])
+@pytest.mark.thorough
 def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: str):
     most = 24 * 1024 * 1024
     request = json.dumps({**ask(7, "tools/list"), "params": {"_meta": {"padding": "x" * 50_000}}}).encode() + b"\n"
@@ -277,6 +281,7 @@ def test_no_more_is_read_while_megabytes_wait_to_be_read(ground: Ground, ends: s
         assert ground.sql("SELECT id FROM instances") == []
 
 
+@pytest.mark.thorough
 def test_a_file_and_nothing_as_input(ground: Ground, tmp_path: Path):
     """All requests of a file are answered, though the input ends long before the last answer."""
     requests = [
@@ -369,6 +374,7 @@ def left(ground: Ground) -> bool:
 
 @pytest.mark.usefixtures("usual_signals")
 @pytest.mark.parametrize("moment", ["opening", "import", "busy store"])
+@pytest.mark.thorough
 def test_every_signal_at_every_moment_ends_it_in_order(reserved: Ground, moment: str):
     one_shot(reserved, lines(INITIALIZE, INITIALIZED))
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -141,6 +141,7 @@ JOINED = sorted(set(TOOLS) - {"register", "dispatch", "wait_for_activity", "requ
 
 
 @pytest.mark.parametrize("name", JOINED)
+@pytest.mark.sampled
 def test_no_tool_serves_who_is_not_registered(ground: Ground, name: str):
     kinds = {needed: TOOLS[name].properties[needed].get("type", "string") for needed in TOOLS[name].required}
     answer = Hands(ground).answer(name, **{needed: SAMPLES[kind] for needed, kind in kinds.items()})
@@ -211,6 +212,7 @@ def test_the_instance_of_another_live_client_is_not_taken(ground: Ground, reserv
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_one_of_sixteen_servers_gets_the_reserved_instance(ground: Ground, reserved: str):
     from support import many_processes as crowd
 

@@ -65,6 +65,7 @@ def test_the_pane_of_the_holder_is_shown_where_it_published_one(ground: Ground, 
 
 @pytest.mark.parametrize("label", ["identity:q", "", None])
 @pytest.mark.parametrize("where", ["/", "above", "here"])
+@pytest.mark.sampled
 def test_strangers_above_ones_folder_block_nobodys_locks(ground: Ground, hands, label: str | None, where: str):
     """A session of another identity, or without one, registered at an ancestor, once blocked all locks below it."""
     mine, *_ = hands
@@ -77,6 +78,7 @@ def test_strangers_above_ones_folder_block_nobodys_locks(ground: Ground, hands, 
     assert ground.swarm("lock", "by-command.py", "--as", mine.row["id"]).code == 0
 
 
+@pytest.mark.thorough
 def test_keys_and_values_have_an_end(ground: Ground):
     mine = Hands(ground, ground.session("1", "identity:p one"))
     assert mine.text("kv_set", key="k", value="ä" * (LONGEST_VALUE // 2)) == 'Set "k"'
@@ -122,6 +124,7 @@ def drain(pool: ThreadPoolExecutor) -> None:
 
 
 @pytest.mark.parametrize("turns", range(TURNS))
+@pytest.mark.sampled
 def test_a_wait_that_is_cancelled_in_the_moment_of_its_grant_leaves_no_lock(
     turns: int, ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:

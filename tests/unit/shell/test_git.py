@@ -130,6 +130,7 @@ STAGE = {"add", "commit", "ci", "rm", "mv", "stage", "update-index"}
 
 
 @pytest.mark.parametrize("scene", [line for line in RUN.splitlines() if line])
+@pytest.mark.sampled
 def test_what_is_said_is_what_happens(checkout, scene: str):
     line, _, named = scene.partition(" + ")
     state, line = line.split(" ", 1)

@@ -102,6 +102,7 @@ def _calls() -> list[str]:
 
 
 @pytest.mark.parametrize("dress", DRESSED)
+@pytest.mark.sampled
 def test_a_writer_of_an_unknown_path_is_never_silent(dress, tmp_path) -> None:
     silent, every = [], _calls()
     # All of them plain; of each dress every third will do, since together they take every call several times.

@@ -155,6 +155,7 @@ def language(request, tmp_path_factory):
     return name, outcomes
 
 
+@pytest.mark.sampled
 def test_what_the_code_writes_is_found(language) -> None:
     name, outcomes = language
     for code in LISTS[name][0]:

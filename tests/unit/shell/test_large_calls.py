@@ -66,6 +66,7 @@ def test_a_script_within_a_script_that_is_cut_is_a_guess_and_keeps_what_was_befo
 
 @pytest.mark.slow
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_no_shape_of_a_large_command_takes_more_than_its_share(tmp_path: Path, monkeypatch, limits):
     """The clock counts calls of functions, which are the same on any machine."""
     over, calls = {}, [0]
@@ -230,6 +231,7 @@ def test_of_many_locks_a_git_call_that_names_its_file_is_asked_about_those_on_ov
 
 @pytest.mark.parametrize("locked", ("src/c.py", "src", "src/*.py", ".git"))
 @pytest.mark.parametrize("most", (touched_files.MOST_PATHS, 0))
+@pytest.mark.sampled
 def test_of_many_locks_a_git_call_is_asked_about_those_on_files_that_git_lists(
     ground: Ground, repo: Path, limits, locked: str, most: int
 ):
@@ -282,6 +284,7 @@ def test_many_targets_are_asked_about_in_parts_and_the_first_that_is_held_is_nam
 
 
 @pytest.mark.parametrize("locked", ("src/b.py", "src/new/x", "src", "src/*.py", "docs/d.md", ""))
+@pytest.mark.sampled
 def test_of_many_targets_in_a_folder_those_are_asked_about_that_may_be_locked(
     ground: Ground, repo: Path, limits, locked: str
 ):

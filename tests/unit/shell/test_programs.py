@@ -510,6 +510,7 @@ _REAL = (
 
 
 @pytest.mark.parametrize("name", _REAL)
+@pytest.mark.sampled
 def test_what_was_really_written_was_told(ground, tmp_path, name):
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed; its package usually has the same name")

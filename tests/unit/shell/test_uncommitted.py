@@ -198,6 +198,7 @@ def not_committed(here: Checkout) -> set[str]:
 
 
 @pytest.mark.parametrize("row", [*rows(LOSES), *rows(LEAVES)])
+@pytest.mark.sampled
 def test_what_would_be_lost_is_what_is_lost(scene, row: str):
     state, line = row.split(" ", 1)
     here = scene(state)
@@ -211,6 +212,7 @@ def test_what_would_be_lost_is_what_is_lost(scene, row: str):
 
 
 @pytest.mark.parametrize("row", rows(TAKES))
+@pytest.mark.sampled
 def test_what_would_go_along_is_what_does(scene, row: str):
     state, line = row.split(" ", 1)
     here = scene(state)

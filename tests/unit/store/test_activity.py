@@ -239,6 +239,7 @@ def test_each_kind_of_change_comes_with_what_it_changed(ground: Ground, server: 
     assert answer(server, number) == {"changes": ["lock_updates"], "locks": locks}
 
 
+@pytest.mark.thorough
 def test_it_waits_for_ever_where_no_timeout_is_set(ground: Ground, server: Server):
     peer = ground.session("peer", "identity:p peer")
     number = wait(server, 0)

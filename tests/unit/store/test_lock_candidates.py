@@ -113,6 +113,7 @@ def compared(rows: list[dict], reach: Reach) -> list[str]:
 
 
 @given(worlds())
+@pytest.mark.thorough
 def test_what_is_found_is_what_comparing_all_rows_finds(store: Store, world: tuple[list[dict], Reach]):
     rows, reach = world
     fill(store, rows)
@@ -120,6 +121,7 @@ def test_what_is_found_is_what_comparing_all_rows_finds(store: Store, world: tup
 
 
 @given(worlds(), st.sampled_from(("", "one", "two")), st.sampled_from(("exclusive", "shared")))
+@pytest.mark.thorough
 def test_whoever_asks_meets_one_that_keeps_it_out_or_all_that_matters(
     store: Store, world: tuple[list[dict], Reach], agent: str, mode: str
 ):

@@ -312,6 +312,7 @@ def test_a_relative_name_counts_from_here_and_from_the_sessions_folder(ground: G
     assert files(ground, "--file", "../sub/f", cwd=sub) == [f"{sub}/f"]
 
 
+@pytest.mark.thorough
 def test_a_hundred_thousand_locks_cost_nothing(ground: Ground, monkeypatch):
     """Counted in steps of the database's own machine, undisturbed by a busy processor."""
     one = ground.session("1")

@@ -122,6 +122,7 @@ def spelled(ground: Ground, text: str) -> str:
 
 
 @pytest.mark.parametrize("mine", SPELLINGS)
+@pytest.mark.sampled
 def test_every_spelling_of_a_file_is_the_same_lock(names: Ground, mine: str):
     one, two = names.session("1"), names.session("2")
     names.lock(one, spelled(names, mine))
@@ -146,6 +147,7 @@ LATER = ["place/f", "place/", "place/*", "place/**/f", "place/./f"]
 
 @pytest.mark.parametrize("becomes", ["a link", "a folder"])
 @pytest.mark.parametrize("mine", LATER)
+@pytest.mark.sampled
 def test_one_spelling_is_one_lock_though_its_folder_becomes_a_link(names: Ground, mine: str, becomes: str):
     """A hook looks for every spelling of a written path, so a later lock has to meet the earlier one."""
     one, two = names.session("1"), names.session("2")

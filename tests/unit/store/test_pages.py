@@ -368,6 +368,7 @@ def pages(listing: Listing, limit: int, between: Callable[[list[str]], None] = l
 
 @pytest.mark.parametrize("kind", LISTINGS)
 @pytest.mark.parametrize("limit", [1, 4, 7])
+@pytest.mark.sampled
 def test_pages_have_each_row_once_and_in_order(listings, kind: str, limit: int):
     listing = listings[kind]
     for number in range(MANY):
@@ -380,6 +381,7 @@ def test_pages_have_each_row_once_and_in_order(listings, kind: str, limit: int):
 
 
 @pytest.mark.parametrize("kind", LISTINGS)
+@pytest.mark.sampled
 def test_what_stays_is_met_once_while_others_come_and_go(listings, kind: str):
     listing = listings[kind]
     for number in range(MANY):

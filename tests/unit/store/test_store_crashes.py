@@ -23,6 +23,7 @@ def test_killed_before_each_statement(ground: Ground, part: int):
     assert _kill_at_each(ground, part, PARTS)["kills"] > 50
 
 
+@pytest.mark.thorough
 def test_killed_before_each_statement_with_a_rollback_journal(ground: Ground, rollback_journal):
     assert _kill_at_each(ground, 1, 7)["kills"] > 20
     assert ground.sql("PRAGMA journal_mode")[0]["journal_mode"] == "delete"

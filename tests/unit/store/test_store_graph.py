@@ -82,6 +82,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("way", PLANTED)
+@pytest.mark.sampled
 def test_a_planted_circle_is_found(way: str) -> None:
     graph = graph_of(FOLDER)
     text = (FOLDER / "messages.py").read_text() + "\n\n" + PLANTED[way]

@@ -66,6 +66,7 @@ def test_the_shapes_differ_and_none_is_current(ground: Ground):
         connection.close()
 
 
+@pytest.mark.sampled
 def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
     before = contents(ground.database)
     ground.store().close()
@@ -85,6 +86,7 @@ def test_nothing_is_lost_and_everything_works(ground: Ground, shape: str):
     assert ground.integrity() == "ok"
 
 
+@pytest.mark.sampled
 def test_the_file_is_then_as_a_new_one_and_a_second_opening_changes_nothing(ground: Ground, shape: str, tmp_path: Path):
     new = str(tmp_path / "new.db")
     Store(new).close()

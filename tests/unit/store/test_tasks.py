@@ -21,6 +21,7 @@ CANCELLED = dict.fromkeys(set(STATUSES) - set(TERMINAL), ("requester", "assignee
 
 @pytest.mark.parametrize("before", STATUSES)
 @pytest.mark.parametrize("target", TERMINAL)
+@pytest.mark.sampled
 def test_who_may_end_a_task(ground: Ground, before: str, target: str) -> None:
     people = {who: ground.session(who) for who in ("requester", "assignee", "stranger")}
     allowed = CANCELLED.get(before, ()) if target == "cancelled" else DONE_OR_FAILED.get(before, ())

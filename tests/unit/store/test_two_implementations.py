@@ -438,6 +438,7 @@ def everything_answers(ground: Ground, mine: dict) -> None:
 
 
 @pytest.mark.parametrize("table", BASE_TABLES)
+@pytest.mark.sampled
 def test_rows_may_vanish_from_any_table(ground: Ground, other: Other, table: str):
     mine = busy_session(ground)
     other.change(f"DELETE FROM {table}")
@@ -445,6 +446,7 @@ def test_rows_may_vanish_from_any_table(ground: Ground, other: Other, table: str
 
 
 @pytest.mark.parametrize("table", BASE_TABLES)
+@pytest.mark.sampled
 def test_rows_that_the_contract_does_not_foresee_do_no_harm(ground: Ground, other: Other, table: str):
     mine = busy_session(ground)
     for row in ODD_ROWS[table]:

@@ -92,6 +92,7 @@ def test_a_listing_shows_what_its_reader_could_get(ground: Ground, actors, monke
         ("[NaN]", "1", '["[NaN]",1]'), ("\ufeff[1]", "2", '["\ufeff[1]",2]'),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_append_makes_a_list_of_whatever_was_there(ground: Ground, actors, before, appended: str, after: str):
     if before is not None:
         ground.swarm("kv", "set", "--as", actors[0], "--", "k", before)

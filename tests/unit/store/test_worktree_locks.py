@@ -91,6 +91,7 @@ def test_without_being_asked_a_lock_stays_in_its_work_tree(trees: Trees):
 @pytest.mark.parametrize(
     ("held", "wanted"), [("src/f", "src/f"), ("src", "src/f"), ("src/f", "src"), ("src", "src/new/g")]
 )
+@pytest.mark.sampled
 def test_whichever_came_first_they_meet_in_all_work_trees(trees: Trees, other: str, held: str, wanted: str):
     first = trees.take("main", held)
     assert trees.refused(other, wanted) == first["file"]

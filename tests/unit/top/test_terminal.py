@@ -75,6 +75,7 @@ def test_on_80_by_24_all_of_it_is_seen_and_follows(ground: Ground):
 
 @pytest.mark.parametrize("way", ["q", "Ctrl-C", "SIGINT", "SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("where", ["panes", "page", "question"])
+@pytest.mark.thorough
 def test_however_it_ends_the_terminal_is_as_it_was(ground: Ground, way: str, where: str):
     one = busy(ground)
     with top(ground, "--as", one["id"]) as played:
@@ -296,6 +297,7 @@ def test_keys_come_to_what_a_person_wants_to_know(ground: Ground):
         assert played.ended() == 0
 
 
+@pytest.mark.thorough
 def test_idle_it_takes_next_to_no_time(ground: Ground):
     busy(ground)
     with top(ground) as played:

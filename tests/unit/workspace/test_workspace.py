@@ -85,6 +85,7 @@ def test_a_prompt_is_stored_and_wakes_an_idle_pane(ground: Ground, herdr: Herdr)
 
 @pytest.mark.parametrize("message", ["; rm -rf ~", "line\nline", "$(id) `id` 'x\" \x1b[2J", "y"])
 @pytest.mark.parametrize("task_id", ["", "$(reboot);\n", "1f0c9a52-7f3e"])
+@pytest.mark.sampled
 def test_nothing_is_typed_that_another_session_wrote(ground: Ground, herdr: Herdr, message: str, task_id: str):
     herdr.pane("w1:p2")
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
@@ -137,6 +138,7 @@ def test_delivering_to_a_session_that_has_left_says_so(ground: Ground, herdr: He
         ("claude", {"tokens": {"swarm_instance_id": "other"}}, False),
     ],
 )  # fmt: skip
+@pytest.mark.sampled
 def test_a_pane_that_is_somebody_elses_by_now_is_refused(ground: Ground, herdr: Herdr, agent, more, fits):
     ann, bob = join(ground, "1"), join(ground, "2", pane="w1:p2")
     herdr.pane("w1:p2", agent, **json.loads(json.dumps(more).replace("SELF", bob["id"])))
