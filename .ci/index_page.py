@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
+GITHUB = "https://github.com/"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#)([^)\s]+)\)")
 _PICTURE = re.compile(r'\b(src|srcset)="(?!https?://)([^"\s]+)"')
 
@@ -34,4 +35,6 @@ class IndexPage(MetadataHookInterface):
         repository = metadata.get("urls", {}).get("Repository")
         if repository and version:
             text = with_addresses(text, repository, version[1])
+            if repository.startswith(GITHUB):  # the registry of MCP servers looks for its name here
+                text += f"\n<!-- mcp-name: io.github.{repository.removeprefix(GITHUB)} -->\n"
         metadata["readme"] = {"content-type": "text/markdown", "text": text}

@@ -4,6 +4,7 @@
 usage: .ci/release.py version X.Y.Z     set the version, make the unreleased part of the changelog its section, and have
                                         the README install from the package index
        .ci/release.py address URL       write the repository's address into all files that name it
+       .ci/release.py registry          print this version's server.json, for the registry of MCP servers
        .ci/release.py check [TAG]       list the obstacles to a release; with TAG, compare it with the version
 """
 
@@ -36,6 +37,10 @@ FROM_INDEX = (
     "```sh\npipx install 'swarm-locks[all]'   # or: uv tool install 'swarm-locks[all]'; in a clone: pipx install"
     " '.[all]'"
 )
+# What clients are told to add, in a clone and from an address.
+_MARKETPLACE = re.compile(r"(?<=plugin marketplace add )\S+")
+REGISTRY = "https://static.modelcontextprotocol.io/schemas/2025-10-17/server.schema.json"
+SHORT = "Locks and uncommitted work of coding-agent sessions that share one checkout"  # 100 letters at most
 _UNRELEASED = "## [Unreleased]\n"
 
 
@@ -80,6 +85,7 @@ def set_address(url: str) -> None:
     for name in NAMED_IN:
         path = ROOT / name
         page = _FROM_ADDRESS.sub(line, path.read_text(encoding="utf-8"), count=1)
+        page = _MARKETPLACE.sub(f"{url}.git", page)
         path.write_text(page, encoding="utf-8")
     text = re.sub(r"^\[project\.urls\]\n(?:\w.*\n)*\n", "", text, flags=re.MULTILINE)
     urls = f'[project.urls]\nHomepage = "{url}"\nRepository = "{url}"\n\n'
@@ -88,6 +94,23 @@ def set_address(url: str) -> None:
         _write(name, {**_read(name), "homepage": url, "repository": url})
     tree = _read(MARKETPLACE)
     _write(MARKETPLACE, {**tree, "plugins": [{**plugin, "homepage": url} for plugin in tree["plugins"]]})
+
+
+def registered() -> dict:
+    """Return the entry for the registry of MCP servers: how a client starts this version's server from the index."""
+    plugin = _read(PLUGINS[0])
+    url = plugin.get("repository", "")
+    name = server_name(url)
+    if not name:
+        sys.exit("the registry names servers by a GitHub address: run `.ci/release.py address URL`")
+    package = {
+        "registryType": "pypi", "identifier": "swarm-locks", "version": version(), "runtimeHint": "uvx",
+        "packageArguments": [{"type": "positional", "value": "serve"}], "transport": {"type": "stdio"},
+    }  # fmt: skip
+    return {
+        "$schema": REGISTRY, "name": name, "title": "swarm", "description": SHORT, "version": version(),
+        "repository": {"url": url, "source": "github"}, "packages": [package],
+    }  # fmt: skip
 
 
 def in_the_way(tag: str = "") -> list[str]:
@@ -119,6 +142,12 @@ def in_the_way(tag: str = "") -> list[str]:
     return found
 
 
+def server_name(url: str) -> str:
+    """Return the name of our server in that registry, or an empty text for an address elsewhere than on GitHub."""
+    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+)", url)
+    return f"io.github.{found[1]}/{found[2]}" if found else ""
+
+
 def _commit(name: str) -> str:
     """Return the commit that a name stands for in this clone, or an empty text."""
     argv = ["git", "-C", str(ROOT), "rev-parse", "--quiet", "--verify", f"{name}^{{commit}}"]
@@ -142,6 +171,8 @@ def main(words: list[str]) -> int:
             set_version(wanted)
         case ["address", url]:
             set_address(url)
+        case ["registry"]:
+            print(json.dumps(registered(), indent=2))
         case ["check", *tags] if len(tags) < 2:
             found = in_the_way(*tags)
             print("\n".join(found) or f"nothing is in the way of {version()}")

@@ -128,8 +128,11 @@ def _version() -> int:
 
 
 def _help(words: list[str]) -> int:
-    from swarm_mcp.cli.help_page import noun_page, overview, page_of
+    from swarm_mcp.cli.help_page import manual, noun_page, overview, page_of
 
+    if words == ["--man"]:
+        say_help(manual())
+        return 0
     room = line_width()
     name, verb, rest = _found([word for word in words if word != "--all"] or [""])
     if name in NOUNS and not rest:

@@ -1,4 +1,4 @@
-"""The pages of help: all verbs in their groups, and one page for each verb, from its declaration."""
+"""The pages of help: all verbs in their groups, one page for each verb, from its declaration, and all as a manual page."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 
 WIDEST = 100  # prose in longer lines is hard to read
+MANUAL = 72  # cells of a line in the manual page, which indents
 NARROWEST = 24  # cells of a text beside a name; in less room it stands below the name
 LONGEST_VERB = 15  # that the others' column makes room for
 LONGEST_NAME = 26  # of a word or flag in the list of them
@@ -52,8 +53,10 @@ def overview(room: int, every: bool = False) -> str:
     for group, verbs in groups.items():
         lines += [paint(group, "heading"), *_table(verbs, column, room), ""]
     lines += _wrapped("`swarm-mcp COMMAND --help` explains a command, with an example.", room)
-    if not every:
-        lines += _wrapped("`swarm-mcp help --all` lists all commands.", room)
+    more = "`swarm-mcp help --all` lists all commands."
+    if every:
+        more = "`swarm-mcp help --man | man -l -` is the manual page of all."
+    lines += _wrapped(more, room)
     return "\n".join(lines)
 
 
@@ -96,6 +99,25 @@ def page_of(verb: str, room: int = 80) -> str:
     blocks = ["\n".join(_wrapped(summary, room)), "\n".join(calls), shown, hidden]
     blocks += [_prose(block, room) for block in rest.split("\n\n")]
     return "\n\n".join(block for block in blocks if block)
+
+
+def manual() -> str:
+    """All help as one manual page, in roff: a section for each group, and in it each command's page."""
+    lines = [f'.TH SWARM-MCP 1 "" "swarm-mcp {__version__}"', ".SH NAME"]
+    lines += [r"swarm\-mcp \- locks between agent sessions that share a checkout", ".SH SYNOPSIS"]
+    lines += [r"swarm\-mcp COMMAND [WORDS] [\-\-flags]"]
+    for group in GROUPS:
+        verbs = sorted((called(verb), verb) for verb in all_verbs() if declared(verb)[0] == group)
+        lines += [f".SH {_roff(group.upper())}"] if verbs else []
+        for name, verb in verbs:
+            lines += [f".SS {_roff(name)}", ".nf", *map(_roff, page_of(verb, MANUAL).splitlines()), ".fi"]
+    return "\n".join(lines)
+
+
+def _roff(line: str) -> str:
+    """Return a line of text as roff prints it, signs that can be copied included."""
+    text = line.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace("`", r"\(ga")
+    return rf"\&{text}" if text.startswith(".") else text
 
 
 def _prose(block: str, room: int) -> str:

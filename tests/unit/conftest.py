@@ -27,8 +27,8 @@ from swarm_hook_core.shell import walk
 #     slow       a file that starts programs by the dozen, or waits; SWARM_FAST=1 leaves it out
 #     thorough   a long test with a shorter one that is run each time, or a file about one client's installation or about
 #                teams: ``runtimes/test_every_installation.py`` has all clients; SWARM_THOROUGH=1 runs them, as each night
-#     sampled    of a test with many variants, each of which starts programs, a third, chosen by name, is run each time;
-#                all are with SWARM_THOROUGH=1, or if its file is named on the command line
+#     sampled    a test with many variants that start programs: a third, chosen by name, is run each time, and all with
+#                SWARM_THOROUGH=1, or if its file is named on the command line
 #
 # Nearly each slow file takes 1.5 s of processor time or more.
 LEFT_OUT = {

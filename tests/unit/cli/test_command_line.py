@@ -84,6 +84,16 @@ def test_the_help_page_has_the_verbs_in_groups_and_fits_a_terminal(ground: Groun
     assert verbs[:5] == ["install", "status", "lock", "unlock", "why"]
 
 
+def test_the_manual_page_has_every_command_with_its_help(ground: Ground):
+    text = ground.swarm("help", "--man").out
+    assert not [line for line in text.splitlines() if line.startswith("'") or re.match(r"\.(?!TH|SH|SS|nf|fi)", line)]
+    shown = text
+    for sign, printed in ((r"\(aq", "'"), (r"\(ga", "`"), (r"\-", "-"), (r"\&", ""), (r"\e", "\\")):
+        shown = shown.replace(sign, printed)
+    for verb in VERBS:
+        assert f".SS {called(verb)}\n.nf\n{page_of(verb, 72)}\n.fi" in shown, verb
+
+
 NAMES = [(noun, word, verb) for noun in NOUNS for word, verb in words_of(noun).items()]
 
 

@@ -82,10 +82,11 @@ def test_the_page_on_the_index_leads_into_the_repository_once_its_address_is_kno
     assert len(relative) > 10
     if "[project.urls]" not in (source / "pyproject.toml").read_text(encoding="utf-8"):
         assert described(built("wheel", source, tmp_path / "before")) == readme
-    argv = [sys.executable, "-B", str(source / ".ci/release.py"), "address", "https://example.org/us/swarm"]
+    argv = [sys.executable, "-B", str(source / ".ci/release.py"), "address", "https://github.com/us/swarm"]
     subprocess.run(argv, check=True)
     page = described(built("wheel", source, tmp_path / "after"))
-    made = re.findall(rf'https://example\.org/us/swarm/(blob|raw)/v{re.escape(__version__)}/([^)"\s]+)', page)
+    assert page.endswith("\n<!-- mcp-name: io.github.us/swarm -->\n"), "the registry of MCP servers looks for it"
+    made = re.findall(rf'https://github\.com/us/swarm/(blob|raw)/v{re.escape(__version__)}/([^)"\s]+)', page)
     assert sorted(path for _, path in made) == sorted(relative)
     assert {path for kind, path in made if kind == "raw"} == {path for path in relative if path.endswith(".svg")}
 

@@ -25,6 +25,7 @@ FILES = (
     "integrations/hook.sh", "integrations/relay.py", "integrations/checker.ts",
 )  # fmt: skip
 ASSIGNED = r'^(?:__version__ = "|RELEASE = "|const RELEASE = "|release=)([\d.]+)'
+PLACES = "pipx install '.[all]'  # in a clone\ncodex plugin marketplace add ./ && codex plugin add swarm@swarm"
 CHANGES = "\n### Added\n- Something new.\n"
 
 
@@ -35,7 +36,7 @@ def copy(tmp_path: Path) -> Path:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     for name in ("docs/install.md",):  # as before the first release
-        (tmp_path / name).write_text("```sh\npipx install '.[all]'  # in a clone\n```\n")
+        (tmp_path / name).write_text(f"```sh\n{PLACES}\n```\n")
     project = tmp_path / "pyproject.toml"
     project.write_text(re.sub(r"^\[project\.urls\]\n(\w.*\n)*\n", "", project.read_text(), flags=re.MULTILINE))
     (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n## [Unreleased]\n{CHANGES}")
@@ -131,7 +132,7 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
         for name in ("docs/install.md",):
             source = f"'swarm-locks[all] @ git+{url}'"
             line = f"pipx install {source}  # or: uv tool install {source}\n"
-            assert (copy / name).read_text() == f"```sh\n{line}pipx install '.[all]'  # in a clone\n```\n"
+            assert (copy / name).read_text() == f"```sh\n{line}{PLACES.replace(' ./', f' {url}.git')}\n```\n"
         project = reader().loads((copy / "pyproject.toml").read_text())["project"]
         assert set(project["urls"].values()) == {url}
         assert project["optional-dependencies"] and project["scripts"]
@@ -141,11 +142,28 @@ def test_the_address_goes_wherever_it_belongs(copy: Path):
                 assert tree.get("plugins", [tree])[0]["homepage"] == url
 
 
+def test_the_registry_is_told_of_the_server_that_the_index_has(copy: Path):
+    assert step(copy, "registry")[0] == 1
+    step(copy, "address", "https://github.com/us/swarm")
+    code, told = step(copy, "registry")
+    entry = json.loads(told)
+    (package,) = entry["packages"]
+    assert code == 0 and entry["name"] == "io.github.us/swarm" and len(entry["description"]) <= 100
+    assert (package["identifier"], package["version"]) == ("swarm-locks", entry["version"])
+    command = [package["identifier"], *(one["value"] for one in package["packageArguments"])]
+    assert command == ["swarm-locks", "serve"] and command[0] in scripts()
+
+
+def scripts() -> dict[str, str]:
+    return reader().loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+
+
 def test_the_pages_have_a_place_for_the_address_and_no_line_that_cannot_be_typed():
     install, readme = ((ROOT / name).read_text() for name in ("docs/install.md", "README.md"))
     line = r"^(pipx install 'swarm-locks\[all\] @ git\+https://\S+ .*\n)?pipx install '\.\[all\]'"
     assert re.search(line, install, re.MULTILINE)
     assert "git+REPOSITORY" not in install + readme
+    assert re.search(r"claude plugin marketplace add (\./|https://\S+\.git) && claude plugin install", install)
 
 
 def test_every_build_has_a_number_of_its_own(tmp_path: Path):

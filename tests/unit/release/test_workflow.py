@@ -18,7 +18,7 @@ from swarm_mcp.runtimes.installed import Entry, entries, newer, since
 
 WORKFLOWS = repository.ROOT / ".github" / "workflows"
 RELEASE = yaml.safe_load((WORKFLOWS / "release.yml").read_text(encoding="utf-8"))
-BUILD, PUBLISH = (RELEASE["jobs"][name] for name in ("build", "publish"))
+BUILD, PUBLISH, BESIDE = (RELEASE["jobs"][name] for name in ("build", "publish", "release"))
 
 
 def commands(job: dict) -> list[str]:
@@ -34,13 +34,15 @@ def test_only_the_job_that_publishes_is_trusted_by_the_index():
     assert "permissions" not in BUILD
     assert PUBLISH["permissions"] == {"id-token": "write", "attestations": "write"}
     assert PUBLISH["environment"]["name"] == "pypi"
-    assert set(RELEASE["jobs"]) == {"build", "publish"} and PUBLISH["needs"] == "build"
+    assert set(RELEASE["jobs"]) == {"build", "publish", "release"} and PUBLISH["needs"] == "build"
+    assert BESIDE["needs"] == "publish" and BESIDE["permissions"] == {"contents": "write"}
     assert "secrets." not in (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
 
 
 def test_nothing_of_the_repository_runs_where_it_is_published():
     assert commands(PUBLISH) == []
-    assert not any("checkout" in step["uses"] for step in PUBLISH["steps"])
+    assert not any("checkout" in step.get("uses", "") for step in (*PUBLISH["steps"], *BESIDE["steps"]))
+    assert [run.partition(" --")[0] for run in commands(BESIDE)] == ['gh release create "$GITHUB_REF_NAME"']
 
 
 def test_the_version_is_checked_before_anything_runs_and_all_before_it_is_built():
@@ -57,14 +59,15 @@ def test_the_version_is_checked_before_anything_runs_and_all_before_it_is_built(
     fetched = next(step["with"] for step in PUBLISH["steps"] if "download-artifact" in step["uses"])
     assert (uploaded["name"], uploaded["path"]) == (fetched["name"], fetched["path"])
     used = [step["uses"].partition("@")[0] for step in PUBLISH["steps"]]
-    assert used[-2:] == ["actions/attest-build-provenance", "pypa/gh-action-pypi-publish"]
+    assert "actions/attest-sbom" in used and used[-2:] == ["actions/attest-build-provenance", "pypa/gh-action-pypi-publish"]
 
 
-def test_actions_are_named_by_commits_with_their_release():
-    lines = [line for line in (WORKFLOWS / "release.yml").read_text(encoding="utf-8").splitlines() if "uses:" in line]
-    assert len(lines) == 6
+@pytest.mark.parametrize("workflow", sorted(path.name for path in WORKFLOWS.glob("*.yml")))
+def test_actions_are_named_by_commits_with_their_release(workflow: str):
+    lines = [line for line in (WORKFLOWS / workflow).read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    assert lines
     assert [
-        line for line in lines if not re.search(r"uses: [\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)
+        line for line in lines if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)
     ] == []
 
 
