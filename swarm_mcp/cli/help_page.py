@@ -1,4 +1,4 @@
-"""The pages of help: all verbs in their groups, one page for each verb, from its declaration, and all as a manual page."""
+"""The pages of help: all verbs in their groups, one page for each verb, from its declaration, and the manual page."""
 
 from __future__ import annotations
 
