@@ -65,6 +65,7 @@ class Replica:
         self.spared: set[str] = set()
         self.untold: dict[str, tuple[str, str, str]] = {}
         self.dropped: dict[str, LockRow] = {}  # ids of local locks that lost a conflict -> the winner
+        self._ended: list[tuple[list[str], str, dict[str, Any]]] = []  # ids of locks, the reason and more of their ends
         self.version = self.mark = 0
         self.epoch = ""
         self.may_miss = True  # True if there may be sessions that the server has not named again
@@ -106,6 +107,7 @@ class Replica:
             return False
         if "all" in news:
             self._take_documents(news["all"], epoch)
+        self._ended.clear()  # of an answer that could not be applied
         with self._rows.writing():
             if "all" in news:
                 self._take_all(news["all"], has_lost=self.epoch not in ("", epoch))
@@ -113,6 +115,7 @@ class Replica:
                 for change in news["changes"]:
                     if change["version"] > self.version or epoch != self.epoch:
                         self._take_in(change["kind"], change["body"])
+                self._drop_ended()
             if sent is not None:
                 known["said_at"] = self._store.now()
             self._rows.note(self.repository, state=FOLLOWING, scope=self.scope, **known)
@@ -170,6 +173,7 @@ class Replica:
             row = self.own.get(number)
             if row is not None:
                 self._released({**row, "machine": self.machine})
+        self._drop_ended()
 
     # ------------------------------------------------------------ inside `apply`
 
@@ -415,10 +419,10 @@ class Replica:
             more = {}
             if body.get("by"):
                 more["by"] = body["by"]
-            self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason), **more)
+            self._end_later(body, reason, **more)
             return
         self.own.pop(body["lock"], None)
-        self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason))
+        self._end_later(body, reason)
         gone = [lock for lock in self._rows.own_locks(self.tops) if lock.team_fence == body["fence"]]
         if reason != "stolen":
             self._rows.void_grants([lock.id for lock in gone])  # locks still held here are requested anew
@@ -431,6 +435,17 @@ class Replica:
                 " write it.",
                 plain(lock.file),
             )
+
+    def _end_later(self, body: dict[str, Any], reason: str, **more: object) -> None:
+        """Have a lock's rows removed by `_drop_ended`: after the grants of one answer, so that no file is said to be free
+        that is taken again.
+        """
+        self._ended.append(([lock.id for lock in self._mirrored_as(body)], _REASONS.get(reason, reason), more))
+
+    def _drop_ended(self) -> None:
+        for ids, reason, more in self._ended:
+            self._rows.drop(self._rows.of_ids(ids), reason, **more)
+        self._ended.clear()
 
     # places in line
 
