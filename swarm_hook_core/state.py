@@ -12,6 +12,7 @@ from swarm_hook_core import caller
 
 DEFAULT_STORE = "~/.swarm-mcp/swarm.db"
 LONGEST_MARK = 1024  # bytes
+LONGEST_SOCKET = 100  # bytes of a socket's path; systems take 104 or 108
 TURN_SECONDS = 600  # after the last write of a turn that goes on, a file is free (``traces.turn_files``)
 # Clients with one more shell between them and a hook, or perhaps with one.
 SHELL_BETWEEN = ("auggie", "copilot", "cursor", "gemini", "grok", "letta", "qwen")
@@ -162,6 +163,17 @@ def has_plans(session_id: str = "") -> bool:
 def clones_dir() -> str:
     """Return the folder of clones on this machine that share their locks with other machines."""
     return os.path.join(state_dir(), "team", "clones")
+
+
+def team_socket() -> str:
+    """Return where the team agent listens: in the state folder, or where that has too long a name, in a private one."""
+    path = os.path.join(state_dir(), "team", "agent.sock")
+    if len(os.fsencode(path)) <= LONGEST_SOCKET:
+        return path
+    from zlib import crc32
+
+    user = os.getuid() if hasattr(os, "getuid") else 0
+    return f"/tmp/swarm-team-{user}-{crc32(os.fsencode(path)):08x}/agent.sock"
 
 
 def shares_locks() -> bool:

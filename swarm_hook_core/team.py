@@ -6,7 +6,7 @@ this machine has joined a team (``state.shares_locks``).
 """
 
 import os
-from time import time
+from time import sleep, time
 from typing import Any
 
 from swarm_hook_core import clock
@@ -15,7 +15,7 @@ from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.process import host_id
 from swarm_hook_core.settings import strict
-from swarm_hook_core.state import name_of, read_private, state_dir, write_private
+from swarm_hook_core.state import name_of, read_private, state_dir, team_socket, write_private
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup import LockReader
 
 KEPT_SECONDS = 86400  # of the marks for told sessions
+FOLLOWING = "following"  # the state of a repository whose server the team agent has not lost
+SLEPT_SECONDS = 30.0  # without an answer by the time of day: a machine that slept, whatever its other clock says
+ANEW_SECONDS = 2.0  # that checks wait for news after a sleep
+LOOK_SECONDS = 0.02
 
 
 class Stale:
@@ -34,20 +38,75 @@ class Stale:
     repository  the team's name of it
     said_at     Unix seconds of the server's last answer, None for never
     mark        tells this time without news from another one
+    is_followed  the team agent has not lost the server: this machine has slept, or was stopped
     """
 
-    __slots__ = ("top", "repository", "said_at", "mark")
+    __slots__ = ("top", "repository", "said_at", "mark", "is_followed")
 
-    def __init__(self, top: str, repository: "Any", said_at: object, mark: str):
+    def __init__(self, top: str, repository: "Any", said_at: object, mark: str, is_followed: bool):
         self.top = top
         self.repository = repository
         self.said_at = said_at
         self.mark = mark
+        self.is_followed = is_followed
 
 
 def may_miss_locks(reader: "StoreGlance | LockReader") -> bool:
     """Return True if locks of other machines may be unknown here, in one of the joined work trees."""
     return bool(stale_trees(reader.shared_trees()))
+
+
+def hear_anew(check: "Check") -> bool:
+    """Wait for news of other machines' locks if the call concerns them and this machine has slept.
+
+    Return True if the news have come: locks that were looked up before are to be looked up again.
+    """
+    stale = stale_trees(check.shared_trees)
+    if check.is_question or not any(one.is_followed for one in stale):
+        return False
+    tree = concern(stale, check.writes)
+    if tree is None or not tree.is_followed or not _call_agent():
+        return False
+    until = _waits_until(tree.mark)
+    while clock.now() < until:
+        sleep(LOOK_SECONDS)
+        check.shared_trees = check.glance.shared_trees()
+        found = [one for one in stale_trees(check.shared_trees) if one.top == tree.top]
+        if not found:
+            return True
+        if not found[0].is_followed:
+            break
+    return False
+
+
+def _call_agent() -> bool:
+    """Have this machine's team agent ask its server now. Return False if there is no agent."""
+    import socket
+
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(0.2)
+            connection.connect(team_socket())
+            connection.sendall(b'{"ask": "poke"}\n')
+    except (OSError, AttributeError):  # none runs, or this system has no such sockets
+        return False
+    return True
+
+
+def _waits_until(mark: str) -> float:
+    """Return until when (``clock.now``) checks wait in this time without news: the first of them sets it."""
+    path, until = os.path.join(state_dir(), "team", "awaited"), clock.now() + ANEW_SECONDS
+    try:
+        known, _, end = read_private(path, 1024).decode().rpartition(" ")
+        if known == mark:
+            return min(until, float(end))
+    except (OSError, ValueError):  # the first one
+        pass
+    try:
+        write_private(path, f"{mark} {until}")
+    except OSError:  # a sandbox: the next one waits, too
+        pass
+    return until
 
 
 def judge(check: "Check") -> "Verdict | None":
@@ -76,11 +135,14 @@ def stale_trees(rows: "list[tuple[Any, ...]]") -> "list[Stale]":
     """Return the Stale work trees on this machine among `rows` of ``LockReader.shared_trees``. Nearly always empty."""
     if not rows:
         return []
-    here = clock.boot(host_id())
+    here, now = clock.boot(host_id()), clock.now()
+    long_ago = time() - SLEPT_SECONDS
     return [
-        Stale(top, repository, said_at, f"{booted} {until}")
-        for top, repository, until, booted, said_at in rows
-        if not isinstance(until, (int, float)) or booted != here or until < clock.now()
+        Stale(top, repository, said_at, f"{booted} {until}", state == FOLLOWING)
+        for top, repository, until, booted, said_at, state in rows
+        if not isinstance(until, (int, float))
+        or (booted != here or until < now)
+        or (isinstance(said_at, (int, float)) and said_at < long_ago)
     ]
 
 

@@ -272,6 +272,10 @@ class Check:
         reader: LockReader = self._reader
         return reader
 
+    def forget_locks(self) -> None:
+        """Have `peers` look the locks up again."""
+        self._peers = self._reader = None
+
     def meets_locks(self) -> bool:
         """Return True if any other session has a lock at all, or a file for its turn."""
         has_files = self.turn_files is not None and self.turn_files.any()

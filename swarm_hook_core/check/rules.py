@@ -193,9 +193,16 @@ def turn_files(check: Check) -> None:
 
 
 def shared_trees(check: Check) -> None:
-    """Read how fresh the locks of other machines are here, if a clone on this machine shares its locks with them."""
+    """Read how fresh the locks of other machines are here, if a clone on this machine shares its locks with them.
+
+    A machine that has just slept asks for them first.
+    """
     if shares_locks():
         check.shared_trees = check.glance.shared_trees()
+    if check.shared_trees:
+        from swarm_hook_core.team import hear_anew
+
+        hear_anew(check)
 
 
 def locks(check: Check) -> "Verdict | None":
@@ -233,8 +240,13 @@ def team(check: Check) -> "Verdict | None":
     """Warn of locks of other machines that may be unknown here."""
     if not check.shared_trees:
         return None
-    from swarm_hook_core.team import judge
+    from swarm_hook_core.team import hear_anew, judge
 
+    if hear_anew(check):  # the machine has slept since it looked for locks
+        check.forget_locks()
+        found = locks(check)
+        if found is not None and found.denial is not None:
+            return found
     return judge(check)
 
 

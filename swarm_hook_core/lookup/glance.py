@@ -213,11 +213,11 @@ class StoreGlance:
     def shared_trees(self) -> "list[tuple[Any, ...]]":
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
-        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
-        ``clock.now``, as ``clock.boot`` returns it, and in Unix seconds; unknown values are None.
+        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of, state)``: by
+        ``clock.now``, as ``clock.boot`` returns it, in Unix seconds, and in a word; unknown values are None.
         """
         sql = (
-            "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at FROM swarm_team_trees t"
+            "SELECT t.top, t.repository, r.fresh_until, r.booted, r.said_at, r.state FROM swarm_team_trees t"
             " LEFT JOIN swarm_team_repositories r ON r.id = t.repository ORDER BY t.top"
         )
         return [tuple(row) for row in self._rows_if_known(sql) or ()]

@@ -174,8 +174,8 @@ class LockReader:
     def shared_trees(self) -> "list[tuple[Any, ...]]":
         """Return the work trees here that share their locks with other machines, and how fresh those locks are here.
 
-        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of)``: by
-        ``clock.now``, as ``clock.boot`` returns it, and in Unix seconds; unknown values are None.
+        ``(top, the shared name of the repository, fresh until, start of the machine, last heard of, state)``: by
+        ``clock.now``, as ``clock.boot`` returns it, in Unix seconds, and in a word; unknown values are None.
         """
         return []
 

@@ -17,7 +17,7 @@ import threading
 import time
 
 from swarm_hook_core import __version__, clock, state
-from swarm_hook_core.state import make_private, open_private
+from swarm_hook_core.state import make_private, open_private, team_socket
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.team import agent_client, traces
@@ -113,7 +113,7 @@ class Agent:
                     if here.fileno() in ready:
                         self._accept(here)
         finally:
-            path = agent_client.socket_path()
+            path = team_socket()
             try:
                 os.remove(path)
             except OSError:  # removed meanwhile

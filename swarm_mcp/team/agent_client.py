@@ -19,11 +19,10 @@ import json
 import os
 import socket
 import time
-from zlib import crc32
 
 from swarm_hook_core import clock, repository
 from swarm_hook_core.process import host_id, start_detached
-from swarm_hook_core.state import make_private, state_dir
+from swarm_hook_core.state import make_private, team_socket
 from swarm_hook_core.wording import duration
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
 REACH_SECONDS = 2.0  # until a verb says that the team cannot be reached
 SETTLE_SECONDS = 8.0  # longer than a mirror's lease: after it, a grant counts even if other machines stay silent
 START_PAUSE = 0.02
-LONGEST_PATH = 100  # bytes of a socket's path; systems take 104 or 108
 GRANTED, HELD, UNREACHABLE, LOCAL = "granted", "held", "unreachable", "local"
 
 
@@ -146,18 +144,6 @@ def start() -> None:
     start_detached([*coordinator_command(), "team", "agent"])
 
 
-def socket_path() -> str:
-    """Return where the agent listens: in the state folder, or where that has too long a name, in a private one."""
-    path = os.path.join(state_dir(), "team", "agent.sock")
-    if len(os.fsencode(path)) <= LONGEST_PATH:
-        return path
-    if hasattr(os, "getuid"):
-        user = os.getuid()
-    else:
-        user = 0
-    return f"/tmp/swarm-team-{user}-{crc32(os.fsencode(path)):08x}/agent.sock"
-
-
 def _ask(asked: dict[str, Any], start_seconds: float, seconds: float) -> Any:
     """Return the agent's answer, within `seconds` from now. Raises OSError.
 
@@ -196,7 +182,7 @@ def _ask(asked: dict[str, Any], start_seconds: float, seconds: float) -> Any:
 
 
 def _connected() -> socket.socket:
-    path = socket_path()
+    path = team_socket()
     if hasattr(os, "getuid") and os.lstat(os.path.dirname(path)).st_uid != os.getuid():
         raise PermissionError(f"{os.path.dirname(path)} belongs to somebody else")
     connection = socket.socket(socket.AF_UNIX)
@@ -211,7 +197,7 @@ def _connected() -> socket.socket:
 
 def listening() -> socket.socket:
     """Return the agent's own end of the socket. For the elected agent only: it replaces another's socket."""
-    path = socket_path()
+    path = team_socket()
     make_private(os.path.dirname(path))
     if os.path.lexists(path):
         os.remove(path)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_hook_core import clock
+from swarm_hook_core.untrusted_text import cut
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 
 TYPE_CHECKING = False
@@ -53,7 +54,14 @@ _FOR_GOOD = (
     "does not exist",
     "certificate",
     "not permitted to log in",
+    "unsupported startup parameter",
 )
+# libpq's name of the server in an error, which our own line has already, and its advice to go without TLS
+_NAMED = re.compile(r'connection to server (?:at|on socket) "([^"]*)"(?: \([^)]*\))?(?:, port \d+)? failed: ')
+_ADVICE = re.compile(r" Either provide the file, .* certificate verification\.")
+_OF_TLS = re.compile("SSL|certificate|TLS")
+MOST_OF_TLS = 150  # letters of a line about TLS, less what a command puts before it
+_POOLED = "it is a pooler (pgbouncer in transaction mode?); swarm needs a session: LISTEN, prepared statements"
 
 
 class TimedConnection(psycopg.Connection):  # type: ignore[misc]
@@ -127,9 +135,25 @@ def connect(server: str) -> TimedConnection:
             return _connected({**with_these, "password": _from_keyring(server)})
     except psycopg.Error as error:
         words = one_line(error)
-        if any(sign in words for sign in _FOR_GOOD):
-            raise TeamRefused(f"the team's server {described(server)} refuses: {words}") from None
-        raise TeamUnreachable(f"the team's server {described(server)} is not reachable: {words}") from None
+        refuses = any(sign in words for sign in _FOR_GOOD)
+        if "unsupported startup parameter" in words:
+            words = _POOLED
+        line = f"the team's server {described(server)} {'refuses' if refuses else 'is not reachable'}: {words}"
+        if _OF_TLS.search(words):
+            line = cut(line, MOST_OF_TLS)
+        raise (TeamRefused if refuses else TeamUnreachable)(line) from None
+
+
+def require_session(server: str) -> None:
+    """Raise TeamRefused if the server is a pooler that gives each transaction another connection."""
+    asked = "SELECT pg_backend_pid()"
+    with connect(server) as one:
+        own = _value(one, asked)
+        if own == one.info.backend_pid:
+            return
+        with connect(server) as other, other.transaction():  # which no other session shares, but through a pooler
+            if _value(other, asked) == own or _value(one, asked) != own:
+                raise TeamRefused(f"the team's server {described(server)} refuses: {_POOLED}")
 
 
 def _connected(given: dict[str, Any]) -> TimedConnection:
@@ -185,7 +209,8 @@ def _is_here(known: dict[str, Any]) -> bool:
 
 def one_line(error: BaseException) -> str:
     """Return the words of an error in one line of at most 300 characters."""
-    return " ".join(str(error).split())[:300]
+    words = _ADVICE.sub("", " ".join(str(error).split()))
+    return _NAMED.sub(r"\1: " if len(set(_NAMED.findall(words))) > 1 else "", words)[:300]
 
 
 # The server's schema: made, updated and granted by the database's administrator.

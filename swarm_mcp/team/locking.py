@@ -65,7 +65,7 @@ class TeamGrant(NamedTuple):
     def said(self) -> str:
         """Return the text beside the lock about the machines that it holds on."""
         if self.state == UNREACHABLE:
-            return f"on this machine only: team not reachable ({self.why})"
+            return f"on this machine only: {self.why or 'the team was not reached'}"
         if self.state == SETTLED:
             return "on all machines"
         return "in the team; not every machine knows of it yet"

@@ -184,6 +184,8 @@ class Mirror:
     is_voided     grants have become void: all rows here are to be compared with the server's
     machines      those on the server when last `looked` at (``clock.now``; None: never), within `round_trip` seconds
     shares        the server takes messages, tasks and values; None before the first greeting
+    is_awaited    the server waits for machines from before its start or its loss, and this one has not told it since
+                  its greeting that all rows are there
     sessions      the number of live sessions of this machine in the repository
     beaten        when the last beat that named sessions was sent (``clock.now``)
     """
@@ -202,6 +204,8 @@ class Mirror:
         self.looked: float | None = None
         self.round_trip = 0.0
         self.shares: bool | None = None
+        self.is_awaited = False
+        self._is_complete = True
         self.sessions = 0
         self.beaten = -BEAT_SECONDS
 
@@ -235,6 +239,7 @@ class Mirror:
             self.joined.clear()
             answer = self.server.hello(self.repository)
         self.shares = answer["schema"] >= protocol.DOCUMENTS_SCHEMA
+        self._is_complete = answer["schema"] < protocol.COMPLETE_SCHEMA
         replica.apply(answer["news"], answer["epoch"])
         with self._documents.writing():
             self._documents.forget_old(self.repository)
@@ -275,6 +280,7 @@ class Mirror:
                 self._note_joined(answer["joined"])
             silent = [one for one in answer["silent"] if one["kind"] == "session"]
             since: float | None = sent
+            self.is_awaited = bool(answer["grace"]) and not self._is_complete
             if answer["grace"]:  # others may hold locks that are still unknown
                 since = None
             if not self.replica.apply(answer["news"], answer["epoch"], since) and not answer["news"]["more"]:
@@ -283,6 +289,11 @@ class Mirror:
             self.replica.drop_missing()
         if silent:
             self.server.reap(self.repository)
+
+    def complete(self) -> None:
+        """Tell the server that all rows of this machine were posted."""
+        self.server.complete(self.repository)
+        self._is_complete, self.is_awaited = True, False
 
     def take(self, news: News) -> None:
         """Apply the news of an answer, and all later ones if it says that there are more. Raises EpochOver."""

@@ -57,7 +57,7 @@ class Posting:
         self._compared = (None, 0.0)
 
     def post(self) -> None:
-        """Post all changes, locks before the documents about them."""
+        """Post all changes, locks before the documents about them. Say so where other machines wait for it."""
         for _ in range(MOST_TRIES):
             self._mirror.is_voided = False
             self._compared = (self._store.version(), clock.now())
@@ -70,6 +70,8 @@ class Posting:
                 done = [self.put(wanted[begin : begin + AT_ONCE]) for begin in range(0, len(wanted), AT_ONCE)]
                 posted_documents = all(done)
             if posted_documents and are_locks:
+                if self._mirror.is_awaited:
+                    self._mirror.complete()
                 return
         self.compare_anew()  # the next round goes on with it
 
@@ -203,7 +205,7 @@ class Posting:
                 else:
                     self._rows.drop([row], "team")
                     text = f"[auto] The team has not granted your lock on {named(plain(row.file))}. Do not write it."
-                    self._rows.tell(row.instance_id, text)
+                    self._replica.tell_holder(row, text)
 
     def _in_line(self, place: Place) -> bool:
         """Post a queue place. Returns True if the server has it."""

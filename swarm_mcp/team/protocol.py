@@ -26,6 +26,7 @@ request; its ``answer["code"]`` is ``not_allowed``, ``superseded`` (another agen
   mine(repository) -> Snapshot              this machine's rows on the server
   look(repository, circle="") -> News | None     everything, for a reader that is no mirror; None: no such repository
   machines(repository) -> [MachineRow]
+  complete(repository)                      all rows of this machine were posted since its `hello`
   rest(repository)                          this machine's mirror ends; its sessions stay until their leases end
   part(repository)                          this machine leaves, with all its sessions
   listen(seconds) -> {repository: version}  waits for changes of all greeted repositories
@@ -46,9 +47,10 @@ documents.
 
 **Void grants.** `epoch` is a text for comparison only. It changes after a failover, after a restore, and if the server
 has lost changes that a machine has seen. Then all grants of the server are void: the caller takes every own row for
-unconfirmed, says `hello` again with neither `acked` nor `epoch`, and confirms its rows with ``again=True``. A new agent
-sends the `epoch` of its replica. A session whose `joined` number differs from before has lapsed meanwhile: the same
-holds for its rows.
+unconfirmed, says `hello` again with neither `acked` nor `epoch`, and confirms its rows with ``again=True``. It keeps the
+rows of another machine until that one has confirmed them or was `complete`, or `grace` is over. A new agent sends the
+`epoch` of its replica. A session whose `joined` number differs from before has lapsed meanwhile: the same holds for its
+rows.
 
 **Safe beliefs.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`), once all of
 its answer is applied, `more` is False and `grace` is over. A machine's sessions hold their grants until (boot clock
@@ -75,9 +77,9 @@ else:
 PROTOCOL = 1  # of this module; the server says its own in `Hello`
 MARGIN = 0.02  # of a lease: how much slower than the server's our clock may run
 MIRROR_LEASE = 5.0  # seconds; beats come each third of it
-SESSION_LEASE = 60.0
+SESSION_LEASE = 56.0  # others hear of the silence after some seconds, and then wait for a whole lease: 60 s in all
 MOST_CHANGES = 500  # in one answer, and fewer where they are large; `more` says that there are more
-DOCUMENTS_SCHEMA = 2  # the first that has them
+DOCUMENTS_SCHEMA, COMPLETE_SCHEMA = 2, 5  # the first that has them
 MOST_BODY = 128 * 1024  # bytes of a document's body, as JSON
 MOST_KEY = 512  # bytes
 
@@ -85,6 +87,7 @@ MOST_KEY = 512  # bytes
 LOCK, UNLOCK = "lock", "unlock"
 WAIT, LEAVE = "wait", "leave"
 SESSION, GONE = "session", "gone"
+COMPLETE = "complete"
 DOCUMENT, DOCUMENT_GONE = "document", "document_gone"
 
 # Kinds of documents.
@@ -221,6 +224,7 @@ class Change(TypedDict):
     leave    WaitRow before, with ``reason`` (left, lapsed, ended)
     session  SessionRow: joined, or with another label or lease
     gone     SessionRow before, with ``reason`` (ended, lapsed, left)
+    complete  ``{machine, member}``: see `complete`
     document       DocumentRow: new, or changed
     document_gone  DocumentRow without its body, with ``reason`` (removed, expired); `version` is that of the removal
 

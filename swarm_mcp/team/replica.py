@@ -23,6 +23,7 @@ from swarm_mcp.team.documents import Documents
 from swarm_mcp.team.mirror import own_spot
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, reach_at, spot_in
+from swarm_mcp.team.store_rows import HOST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Replica:
              corrects it at once
     places   the same of its queue places
     spared   ids of local locks with a waiting request that reports their refusal: their holders get no message
+    untold   that message, by the lock's id: holder, text, file
     scope    the work tree that shows sessions of other machines, and their shared documents: the first of
              `tops`, for as long as that takes part
     """
@@ -61,7 +63,9 @@ class Replica:
         self.own: dict[int, LockRow] = {}
         self.places: dict[int, WaitRow] = {}
         self.spared: set[str] = set()
+        self.untold: dict[str, tuple[str, str, str]] = {}
         self.dropped: dict[str, LockRow] = {}  # ids of local locks that lost a conflict -> the winner
+        self._ended: list[tuple[list[str], str, dict[str, Any]]] = []  # ids of locks, the reason and more of their ends
         self.version = self.mark = 0
         self.epoch = ""
         self.may_miss = True  # True if there may be sessions that the server has not named again
@@ -103,6 +107,7 @@ class Replica:
             return False
         if "all" in news:
             self._take_documents(news["all"], epoch)
+        self._ended.clear()  # of an answer that could not be applied
         with self._rows.writing():
             if "all" in news:
                 self._take_all(news["all"], has_lost=self.epoch not in ("", epoch))
@@ -110,6 +115,7 @@ class Replica:
                 for change in news["changes"]:
                     if change["version"] > self.version or epoch != self.epoch:
                         self._take_in(change["kind"], change["body"])
+                self._drop_ended()
             if sent is not None:
                 known["said_at"] = self._store.now()
             self._rows.note(self.repository, state=FOLLOWING, scope=self.scope, **known)
@@ -119,14 +125,11 @@ class Replica:
         return moved
 
     def drop_missing(self) -> None:
-        """Remove sessions that were not named again after the server's loss: all survivors have been heard of."""
+        """Remove what was not named again after the server's loss: all survivors have been heard of."""
         if not self.may_miss:
             return
         with self._rows.writing():
-            for session in self._rows.missing_sessions():
-                if session.scope in self.tops:
-                    self._rows.remove_session(session)
-                    self.documents.is_due = True
+            self._drop_missing()
         self.may_miss = False
 
     def not_fresh(self, state: str, at_once: bool = False) -> None:
@@ -170,6 +173,7 @@ class Replica:
             row = self.own.get(number)
             if row is not None:
                 self._released({**row, "machine": self.machine})
+        self._drop_ended()
 
     # ------------------------------------------------------------ inside `apply`
 
@@ -186,6 +190,8 @@ class Replica:
             self._joined(body)
         elif kind == protocol.GONE:
             self._gone(body)
+        elif kind == protocol.COMPLETE:
+            self._drop_missing(body["machine"])
         elif kind == protocol.DOCUMENT:
             row: Any = body
             self.documents.take(row)
@@ -204,30 +210,41 @@ class Replica:
             self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
 
     def _take_all(self, found: Snapshot, has_lost: bool) -> None:
-        """Make this machine's rows equal to the server's; equal rows are left alone."""
+        """Make this machine's rows equal to the server's; equal rows are left alone.
+
+        If the server `has_lost` rows, the known ones of other machines stay, without a number, until `_drop_missing`.
+        """
         self.own = {row["lock"]: row for row in found["locks"] if row["machine"] == self.machine}
         self.places = {row["number"]: row for row in found["waits"] if row["machine"] == self.machine}
         fences = {row["fence"] for row in self.own.values()}
         mine = self._rows.own_locks(self.tops)
         self._rows.void_grants([row.id for row in mine if row.team_fence is not None and row.team_fence not in fences])
-        wanted = {(self._id(row, top), row["fence"]) for row in found["locks"] for top in self.tops}
-        stale = [row for row in self._rows.mirrored(self.tops) if (row.id, row.team_fence) not in wanted]
-        self._rows.drop(stale, "")
+        wanted = {self._id(row, top) for row in found["locks"] for top in self.tops}
+        mirrored = [row for row in self._rows.mirrored(self.tops) if row.team_fence is not None]
+        stale = [row for row in mirrored if row.id not in wanted]
+        if has_lost:
+            self._rows.void_grants([row.id for row in stale])
         for session in found["sessions"]:
             self._joined(session)
         for lock in sorted(found["locks"], key=lambda row: row["fence"]):
             self.granted(lock)
+        if not has_lost:  # after the new ones, so that no session is told of a free file that is taken
+            self._rows.drop(stale, "gone")
         numbers = {row["number"] for row in found["waits"] if row["machine"] != self.machine}
-        here = [one for one in self._rows.mirrored_places() if one.scope in self.tops]
-        self._rows.drop_places([one for one in here if one.team_ticket not in numbers])
+        here = [one for one in self._rows.mirrored_places() if one.scope in self.tops and one.team_ticket is not None]
+        gone = [one for one in here if one.team_ticket not in numbers]
+        for place in gone if has_lost else ():
+            self._rows.place_posted(place.ticket, None)
         for wait in sorted(found["waits"], key=lambda row: row["number"]):
             self._joined_line(wait)
+        if not has_lost:
+            self._rows.drop_places(gone)
+        self.may_miss = self.may_miss or has_lost
         alive = {session["session"] for session in found["sessions"]}
         for known in self._rows.mirrored_sessions():
             if known.id not in alive and known.scope in self.tops:
                 if has_lost:  # a task stays assigned until the worker's machine has had time to report
                     self._rows.miss_session(known)
-                    self.may_miss = True
                 else:
                     self._rows.remove_session(known)
 
@@ -251,11 +268,12 @@ class Replica:
         # First the new locks, then the ended ones, so that no session is told of a free file that is taken.
         reaches = {top: reach for top in self.tops if (reach := reach_at(spot, top)) is not None}
         for top, reach in reaches.items():
-            lock = known.get(self._id(row, top))
+            lock_id = self._id(row, top)
+            lock = known.get(lock_id) or self._lost_as(row, reach)
             if lock is None and not any(self._holds_in(mine, reach, top) for mine in own):
-                self._rows.add_lock(self._id(row, top), top, reach, row)
-            elif lock is not None and lock.team_fence != row["fence"]:
-                self._rows.grant_anew(lock, row)
+                self._rows.add_lock(lock_id, top, reach, row)
+            elif lock is not None and (lock.id, lock.team_fence) != (lock_id, row["fence"]):
+                self._rows.grant_anew(lock, lock_id, row)
         self._give_up_former(body)
         for reach in reaches.values():
             self._make_room(row, reach)
@@ -303,16 +321,42 @@ class Replica:
             self._rows.tell(lock.instance_id, text, file)
 
     def _make_room(self, row: LockRow, reach: Reach) -> None:
-        """Remove unconfirmed locks of this machine that conflict with a granted one.
+        """Remove unconfirmed locks that conflict with a granted one: of this machine, or lost with an earlier server.
 
         The winner may be in another clone on this machine.
         """
         for lock in self._rows.met(reach):
-            if lock.machine is not None or lock.team_fence is not None or lock.mode == AUTO:
+            if lock.team_fence is not None or lock.mode == AUTO:
                 continue
             agent, mode = row["agent"], SHARED if row["mode"] == SHARED else EXCLUSIVE
-            if keeps_out(lock, row["session"], agent, mode):
+            if not keeps_out(lock, row["session"], agent, mode):
+                continue
+            if lock.machine is not None:
+                self._rows.drop([lock], "lapsed")
+            else:
                 self.give_way(lock, row)
+
+    def _lost_as(self, row: LockRow, reach: Reach) -> Lock | None:
+        """Return the row of a lock that an earlier server had granted, and that its holder has again."""
+        agent = row["agent"] or None
+        for lock in self._rows.same(reach):
+            if lock.machine and lock.team_fence is None and (lock.instance_id, lock.agent) == (row["session"], agent):
+                return lock
+        return None
+
+    def _drop_missing(self, machine: str = "") -> None:
+        """Remove what was not named again after the server's loss, inside a transaction.
+
+        `machine` has named all that it has; empty: all machines have, or their leases are over.
+        """
+        lost = [row for row in self._rows.mirrored(self.tops) if row.team_fence is None]
+        self._rows.drop([row for row in lost if machine in ("", row.machine)], "gone" if machine else "lapsed")
+        places = [one for one in self._rows.mirrored_places() if one.scope in self.tops and one.team_ticket is None]
+        self._rows.drop_places([one for one in places if machine in ("", one.machine)])
+        for session in self._rows.missing_sessions():
+            if session.scope in self.tops and (not machine or session.host == HOST + machine):
+                self._rows.remove_session(session)
+                self.documents.is_due = True
 
     def in_the_way(self, rows: Iterable[Lock]) -> LockRow | None:
         """Return a granted lock of another session that conflicts with these locks of this machine, or None.
@@ -322,9 +366,9 @@ class Replica:
         for row in rows:
             reach = reach_in(row)
             for lock in self._rows.met(reach) if reach else ():
-                if lock.machine is not None and keeps_out(
-                    lock, row.instance_id, row.agent or "", row.mode or EXCLUSIVE
-                ):
+                if lock.machine is None or lock.team_fence is None:  # lost: the server knows if it was confirmed anew
+                    continue
+                if keeps_out(lock, row.instance_id, row.agent or "", row.mode or EXCLUSIVE):
                     told: Any = {
                         "session": lock.instance_id,
                         "agent": lock.agent or "",
@@ -355,14 +399,19 @@ class Replica:
                 return
         self.dropped[lock.id] = row
         self._rows.drop([lock], "team", by=row["session"], machine=row["machine"], team_fence=row["fence"])
-        if lock.id in self.spared:
-            return
-        file = plain(lock.file)
-        self._rows.tell(
-            lock.instance_id, f"[auto] Your lock on {named(file)} held on this machine only, and holds no longer:"
+        self.tell_holder(
+            lock, f"[auto] Your lock on {named(plain(lock.file))} held on this machine only, and holds no longer:"
             f" {_who(row)} has had it in the team (fence {row['fence']}), which could not be asked when you took it."
-            " Do not write it; what you have written since may conflict with theirs.", file,
+            " Do not write it; what you have written since may conflict with theirs.",
         )  # fmt: skip
+
+    def tell_holder(self, lock: Lock, text: str) -> None:
+        """Tell the holder of a lost lock, inside a transaction; later, where a request may report it."""
+        told = lock.instance_id, text, plain(lock.file)
+        if lock.id in self.spared:
+            self.untold[lock.id] = told
+        else:
+            self._rows.tell(*told)
 
     def _released(self, body: dict[str, Any]) -> None:
         reason = body.get("reason") or "released"
@@ -370,10 +419,10 @@ class Replica:
             more = {}
             if body.get("by"):
                 more["by"] = body["by"]
-            self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason), **more)
+            self._end_later(body, reason, **more)
             return
         self.own.pop(body["lock"], None)
-        self._rows.drop(self._mirrored_as(body), _REASONS.get(reason, reason))
+        self._end_later(body, reason)
         gone = [lock for lock in self._rows.own_locks(self.tops) if lock.team_fence == body["fence"]]
         if reason != "stolen":
             self._rows.void_grants([lock.id for lock in gone])  # locks still held here are requested anew
@@ -386,6 +435,17 @@ class Replica:
                 " write it.",
                 plain(lock.file),
             )
+
+    def _end_later(self, body: dict[str, Any], reason: str, **more: object) -> None:
+        """Have a lock's rows removed by `_drop_ended`: after the grants of one answer, so that no file is said to be free
+        that is taken again.
+        """
+        self._ended.append(([lock.id for lock in self._mirrored_as(body)], _REASONS.get(reason, reason), more))
+
+    def _drop_ended(self) -> None:
+        for ids, reason, more in self._ended:
+            self._rows.drop(self._rows.of_ids(ids), reason, **more)
+        self._ended.clear()
 
     # places in line
 
@@ -406,6 +466,9 @@ class Replica:
                 continue
             self._rows.drop_places(self._behind(reaches))
             self._rows.add_place(top, row["machine"], reaches, row["session"], row["number"], row["agent"], row["mode"])
+        wait = row["session"], row["agent"], row["mode"]
+        lost = [one for one in self._rows.mirrored_places() if one.scope in self.tops and one.team_ticket is None]
+        self._rows.drop_places([one for one in lost if (one.instance_id, one.agent or "", one.mode) == wait])
 
     def _behind(self, reaches: list[Reach]) -> list[Waiter]:
         """Return places of this machine that the server has not numbered, and that are to be behind one for these."""

@@ -139,6 +139,9 @@ class TeamServer:
         self._asking.call("part", self._who(repository), seconds, tells=True)
         self._greeted.pop(repository, None)
 
+    def complete(self, repository: str, seconds: float = SECONDS) -> None:
+        self._asking.call("complete", self._who(repository), seconds, tells=True)
+
     # ------------------------------------------------------------------ locks
 
     def acquire(

@@ -171,13 +171,13 @@ def restore(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
 
 
 def void_grants(tx: Transaction, lock_ids: Iterable[str]) -> None:
-    """Let these locks count as not confirmed."""
+    """Let these locks count as not confirmed. Those of other machines go on denying."""
     for one in lock_ids:
         tx.change("UPDATE context SET team_fence = NULL WHERE id = ?", (one,))
 
 
 def place_posted(tx: Transaction, ticket: int, team_ticket: int | None) -> None:
-    """Note the number that the team has given to a place in the line, None to clear it."""
+    """Note the number that the team has given to a place in the line, None to clear it; of any machine."""
     tx.change("UPDATE swarm_waiters SET team_ticket = ? WHERE ticket = ?", (team_ticket, ticket))
 
 
@@ -219,9 +219,9 @@ def add_lock(tx: Transaction, lock_id: str, top: str, reach: Reach, told: Mappin
     _say_granted(tx, lock, reach.file)
 
 
-def grant_anew(tx: Transaction, lock: Lock, told: Mapping[str, Any]) -> None:
-    """Change a row of another machine's lock to the server's present one: another mode, or another holder."""
-    _change(tx, {**_told(tx, told), "created_at": tx.now()}, lock)
+def grant_anew(tx: Transaction, lock: Lock, lock_id: str, told: Mapping[str, Any]) -> None:
+    """Change a row of another machine's lock to the server's present one: another mode, number, or holder."""
+    _change(tx, {**_told(tx, told), "created_at": tx.now(), "id": lock_id}, lock)
     refusals.follow(tx, key_of_lock(lock), told["session"])
 
 

@@ -11,6 +11,9 @@ import time
 from collections import deque
 
 from swarm_hook_core import clock, state
+from swarm_hook_core.lookup import plain
+from swarm_hook_core.untrusted_text import named
+from swarm_hook_core.wording import duration
 from swarm_mcp.domain import Session, of_task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
@@ -94,9 +97,22 @@ class Following:
         rows = [row for row in self._rows.of_ids(lock_ids) if row.machine is None]
         mine = [row for claim in claims(rows, self.replica.tops) for row in claim.rows]
         if mine:
+            self.replica.spared |= {row.id for row in mine}
             with self._rows.writing():
                 self._rows.drop(mine, "team")
+                for row in mine:
+                    words = "is given up: another lock of the same request was not granted. Do not write it."
+                    self.replica.tell_holder(row, f"[auto] Your lock on {named(plain(row.file))} {words}")
+            self.replica.spared -= {row.id for row in mine}
             self._posting.compare_anew()
+
+    def end_request(self, lock_ids: Collection[str], is_answered: bool) -> None:
+        """Tell the holders of these locks that they are lost, unless the request was answered so."""
+        untold = [self.replica.untold.pop(one) for one in lock_ids if one in self.replica.untold]
+        if untold and not is_answered:
+            with self._rows.writing():
+                for holder, text, file in untold:
+                    self._rows.tell(holder, text, file)
 
     def _confirmed(self, lock_ids: list[str], until: float) -> tuple[Confirmation, int]:
         mirror, replica = self.mirror, self.replica
@@ -125,7 +141,7 @@ class Following:
                 mirror.beat_until_even()  # so that the store knows it as well, and says so in its words
                 return self._refused(held, answer.get("by"))
             if why == protocol.GRACE and clock.now() + answer.get("seconds", 1.0) >= until:
-                return {"answer": agent_client.UNREACHABLE, "error": "the team's server has just started"}, 0
+                return {"answer": agent_client.UNREACHABLE, "error": _only_earlier(answer.get("seconds", 1.0))}, 0
             if clock.now() >= until:
                 break
             if why == protocol.GRACE:
@@ -188,9 +204,13 @@ class Following:
                 return {"answer": agent_client.LOCAL}  # too large to be posted: it stays on this machine
             if clock.now() < posting.grace_until:
                 if posting.grace_until >= until:
-                    return {"answer": agent_client.UNREACHABLE, "error": "the team's server has just started"}
+                    return {"answer": agent_client.UNREACHABLE, "error": _only_earlier(posting.grace_until - clock.now())}
                 time.sleep(0.1)
         raise TeamUnreachable("others change the same task all the time")
+
+
+def _only_earlier(seconds: float) -> str:
+    return f"the team's server confirms earlier locks only, for {duration(seconds + 1)} more"
 
 
 LOOK_SECONDS = 5.0  # seconds between two searches for joined clones, without a notification
@@ -282,12 +302,24 @@ class Talk:
         with self._changed:
             self._requests.append(request)
             self._changed.notify_all()
-        if not request.done.wait(seconds) or request.answer is None:
-            error = self._error or "the team's server does not answer"
-            return {"answer": agent_client.UNREACHABLE, "error": error}
-        if request.is_to_settle and request.settled.wait(settle):
-            request.answer["settled"] = True
-        return request.answer
+        is_done = request.done.wait(seconds)
+        error = self._error or "the team's server does not answer"
+        answer = self._answered(request, {"answer": agent_client.UNREACHABLE, "error": error})
+        if is_done and request.is_to_settle and request.settled.wait(settle):
+            answer["settled"] = True
+        return answer
+
+    def _answered(self, request: _Request, answer: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of a request: this one, unless it has one. An asker that has given up is not told another."""
+        with self._changed:
+            request.answer = request.answer or answer
+            return request.answer
+
+    def _answer(self, request: _Request, answer: dict[str, Any]) -> None:
+        is_answered = self._answered(request, answer)["answer"] == agent_client.HELD
+        for one in self._followed.values():
+            one.end_request(request.locks, is_answered)
+        request.done.set()
 
     def look_at_machines(self, seconds: float) -> None:
         """Note that a viewer is present, so that machines are listed. Without a list yet, wait `seconds` for it."""
@@ -395,8 +427,8 @@ class Talk:
             try:
                 if gone.mirror.is_greeted:
                     self._line.part(name)
-            except TeamUnreachable:
-                continue  # it finds out by itself
+            except (TeamUnreachable, TeamRefused):
+                continue  # the command that left tells it
         for name, tops in parts.items():
             known = self._followed.get(name)
             if known is not None and known.replica.tops == sorted(tops):
@@ -428,31 +460,29 @@ class Talk:
                     other.withdraw(request.locks)
                 request.version.clear()
                 break
-        request.answer = found
         if request.version:
             request.is_to_settle = True  # before the thread that settles empties that
             with self._changed:
                 self._unsettled.append(request)
                 self._changed.notify_all()
-        request.done.set()
+        self._answer(request, found)
 
     def _take(self, request: _Request) -> None:
         """Answer a request about documents: each is of one repository at most."""
-        request.answer = {"answer": agent_client.LOCAL}
+        found: dict[str, Any] = {"answer": agent_client.LOCAL}
         for one in self._followed.values():
             if clock.now() >= request.until:
-                request.answer = {"answer": agent_client.UNREACHABLE, "error": "the team's server does not answer"}
+                found = {"answer": agent_client.UNREACHABLE, "error": "the team's server does not answer"}
                 break
             answer = one.confirm_documents(request.documents, request.until)
             if answer["answer"] != agent_client.LOCAL:
-                request.answer = {**answer}
-        request.done.set()
+                found = {**answer}
+        self._answer(request, found)
 
     def _give_up(self, requests: list[_Request]) -> None:
         for request in requests:
-            if request.answer is None:
-                request.answer = {"answer": agent_client.UNREACHABLE, "error": self._error}
-                request.done.set()
+            if not request.done.is_set():
+                self._answer(request, {"answer": agent_client.UNREACHABLE, "error": self._error})
 
     def _lose(self, error: SwarmError) -> None:
         # One that was away for long has been forgotten, and greets anew.

@@ -117,16 +117,36 @@ def leave(membership: Membership) -> str:
                 break
             changes.wait(LOOK_SECONDS)
             store.refresh()
-    return unheard
+    if any((one.server, one.repository) == (server, membership.repository) for one in memberships.memberships()):
+        return unheard  # another clone on this machine stays
+    try:
+        _give_back(server, membership.repository)  # whatever the team agent has told it
+    except SwarmError as error:
+        return unheard or str(error)
+    return ""
 
 
 def _ask(server: str, repository_id: str) -> None:
     """Ask the server for the repository once. Raises SwarmError: it cannot be reached, or does not let us in."""
+    from swarm_mcp.team.connection import require_session
+    from swarm_mcp.team.server import TeamServer
+
+    require_session(server)
+    asked = TeamServer(server, memberships.machine())
+    try:
+        asked.machines(repository_id)
+    finally:
+        asked.close()
+
+
+def _give_back(server: str, repository_id: str) -> None:
+    """Remove all that this machine has there on the server, so that others have it at once. Raises SwarmError."""
     from swarm_mcp.team.server import TeamServer
 
     asked = TeamServer(server, memberships.machine())
     try:
-        asked.machines(repository_id)
+        asked.hello(repository_id)
+        asked.part(repository_id)
     finally:
         asked.close()
 

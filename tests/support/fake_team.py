@@ -38,7 +38,7 @@ class FakeTeam:
         self.clock = 1000.0
         self.down = False
         self.kept = 10_000
-        self.schema = protocol.DOCUMENTS_SCHEMA
+        self.schema = protocol.COMPLETE_SCHEMA
         self.calls: list[str] = []
         self.changed = threading.Condition(threading.RLock())
         self._numbers = itertools.count(1)
@@ -61,6 +61,16 @@ class FakeTeam:
                 elif change["kind"] == protocol.DOCUMENT_GONE:
                     one.documents.pop(name, None)
             self.epoch += "'"
+
+    def void(self, repository: str, grace: float = 60.0) -> None:
+        """Forget all sessions and grants, as after ``--new-epoch``: for `grace` only earlier ones are confirmed."""
+        with self.changed:
+            one = self.repositories[repository]
+            for rows in (one.changes, one.locks, one.waits, one.sessions):
+                rows.clear()
+            one.version += 1048576
+            self.epoch += "'"
+            self.grace = grace
 
     def server(self, machine: str, member: str = "me") -> "FakeServer":
         return FakeServer(self, machine, member)
@@ -138,6 +148,10 @@ class FakeServer:
                 "grace": self.team.grace,
             }
 
+    def complete(self, repository):
+        with self._call("complete"):
+            self._log(self._one(repository), protocol.COMPLETE, "", {"machine": self.machine, "member": self.member})
+
     def acquire(self, repository, session, wants, seen, mark):
         with self._call("acquire"):
             one = self._one(repository)
@@ -155,6 +169,8 @@ class FakeServer:
                     is_plain = row["session"] != session and not row["pattern"] and not want["pattern"]
                     if is_plain and self._overlap(row, want) and not row["mode"] == want["mode"] == "shared":
                         return {"ok": False, "why": protocol.HELD, "by": copy.deepcopy(row)}
+            if self.team.grace and not all(want["again"] for want in wants):
+                return {"ok": False, "why": protocol.GRACE, "seconds": self.team.grace}
             fences, numbers = [], []
             for want in wants:
                 key = (session, want["agent"], want["place"], want["pattern"], want["base"])

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from swarm_mcp.team.connection import connect
+from team.history.faults import stopped
 from team.homes import LIMIT, Home, wait_for
 
 
@@ -34,6 +36,35 @@ def test_a_lock_taken_on_one_machine_denies_on_the_other_until_it_is_released(ho
     assert done.returncode == 1 and " on north-" in done.stderr
     north.run("unlock", "src/a.py", "--as", told["instance_id"])
     wait_for(lambda: south.write("s1", "src/a.py") == "")
+
+
+def test_after_a_new_epoch_known_locks_go_on_denying(tmp_path: Path, new_engine, repository: str) -> None:
+    north, south = Home(tmp_path, "north"), Home(tmp_path, "south")
+    try:
+        for one in (north, south):
+            one.run("team", "join", new_engine.dsn(), "--repository", repository)
+        south.begin("s1")
+        told = north.lock("src/a.py")
+        assert '"deny"' in south.write("s1", "src/a.py")
+        with stopped(north.agent()["pid"]):  # this machine is cut off meanwhile
+            north.run("team", "init", new_engine.dsn(), "--new-epoch")
+
+            def version() -> int:
+                assert '"deny"' in south.write("s1", "src/a.py")
+                assert south.run("lock", "src/a.py", "--as", "s1", code=None).returncode == 1
+                return south.json("team", "status", code=None)["repositories"][0]["version"]
+
+            wait_for(lambda: version() > 1_000_000)
+            assert '"deny"' in south.write("s1", "src/a.py")
+        words = ["lock", "src/a.py", "--as", told["instance_id"]]
+        wait_for(lambda: '"deny"' in south.write("s1", "src/a.py") and north.json(*words)["team"].get("settled"))
+        said = south.write("s1", "src/a.py")
+        assert '"deny"' in said and "src/a.py is free" not in said
+        north.run("unlock", "src/a.py", "--as", told["instance_id"])
+        assert "src/a.py is free" in wait_for(lambda: (said := south.write("s1", "src/a.py")) and '"deny"' not in said and said)
+    finally:
+        for one in (north, south):
+            one.end()
 
 
 @pytest.mark.parametrize("wanted", ["src/", "*.py", "src/**", "."])
@@ -62,7 +93,9 @@ def test_who_waits_on_another_machine_is_next(homes: tuple[Home, Home]) -> None:
     assert told["ok"] and told["team"]["fence"] > held["team"]["fence"]
 
 
-def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[Home, Home]) -> None:
+def test_status_shows_both_machines_and_leaving_undoes_everything(
+    homes: tuple[Home, Home], team: str, repository: str
+) -> None:
     north, south = homes
     told = wait_for(lambda: (found := north.json("team", "status", code=None))["ok"] and found)
     (one,) = told["repositories"]
@@ -70,8 +103,17 @@ def test_status_shows_both_machines_and_leaving_undoes_everything(homes: tuple[H
     assert sorted(_shortly(row["machine"]) for row in one["machines"]) == ["north", "south"]
     south.lock("src/a.py")
     wait_for(lambda: '"deny"' in north.write("s2", "src/a.py"))
+
+    def on_server() -> list[tuple]:
+        asked = "SELECT place FROM swarm_team.locks l JOIN swarm_team.repositories r ON r.key = l.repository WHERE r.name = %s"
+        with connect(team) as admin:
+            return admin.execute(asked, (repository,)).fetchall()
+
+    assert on_server()
     before = (south.clone / ".git" / "config").read_text()
-    south.run("team", "leave")
+    os.kill(south.agent()["pid"], signal.SIGKILL)
+    assert "could not be told" not in south.run("team", "leave").stdout
+    assert not on_server(), "they are given back at once, though no team agent runs"
     assert "logical" in before and "logical" not in (south.clone / ".git" / "config").read_text()
     assert south.json("team", "status")["repositories"] == []
     wait_for(lambda: north.write("s2", "src/a.py") == "")

@@ -49,6 +49,21 @@ def forgets_deliveries() -> None:
     store_documents.note = note
 
 
+def voided_is_released() -> None:
+    """Planted: locks that a new server does not know count as released."""
+    from swarm_mcp.team.replica import Replica
+
+    right = Replica._take_all
+    Replica._take_all = lambda self, found, has_lost: right(self, found, False)  # type: ignore[method-assign]
+
+
+def loses_in_silence() -> None:
+    """Planted: the holder of a lock that is lost hears nothing of it."""
+    from swarm_mcp.team.replica import Replica
+
+    Replica.tell_holder = lambda *_: None  # type: ignore[method-assign]
+
+
 def main() -> int:
     protocol.MIRROR_LEASE, protocol.SESSION_LEASE = MIRROR_LEASE, LEASE  # before other modules copy these values
     if planted := sys.argv[1]:

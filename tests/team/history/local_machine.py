@@ -101,7 +101,7 @@ class LocalMachine:
             )  # two SQLites in one process undo each other's locks
         reader = self._of_thread.reader
         fresh_until = min(
-            (until or 0.0 for _, _, until, _, _ in reader.shared_trees()), default=0.0
+            (until or 0.0 for _, _, until, *_ in reader.shared_trees()), default=0.0
         )  # first, as hooks do
         found = Peers(reader, "", time.time()).over([str(self._clone / file)])
         return fresh_until, {held.instance_id for held in found}

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from .answers import AnswerFindings, Belief, Freed, Vanished, judge_answers
 from .checker import Findings, HandedFindings, Held, Look, judge, judge_handed
 from .engine import Engine
 from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, SwallowingProxy, stopped
@@ -26,7 +27,7 @@ SEED = int(os.environ.get("SWARM_TEAM_SEED", "0")) or random.randrange(1, 10**6)
 class Outcome(NamedTuple):
     """The outcome of a storm: `findings` of the checker, the number of each deed, and the number of faults."""
 
-    findings: Findings | HandedFindings
+    findings: Findings | HandedFindings | AnswerFindings
     counts: Counter[str]
     faults: int
 
@@ -122,6 +123,21 @@ class HandingPlayers(Players):
         return Outcome(judge_handed(claims, sent, heard, [seen["end"] for seen in told]), counts, faults)
 
 
+class AnsweringPlayers(Players):
+    """Machines with sessions that note what they are told."""
+
+    last_seconds = 240.0
+
+    def judged(self, faults: int) -> Outcome:
+        told = self.told()
+        counts = sum((Counter(seen["counts"]) for seen in told), Counter())
+        beliefs, freed, vanished = (
+            [kind(*one) for seen in told for one in seen[name]]
+            for name, kind in (("beliefs", Belief), ("freed", Freed), ("vanished", Vanished))
+        )
+        return Outcome(judge_answers(beliefs, freed, vanished), counts, faults)
+
+
 def new_folder(folder: Path) -> Path:
     """Return a new folder in `folder`, for one storm of several."""
     made = folder / str(len(list(folder.iterdir())))
@@ -153,7 +169,7 @@ def storm(players: Players, faults: list[Fault], seconds: float, seed: int) -> O
     try:
         players.await_begun()
         end = time.monotonic() + seconds
-        _rest(players, min(2.0, seconds / 4))
+        _rest(players, min(faults[0].calm if faults else 2.0, seconds / 4))
         while time.monotonic() < end and faults:
             fault = faults[struck % len(faults)]
             fault.strike(chance)
@@ -173,7 +189,8 @@ def _rest(players: Players, seconds: float) -> None:
         time.sleep(0.05)
 
 
-LEASE, MIRROR_LEASE = 3.0, 2.0  # seconds, short so that a storm sees many end
+# Seconds, short so that a storm sees many end. A storm may give its machines a longer lease.
+LEASE, MIRROR_LEASE = float(os.environ.get("SWARM_STORM_LEASE", "3")), 2.0
 
 
 class Ground:

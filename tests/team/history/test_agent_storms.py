@@ -28,7 +28,7 @@ SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "72")) / len(KINDS)
 
 def storm_of(
     kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "",
-    mutant: Mutant | None = None, module: str = "local_machine", players_of: type[Players] = Players,
+    mutant: Mutant | None = None, module: str = "local_machine", players_of: type[Players] = Players, lease: float = LEASE,
 ) -> Outcome:  # fmt: skip
     """Return the outcome of a storm, with a fault `planted` in the agents, or a `mutant` in the server.
 
@@ -54,7 +54,8 @@ def storm_of(
             "SWARM_DB_PATH": "store/swarm.db",
             "SWARM_CONFIG_DIR": "config",
         }
-        environment = {**{name: str(home / place) for name, place in places.items()}, "SWARM_TEAM_MACHINE": home.name}
+        environment = {name: str(home / place) for name, place in places.items()}
+        environment.update(SWARM_TEAM_MACHINE=home.name, SWARM_STORM_LEASE=str(lease))
         server = f"postgresql://postgres@127.0.0.1:{link.port}/postgres"
         assignments.append(
             {
@@ -101,7 +102,8 @@ def storm_of(
     faults["all"] = [
         fault for kind, made in faults.items() if kind not in ("long cut", "synchronous") for fault in made
     ]
-    outcome = storm(players, faults[kind], seconds, SEED)
+    calmer = [fault._replace(calm=fault.calm + 1.5 * (lease - LEASE)) for fault in faults[kind]]
+    outcome = storm(players, calmer, seconds, SEED)
     print(f"{kind}: {outcome.text()}")
     return outcome
 

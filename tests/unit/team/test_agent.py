@@ -18,6 +18,7 @@ from swarm_mcp.team import agent_client, memberships, talk
 from swarm_mcp.team.agent import Agent
 from swarm_mcp.team.errors import TeamRefused
 from swarm_mcp.team.parts import TeamRows
+from swarm_mcp.team.protocol import want
 from swarm_mcp.workspace import panes
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
@@ -86,6 +87,29 @@ def test_a_lock_is_confirmed_over_the_socket(running, peer):
     assert set(answer["fences"]) == {row.id for row in rows}
     peer.follow()
     assert {place for place, _ in peer.held()} == {"a.py", "b.py"}
+
+
+def test_a_lock_that_is_lost_after_its_asker_has_given_up_is_told_to_its_holder(running, team, monkeypatch):
+    session = running.ground.session("one")
+    wait_for(lambda: agent_client.status()["servers"][0]["state"] == "following")
+    far = team.server("far")
+    far.hello(REPOSITORY)
+    far.beat(REPOSITORY, 0, 0, [{"session": "far-1", "label": "far", "lease": 60.0}])
+    has_given_up, confirmed = threading.Event(), talk.Following._confirmed
+
+    def slowly(*given):
+        assert has_given_up.is_set() or far.acquire(REPOSITORY, "far-1", [want("late.py")], 0, 0)["ok"]
+        answer = confirmed(*given)
+        has_given_up.wait(PATIENCE)
+        return answer
+
+    monkeypatch.setattr(talk.Following, "_confirmed", slowly)
+    with Store(running.ground.database, tells=False) as store:
+        rows = store.locks.acquire_all(session, request(session, ["late.py"]))
+        assert agent_client.confirm([rows[0].id], 0.5, 0)["answer"] == "unreachable"
+        has_given_up.set()
+        (told,) = wait_for(lambda: store.messages.take(session))
+    assert "late.py" in told.content and "holds no longer" in told.content
 
 
 def test_one_that_settles_at_once_is_said_to_be_settled(running, peer):
@@ -278,7 +302,7 @@ def test_leaving_removes_what_others_hold(running, peer, team):
     wait_for(lambda: not running.ground.sql("SELECT 1 FROM swarm_team_trees"))
     assert running.ground.sql("SELECT team_fence, machine FROM context") == [{"team_fence": None, "machine": None}]
     running.thread.join(60)
-    assert not running.thread.is_alive() and not os.path.exists(agent_client.socket_path())
+    assert not running.thread.is_alive() and not os.path.exists(agent_client.team_socket())
     repository = team.repositories[REPOSITORY]
     assert [row["machine"] for row in repository.locks.values()] == ["peer"] and "peer" in repository.mirrors
 

@@ -14,7 +14,7 @@ from support.team_machines import REPOSITORY
 
 from swarm_hook_core import clock, repository
 from swarm_hook_core.state import state_dir
-from swarm_mcp.errors import SwarmError
+from swarm_mcp.errors import LockRefused, SwarmError
 from swarm_mcp.team import memberships, protocol
 from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.memberships import Membership, checked_server, machine
@@ -41,6 +41,68 @@ def test_after_a_failover_grants_are_confirmed_anew_and_what_others_have_is_give
     assert laptop.row("kept.py")["team_fence"] == sandbox.row("kept.py")["team_fence"]
     first, second = laptop.mail(one)
     assert "failover" in first and "lost.py" in second
+
+
+def test_after_a_new_epoch_known_locks_deny_until_their_machine_has_spoken_or_its_lease_is_over(machines, team):
+    laptop, sandbox = machines
+    one, other = laptop.session("one"), sandbox.session("other")
+
+    def denied(*files):
+        for file in files:
+            with pytest.raises(LockRefused):
+                sandbox.lock(other, file)
+
+    for file in ("a.py", "b.py"):
+        laptop.take(one, file)
+    sandbox.follow()
+    denied("a.py", "b.py")
+    team.void(REPOSITORY)
+    for _ in range(2):
+        sandbox.follow()
+        denied("a.py", "b.py")
+    sandbox.begin()  # another agent
+    sandbox.follow()
+    denied("a.py", "b.py")
+    assert sandbox.mail(other) == []
+    laptop.store.locks.release(one, "b.py")  # which the server has never heard of
+    laptop.follow()
+    sandbox.follow()
+    assert sandbox.held() == [("a.py", "laptop")]
+    assert sandbox.row("a.py")["team_fence"] == laptop.row("a.py")["team_fence"]
+    (told,) = sandbox.mail(other)
+    assert "b.py is free" in told and "no longer holds it" in told
+    team.void(REPOSITORY)
+    sandbox.follow()
+    denied("a.py")
+    team.grace = 0.0  # the laptop is cut off
+    sandbox.follow()
+    (told,) = sandbox.mail(other)
+    assert "a.py is free" in told and "has lapsed" in told
+    assert sandbox.take(other, "a.py")["answer"] == "granted"
+    laptop.follow()
+    assert laptop.held() == [("a.py", "sandbox")] and "a.py" in laptop.mail(one)[-1]
+
+
+def test_after_a_new_epoch_the_line_is_what_it_was(machines, team):
+    laptop, sandbox = machines
+    one, other, third = laptop.session("one"), sandbox.session("other"), sandbox.session("third")
+    held = sandbox.take(other, "a.py") and sandbox.row("a.py")
+    laptop.follow()
+    wait = waiting(laptop, one, "a.py")
+    assert wait.advance(laptop.store) is None
+    both = (laptop, sandbox)
+    for machine in both:
+        machine.follow()
+    team.void(REPOSITORY)
+    sandbox.follow()
+    sandbox.store.locks.release(other, held["file"])
+    with pytest.raises(LockRefused):  # the laptop's session goes first
+        sandbox.lock(third, "a.py")
+    for machine in (*both, *both):
+        machine.follow()
+    assert sandbox.mail(third) == []
+    assert len(sandbox.ground.sql("SELECT 1 FROM swarm_waiters")) == 1
+    wait.give_up(laptop.store)
 
 
 def test_a_server_that_loses_grants_once_more_while_it_is_greeted_is_greeted_again(machines, team):

@@ -1,8 +1,12 @@
 """A check's words and actions in a joined work tree, by the freshness of this machine's copy."""
 
+import contextlib
 import os
+import socket
 import subprocess
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import host_id
-from swarm_hook_core.state import state_dir
+from swarm_hook_core.state import state_dir, team_socket
 from swarm_mcp.store import Store, driver
 
 pytestmark = pytest.mark.slow
@@ -38,12 +42,13 @@ class Tree:
                     "INSERT INTO swarm_team_repositories (id, epoch, version, state) VALUES ('example.org/app', 'e', 1, 'joined')"
                 )
 
-    def fresh(self, seconds: float, booted: str | None = None) -> None:
-        """Make the copy fresh for so many seconds from now; the server's last word was a quarter of an hour ago."""
-        with Store() as store, store.database.writing():
+    def fresh(self, seconds: float, booted: str | None = None, state: str = "joined", silent: int = 0) -> None:
+        """Make the copy fresh for so many seconds from now, or stale: then the server was last heard of 15 min ago."""
+        said_at = int(time.time()) - (silent or (900 if seconds < 0 else 0))
+        with Store(tells=False) as store, store.database.writing():
             store.database.change(
-                "UPDATE swarm_team_repositories SET fresh_until = ?, booted = ?, said_at = ?",
-                (clock.now() + seconds, clock.boot(host_id()) if booted is None else booted, int(time.time()) - 900),
+                "UPDATE swarm_team_repositories SET fresh_until = ?, booted = ?, said_at = ?, state = ?",
+                (clock.now() + seconds, clock.boot(host_id()) if booted is None else booted, said_at, state),
             )
 
     def shell(self, command: str, **env: str) -> str:
@@ -93,6 +98,52 @@ def test_what_becomes_fresh_while_a_check_looks_at_the_locks_is_not_fresh_for_it
     monkeypatch.setattr(StoreReader, "locks_on", look_too_early)
     verdict = core.check(ToolCall("Write", {"file_path": str(tree.top / "f"), "content": ""}, tree.me, str(tree.top)))
     assert verdict.denial is None and "has not heard from the server" in verdict.notice
+
+
+@pytest.fixture
+def agent(tree: Tree) -> Iterator[None]:
+    """A team agent that, once it is called, brings the lock of another session."""
+
+    def answer() -> None:
+        with contextlib.suppress(OSError), listener.accept()[0]:
+            peer_locks(tree.top, tree.top / "f", "theirs")
+            tree.fresh(60, state="following")
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(team_socket())
+        listener.listen()
+        answering = threading.Thread(target=answer)
+        answering.start()
+        yield
+        listener.shutdown(socket.SHUT_RDWR)
+        answering.join()
+
+
+@pytest.mark.parametrize("how", ["by its clock", "by the time of day", "during the check"])
+def test_a_machine_that_has_slept_asks_again_before_it_answers(
+    how: str, tree: Tree, agent: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.fresh(-1 if how == "by its clock" else 60, state="following", silent=900 if how == "by the time of day" else 0)
+    core = hook_core("claude-code")
+    core.driver = driver.load()
+    read = StoreReader.locks_on
+
+    def sleep_after(reader: StoreReader, keys: list[str]) -> list:
+        found = read(reader, keys)
+        monkeypatch.setattr(StoreReader, "locks_on", read)
+        tree.fresh(-1, state="following")
+        return found
+
+    if how == "during the check":
+        peer_locks(tree.top, tree.top / "g", "another")
+        monkeypatch.setattr(StoreReader, "locks_on", sleep_after)
+    verdict = core.check(ToolCall("Write", {"file_path": str(tree.top / "f"), "content": ""}, tree.me, str(tree.top)))
+    assert verdict.denial is not None and "theirs" in verdict.denial.reason
+
+
+def test_without_an_agent_it_does_not_wait(tree: Tree) -> None:
+    tree.fresh(-1, state="following")
+    assert "has not heard from the server" in write("claude-code", tree.me, tree.top, tree.top / "f").out
 
 
 @pytest.mark.parametrize("tool", ["write", "shell"])

@@ -75,6 +75,7 @@ def played(ground: Ground, monkeypatch: pytest.MonkeyPatch, limits: Limits, answ
     git(ground.repo, "remote", "add", "origin", "git@example.org:org/app.git")
     found = Played(ground)
     monkeypatch.setattr(verb, "_ask", found.ask)
+    monkeypatch.setattr(verb, "_give_back", lambda *_: None)
     answering(found)
     limits(verb, FIRST_SECONDS=0.3, LEAVE_SECONDS=0.3)
     return found
