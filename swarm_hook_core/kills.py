@@ -30,7 +30,9 @@ if TYPE_CHECKING:
     from swarm_hook_core.check import Check
     from swarm_hook_core.traces.trail import Trail
 
-KIND = "kills"  # of the journal's entry: `key` is the session's folder, `text` the denied commands' digest, the call's id
+KIND = (
+    "kills"  # of the journal's entry: `key` is the session's folder, `text` the denied commands' digest, the call's id
+)
 WHY = "process"  # of the Loss
 APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
 NAMED = 3  # processes that are named

@@ -21,7 +21,6 @@ from swarm_mcp.domain import NAME_PREFIX, is_name
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_request import Reach, name_at, name_folders, reach_in
 
-
 NAMES = "./"  # before a name that is no file; earlier releases pass over such a place
 
 

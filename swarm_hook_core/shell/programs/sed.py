@@ -19,6 +19,7 @@ def part(call: Call) -> None:
 
         searches.part(call)
 
+
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
 

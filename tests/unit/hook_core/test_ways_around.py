@@ -90,7 +90,12 @@ def test_an_unknown_program_before_a_known_command_is_told(me: Player) -> None:
 
 
 def test_an_unknown_program_with_other_words_is_not(me: Player) -> None:
-    for command in ("newtool git status", "newtool install notes.md", "newtool commit -m 'git stash'", "newtool add rm"):
+    for command in (
+        "newtool git status",
+        "newtool install notes.md",
+        "newtool commit -m 'git stash'",
+        "newtool add rm",
+    ):
         assert told(me, command) == "", command
 
 
@@ -172,7 +177,9 @@ def test_git_commands_in_hooks_are_met(me: Player, work: Path, case: str) -> Non
 @pytest.mark.parametrize("me", CLIENTS[:1], indirect=True)
 def test_harmless_hooks_are_silent(me: Player, work: Path) -> None:
     hook = work / ".git/hooks/pre-commit"
-    hook.write_text("#!/bin/sh\ngit diff --cached --check\ngit add other.md\nnpm run none\ngit stash list\n# git add -A\n")
+    hook.write_text(
+        "#!/bin/sh\ngit diff --cached --check\ngit add other.md\nnpm run none\ngit stash list\n# git add -A\n"
+    )
     hook.chmod(0o755)
     assert told(me, "git commit -m b") == ""
 

@@ -139,10 +139,10 @@ class _Hooks:
         return found
 
     def effects(self, path: str) -> Effects:
-        """Return the Effects of the hook at `path`, by the shell reader."""
+        """Return the Effects of the hook at `path`, by the shell reader; none of a framework's script."""
         found = Effects()
         text = self._script(path)
-        if text:
+        if text and not any(mark in text for mark in _BY_FRAMEWORK):
             walk = Walk(found, self._top, self._settings)
             walk.project_script = _project_script
             walk.script(text)
@@ -217,7 +217,7 @@ def _project_script(call: Call) -> str:
         try:
             scripts = loads(small_text(os.path.join(folder, "package.json")))["scripts"]
             return "\n".join(scripts[one] for one in (f"pre{name}", name, f"post{name}") if one in scripts)
-        except (ValueError, KeyError, TypeError):  # no manifest, or no scripts in it
+        except (ValueError, KeyError, TypeError, RecursionError):  # no manifest, or no scripts in it
             return ""
     if call.name in ("make", "gmake"):
         targets = [word for word in operands if "=" not in word]
