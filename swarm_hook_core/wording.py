@@ -116,6 +116,14 @@ def way_past_hooks(name: str) -> str:
     )
 
 
+def way_past_hook(hook: str, can_be_left_out: bool) -> str:
+    """Return the advice for a git command in a hook of the repository."""
+    way = "Commit in a work tree of your own (`git worktree add`), or ask them to commit first"
+    if can_be_left_out:
+        way += "; if a person agrees to leave the checks out, --no-verify does"
+    return f"The repository's hook {hook} does that. {way}."
+
+
 def joining(waiting: int) -> str:
     """Return the advice to wait for a lock, behind as many sessions as are `waiting` for it."""
     if waiting:

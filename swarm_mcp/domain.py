@@ -155,6 +155,7 @@ EXCLUSIVE, SHARED = "exclusive", "shared"
 MODES = (EXCLUSIVE, SHARED)  # modes that a request may have
 AUTO = "auto"  # no row: a session has the file for its turn (``lock_finder``)
 MUTEX_PREFIX = "/__swarm/"  # of names that are no files
+NAME_PREFIX = "name:"  # of names that sessions lock in place of files: ports, databases, devices
 # Columns of `Lock` about its session: its name and the evidence that it is there.
 OF_THE_HOLDER = ("owner_label", "owner_id", "heartbeat", "last_seen")
 
@@ -305,6 +306,11 @@ class Lapse(Record):
 def is_mutex(file: str) -> bool:
     """Return True if a lock's name is no file's."""
     return file.startswith(MUTEX_PREFIX)
+
+
+def is_name(file: str) -> bool:
+    """Return True if a lock is on a name, such as ``name:port:3000``."""
+    return file.startswith(NAME_PREFIX)
 
 
 def keeps_out(lock: Lock, instance_id: str, agent: str, mode: str) -> bool:

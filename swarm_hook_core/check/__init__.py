@@ -216,6 +216,14 @@ class Check:
         return self._neighbours
 
     @property
+    def may_end_processes(self) -> bool:
+        """True if the text of a command may end processes (``kills``). Costs a search."""
+        if self.call.tool not in SHELL_TOOLS and self.call.tool not in OPAQUE_TOOLS:
+            return False
+        text = str(self.call.input)
+        return "kill" in text or "fuser" in text
+
+    @property
     def effects_if_read(self) -> "Effects | None":
         """The effects of the call (``Writes.effects``) if it has been read, or has to be; else None, and unread."""
         return self.writes.effects if self.is_beside_others or self.writes.is_read else None
@@ -309,7 +317,7 @@ class Check:
 
     def _has_to_be_asked(self, store: "StoreGlance", session: "Session | None") -> bool:
         """Return True if others hold locks, locks may be unknown here, or the session has news or mail to hear."""
-        if store.others_hold("") or self._may_miss_locks(store):
+        if store.others_hold("") or self._may_miss_locks(store) or self.may_end_processes:
             return True
         if session is None:
             return False

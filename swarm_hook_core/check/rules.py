@@ -260,6 +260,15 @@ def tenants(check: Check) -> "Verdict | None":
     return rule.judge(check, effects)
 
 
+def processes(check: Check) -> "Verdict | None":
+    """Stop a command once before it ends a process of another live session."""
+    if check.is_part or not check.may_end_processes:
+        return None
+    from swarm_hook_core import kills
+
+    return kills.judge(check)
+
+
 def fence(check: Check) -> "Verdict | None":
     """Stop a session of a linked work tree once before it writes into another work tree of its repository."""
     if not check.is_in_linked_tree():
@@ -326,6 +335,7 @@ RULES = (
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
     Rule(tenants, part="traces"),
+    Rule(processes, part="traces"),
     Rule(fence, part="traces"),
     Rule(at_stake, part="persons", unknown=PERSONS_CHANGES),
     Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),

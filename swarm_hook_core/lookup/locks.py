@@ -325,7 +325,7 @@ def plain(file: str) -> str:
     """Return a lock's file as it was asked for: those that share one stand under spellings of it, with ``/./``."""
     while "/./" in file:  # one for each that shares it
         file = file.replace("/./", "/")
-    return file
+    return file.removeprefix("./")  # a name that is no file
 
 
 def ascii_lower(name: str) -> str:

@@ -101,6 +101,9 @@ class Call:
         """It runs the project's own code: tests, a build; a guess where the command says that this updates files."""
 
         self.walk.effects.runs = True
+        script = self.walk.project_script(self) if self.walk.project_script is not None else ""
+        if script:
+            self.walk.nested(script, self.folder)
         why = reason(self)
         if why:
             self.guess(why)

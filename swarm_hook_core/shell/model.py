@@ -42,12 +42,13 @@ class Effects:
     copied   absolute path -> the Stream of a file of its own, put in that file's place
     programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
     deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
+    late     commands whose list of files was asked for, and came too late: their files are unknown
     runs     True if it runs the project's own code (tests, builds): worth watching, but not worth a notice
     budget   the time to find and judge the effects; it starts now unless it is given
     """
 
     __slots__ = (
-        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "runs", "budget",
+        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "late", "runs", "budget",
     )  # fmt: skip
 
     def __init__(self, budget: Budget | None = None) -> None:
@@ -61,7 +62,17 @@ class Effects:
         self.copied: dict[str, Stream] = {}
         self.programs: set[str] = set()
         self.deeds: list[tuple[list[str], str | None, str]] = []
+        self.late: list[str] = []
         self.runs = False
+
+    def came_late(self, words: str) -> None:
+        """Note that the list of files that the command `words` prints came too late, and record that as a fault."""
+        from swarm_hook_core import state
+
+        if words in self.late:
+            return
+        self.late.append(words)
+        state.record("shell", "pre_tool_use", f"no answer in time from `{cited(words)}`")
 
     def add_deed(self, words: list[str], folder: str | None, by: str) -> None:
         """Keep a command for ``protected``, up to `MOST`."""
@@ -115,10 +126,11 @@ class Tree:
     """Files at and under absolute `root`, which need not exist; `how`: the fate of each of them, see `change`.
 
     `admits(path)`: True, False, or None (unknown) for a write of the file at absolute `path`, at or under `root`.
-    Called for locked files only, so it may look at the disk. `is_whole`: True for every path.
+    Called for locked files only, so it may look at the disk. `is_whole`: True for every path. `is_told`: a model hears
+    of others' changes in files that it only may write, too.
     """
 
-    __slots__ = ("root", "by", "admits", "how", "is_whole")
+    __slots__ = ("root", "by", "admits", "how", "is_whole", "is_told")
 
     def __init__(self, root: str, by: str, admits: Admits | None = None, how: str = EDIT) -> None:
         self.root = root
@@ -126,6 +138,7 @@ class Tree:
         self.admits: Admits = admits or _everything
         self.how = how
         self.is_whole = admits is None
+        self.is_told = False
 
 
 class GitCall:
@@ -138,9 +151,10 @@ class GitCall:
     in_doubt      True if it may not run in this folder at all, so that no write is certain
     patch         ``(absolute paths, Founds)`` of the files that it patches in the index; None if unknown
     aside         the hook that puts unstaged changes aside while it runs (``commit_hooks``), once git was asked
+    hook          the hook that it stands in; empty for a command of the call itself
     """
 
-    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside", "patch")
+    __slots__ = ("folder", "words", "by", "top", "environment", "found", "after", "in_doubt", "aside", "hook", "patch")
 
     def __init__(
         self,
@@ -160,7 +174,7 @@ class GitCall:
         self.found = found or {}
         self.after = after
         self.in_doubt = False
-        self.aside = ""
+        self.aside = self.hook = ""
         self.patch: tuple[list[str], list[Found]] | None = None
 
 

@@ -31,6 +31,8 @@ _LOOKS = frozenset(
     "list ls show status st info search describe log logs diff view ping devices policy whoami doctor query tree top ps"
     " history version help".split()
 )
+MOST_BEFORE = 8  # words of an unknown program that are looked at for a command that it runs
+_TAKES_TEXT = ("-c", "--command", "--cmd", "--exec")
 _NEVER_FAIL = frozenset("echo printf pwd date sleep".split())
 # Names of programs that a file of the project may have as well: `./test` is not `test`.
 _COMMON_NAMES = frozenset("test [ install watch script make true false echo sort patch view time env run w".split())
@@ -117,6 +119,7 @@ def _program(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
             call.runs_project()  # watched, without a word
         else:
             call.guess(_unknown(walk, scope, name))
+            _wrapped(call)
         _name_outputs(call)
         return None
     if program.runs:  # these may take long
@@ -137,6 +140,29 @@ def _program(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
         if len(sys.modules) > modules:
             walk.forgive(time.thread_time() - start - imported)
     return call.output
+
+
+def _wrapped(call: Call) -> None:
+    """Follow a command in the arguments of an unknown program, which may run it: ``newtool run -- git stash``."""
+    walk, words = call.walk, call.words
+    places, text = list(range(min(len(words), MOST_BEFORE))), ""
+    if "--" in words[MOST_BEFORE:-1]:
+        places.append(words.index("--") + 1)
+    for at in places:
+        before = words[at - 1] if at else ""
+        if before in _TAKES_TEXT and is_known(words[at]):
+            text = words[at]
+        if text or (words[at] not in _COMMON_NAMES and _runs_or_writes(walk, words[at])):
+            trees = len(walk.effects.trees)
+            walk.in_doubt(lambda _walk: call.script(text) if text else call.run(words[at:]))
+            for tree in walk.effects.trees[trees:]:
+                tree.is_told = True
+            return
+
+
+def _runs_or_writes(walk: Walk, word: str) -> bool:
+    program = _loaded(walk, word) if word.replace("-", "").isalnum() else None
+    return program is not None and not program.reads
 
 
 def _note_program(walk: Walk, name: str, words: list[str]) -> None:

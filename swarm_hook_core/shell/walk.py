@@ -38,6 +38,7 @@ from swarm_hook_core.shell.variables import Scope, options_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from swarm_hook_core.shell.call import Call
     from swarm_hook_core.shell.model import Admits, Stream
 
     T = TypeVar("T")
@@ -72,6 +73,8 @@ class Walk(Unknowns):
         self.steps = self.clock_at = 0
         self.fresh = 0  # paths given out for process substitutions
         self.met: set[str] = set()  # programs met so far
+        # Returns the shell text of a call that runs the project's own code, empty if unknown. Hooks are read with it.
+        self.project_script: Callable[[Call], str] | None = None
         self.end = self.budget.part(SECONDS)
 
     # Methods for programs

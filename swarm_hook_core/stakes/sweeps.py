@@ -8,7 +8,7 @@ denied for a change of another session, or of a person. Commands that git itself
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from swarm_hook_core import EDIT, REMOVE
@@ -29,7 +29,7 @@ from swarm_hook_core.traces.file_changes import MOST, Patience, is_by
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.untrusted_text import cut
-from swarm_hook_core.wording import way_past_hooks
+from swarm_hook_core.wording import way_past_hook, way_past_hooks
 
 # Narrower forms of git commands that would affect others' uncommitted changes: the same for one's own work.
 
@@ -202,7 +202,7 @@ class Sweeps:
     def verdict(self) -> Verdict:
         """Return the Verdict on the commands; empty if they affect nothing of others."""
         found = Verdict()
-        for git_call in self._effects.git[:MOST_CALLS]:
+        for git_call in self._with_hooks():
             try:
                 one = self._of(git_call)
             except NoAnswer:
@@ -213,6 +213,18 @@ class Sweeps:
                 found.notice, found.noted = "", []
                 break
         return found
+
+    def _with_hooks(self) -> Iterator[GitCall]:
+        """Yield the commands, with those in the hooks that they run."""
+        for git_call in self._effects.git[:MOST_CALLS]:
+            top, before, after = tree_of(git_call), list[GitCall](), list[GitCall]()
+            if top is not None and self._is_beside(top):
+                repository = Repository(top, self._changed.left(), git_call.top, git_call.environment)
+                try:
+                    before, after = commit_hooks.commands(git_call, git_call.words, repository)
+                except NoAnswer:  # they are unknown
+                    pass
+            yield from (*before, git_call, *after)
 
     def is_current(self) -> bool:
         """Return True if no other session has noted anything since the verdict."""
@@ -244,6 +256,8 @@ class Sweeps:
         if words[0] == "stash" and stash.verb_of(words) not in ("push", "save"):
             return None  # it takes entries out (``stash``)
         lost, taken = self._swept(git_call)
+        if git_call.found and self._effects.late:
+            raise NoAnswer("the list of its files came too late")
         pending = self._during_hooks(git_call)
         theirs = self._theirs(git_call, lost, words[0] not in _KEEPS, pending)
         self.at_stake += lost
@@ -508,6 +522,8 @@ class Sweeps:
         """Return the advice for the model: the same command for the session's own work alone."""
         if git_call.aside:
             return self._also(theirs, way_past_hooks(git_call.aside))
+        if git_call.hook:
+            return self._also(theirs, way_past_hook(git_call.hook, git_call.hook in commit_hooks.UNCHECKED))
         own, mixed = [], []
         if tree_of(git_call) == work_tree(self._call.folder):  # elsewhere the files' relative names would be wrong
             paths = set(theirs.paths)

@@ -181,6 +181,9 @@ class _Judgement:
         for tree in self.effects.trees if self.effects is not None else ():
             for trace in self.meetings.unseen_below(tree.root, tree.admits):
                 (lost if self._loses(tree.how) else met).append((trace, tree.how, tree.by))
+            if tree.is_told or self.effects.late:
+                doubtful = self.meetings.unseen_below(tree.root, lambda path, tree=tree: tree.admits(path) is None)
+                met += [(trace, tree.how, tree.by) for trace in doubtful]
         return lost, met
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:

@@ -40,6 +40,7 @@ REASONS: dict[str, tuple[str, str | None]] = {
     "moment": ("", " was writing it at that moment"),
     "sweep": ("{by} would {deed} what ", f"{_CHANGED}{{more}}"),
     "tenant": ("it would {deed} the folder in which ", " works{more}"),
+    "process": ("{by} would {deed} a process of ", ""),
     "stash": ("{by} would {deed} what ", " put into the stash{before}"),
     "passed": ("it was let {deed} what ", _CHANGED),
     "merged": ("its text was merged with what ", _CHANGED),

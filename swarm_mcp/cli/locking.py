@@ -13,10 +13,10 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.views import seconds_since, short
-from swarm_mcp.cli.arguments import Arguments
+from swarm_mcp.cli.arguments import Arguments, Option
 from swarm_mcp.cli.output import refused
 from swarm_mcp.cli.words import Reader, clause, said_path
-from swarm_mcp.domain import Session, Waiter
+from swarm_mcp.domain import NAME_PREFIX, Session, Waiter
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.acquisition import Taken, acquire, refused_answer, requested
@@ -31,6 +31,18 @@ if TYPE_CHECKING:
     from typing import Any
 
     from swarm_mcp.domain import Lock
+
+
+NAME = Option("--name", "a name that is no file, such as port:3000: the same as name:port:3000")
+
+
+def files_in(args: Arguments, words: list[str]) -> list[str]:
+    """Return `words`, as names where ``--name`` says so."""
+    if not args.given("--name"):
+        return words
+    if args.given("--pattern") or args.given("--path"):
+        raise UsageError("--name excludes --pattern and --path")
+    return [NAME_PREFIX + word.removeprefix(NAME_PREFIX) for word in words]
 
 
 def lock_request(args: Arguments, store: Store, instance: Session, files: list[str], **facts: Any) -> LockRequest:
@@ -57,7 +69,7 @@ def lock_request(args: Arguments, store: Store, instance: Session, files: list[s
     as_pattern = None
     if args.given("--pattern") or args.given("--path"):
         as_pattern = args.given("--pattern")
-    files = files or [repository_of(instance)]
+    files = files_in(args, files) or [repository_of(instance)]
     return requested(store, instance, files, as_pattern, args.seconds_if_given("--expect"), **{**given, **facts})
 
 

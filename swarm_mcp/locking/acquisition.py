@@ -16,7 +16,7 @@ from swarm_mcp.contributions import LOCKS_GRANTED, TASK_CLAIMED
 from swarm_mcp.domain import OPEN, Lock, Session, Task, Waiter, granted, keeps_out
 from swarm_mcp.errors import LockRefused, Refused, SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import LockRequest, request
+from swarm_mcp.store.lock_request import LockRequest, hint_of, request
 
 TYPE_CHECKING = False
 
@@ -113,6 +113,9 @@ def granted_answer(taken: Taken, in_full: bool) -> dict[str, Any]:
     answer: dict[str, Any] = {"ok": True, "id": first.id, "fence": first.fence}
     if confirmation is not None:
         answer.update(confirmation.shown(first))
+    hint = next(filter(None, (hint_of(row.file) for row in taken)), "")
+    if hint:
+        answer["hint"] = hint
     if in_full:
         answer["locks"] = [granted(row) for row in taken]
         if confirmation is not None:

@@ -22,7 +22,7 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.answers.size import cursor, page, place_of, sent
 from swarm_mcp.answers.timeline import event_shown, happening, learn_labels
 from swarm_mcp.answers.views import known_as, may_meet
-from swarm_mcp.domain import Event, Lock, Session, Waiter, nobody_in, onlooker
+from swarm_mcp.domain import Event, Lock, Session, Waiter, is_name, nobody_in, onlooker
 from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.sessions.acting import TERMINAL
 from swarm_mcp.store import Store
@@ -75,7 +75,7 @@ def explanation(
         "held": [_held(store, row, reach, session, viewer) for row in found[:MOST_NAMED]],
         "waiting": _waiting(store, line[:MOST_NAMED], reach, session, viewer),
         "write": None
-        if reach.pattern or reach.key is None
+        if reach.pattern or reach.key is None or is_name(reach.file)
         else verdict(store, session, reach.file, agent, viewer, reader_folder),
         **({"not_shown": left} if left else {}),
     }
@@ -253,7 +253,9 @@ class _Names:
 
     def __init__(self, reach: Reach):
         self.reach = reach
-        self.own = {*reach.keys, reach.file, *([reach.key] if reach.key else [])}
+        self.own = {*reach.keys, *([reach.key] if reach.key else [])}
+        if not is_name(reach.file):  # another repository may have a name like it
+            self.own.add(reach.file)
         self.over = {folder for name in self.own for folder in above(name)}
         self.in_repository: set[str] = set()
         if reach.key is not None and not reach.pattern and (tree := tree_of(reach)):

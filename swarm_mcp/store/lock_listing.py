@@ -20,13 +20,14 @@ from swarm_mcp.domain import (
     Session,
     Waiter,
     is_mutex,
+    is_name,
     keeps_out,
     onlooker,
 )
 from swarm_mcp.folders import file_of
 from swarm_mcp.store import cursors, lock_finder, lock_rows, session_table
 from swarm_mcp.store.database import range_end
-from swarm_mcp.store.lock_request import LockRequest, Reach, checked, meet, reach_in
+from swarm_mcp.store.lock_request import LockRequest, Reach, checked, meet, reach_in, reach_of
 from swarm_mcp.store.lock_rows import ON_FILES, OWN, Asking
 from swarm_mcp.store.messages import seconds_since
 
@@ -296,7 +297,9 @@ def fences_held(tx: Transaction, instance_id: str, fences: list[int]) -> set[int
 
 
 def path_of(tx: Transaction, instance: Session, file: str) -> str:
-    """Return the file that `file` means for a session. Raises SwarmError where it cannot name one."""
+    """Return the file, or the name's key, that `file` means for a session. Raises SwarmError where there is none."""
+    if is_name(file):
+        return str(reach_of(instance, file).key)
     return file_of(instance, checked(file))
 
 

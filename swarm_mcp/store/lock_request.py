@@ -12,7 +12,7 @@ from swarm_hook_core import wildcards
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, PlainPath, contains, key_and_keys, key_of, plain_path
-from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX
+from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX, NAME_PREFIX, is_name
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
 
@@ -66,6 +66,8 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
     text = checked(text)
     if text.startswith(MUTEX_PREFIX):
         return Reach(text, None, (text,))
+    if is_name(text):
+        return _of_name(text, instance.file_root or instance.directory or instance.scope)
     path = file_of(instance, text)
     if as_pattern is None:
         as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
@@ -121,6 +123,8 @@ def reach_in(row: dict[str, Any]) -> Reach | None:
         return None
     if file.startswith(MUTEX_PREFIX):
         return Reach(file, None, (file,))
+    if is_name(plain(file)) and row["path_key"]:
+        return _reach_of_name([row["path_key"], *row.get("keys", ())])
     if row.get("pattern"):
         try:
             return _of_pattern(file, row["base"], row["pattern"])
@@ -251,6 +255,56 @@ def ignores_case(reach: Reach) -> bool:
     return (reach.key or "").removeprefix(GLOB).startswith(NO_CASE)
 
 
+# ---------------------------------------------- names that are no files
+
+LONGEST_NAME = 200  # characters
+
+
+def _of_name(text: str, folder: str) -> Reach:
+    """Return the reach of ``name:NAME`` for a session in `folder`, or of a key as `name_folders` has them."""
+    if text.startswith(NAME_PREFIX + "/"):
+        return _reach_of_name([text])
+    return name_at(text[len(NAME_PREFIX) :].strip(), folder)
+
+
+def name_at(name: str, folder: str) -> Reach:
+    """Return the reach of `name` in the repository around `folder`. Raises SwarmError."""
+    if not name or len(name) > LONGEST_NAME or not name.isprintable() or len(name.split()) != 1 or "/" in name:
+        raise SwarmError(f"a name has 1 to {LONGEST_NAME} characters without blanks and slashes, such as port:3000")
+    return _reach_of_name([f"{one}/{name}" for one in name_folders(folder)])
+
+
+def _reach_of_name(keys: list[str]) -> Reach:
+    name = keys[0].rpartition("/")[2]
+    return Reach(NAME_PREFIX + name, keys[0], tuple(dict.fromkeys(keys)), segments=(name,))
+
+
+def name_folders(folder: str) -> list[str]:
+    """Return the beginnings of the keys of names locked in `folder`, the best known first.
+
+    They are the same in all work trees and clones of a repository. Elsewhere the folder itself counts.
+    """
+    from swarm_hook_core import repository
+
+    place = os.path.realpath(folder)
+    tree = repository.tree_over(place)
+    if tree is None:
+        ids = [repository.folder_id(repository.Tree(place, place, place))]
+    else:
+        repository.learn(tree, GIT_SECONDS)
+        ids = repository.ids(tree)
+    return [f"{NAME_PREFIX}/{one}" for one in ids]
+
+
+def hint_of(file: str) -> str:
+    """Return a hint for a lock on absolute `file` if that is probably meant as a name; else an empty text."""
+    name = os.path.basename(file)
+    before, colon, after = name.partition(":")
+    if is_name(file) or not (before and colon and after) or os.path.lexists(file):
+        return ""
+    return f"there is no file {name}: `--name {name}`, or {NAME_PREFIX}{name}, locks a name that is no file"
+
+
 # ---------------------------------------------- in every work tree
 
 
@@ -262,6 +316,8 @@ def with_names(reach: Reach, asked: bool) -> Reach:
     """
     from swarm_hook_core import repository
 
+    if is_name(reach.file):
+        return reach  # it holds in all of them
     if not asked and (reach.key or "").startswith("/") and not repository.may_take_all(reach.key or ""):
         return reach
     if reach.key is not None:

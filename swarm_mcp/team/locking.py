@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain import is_mutex
+from swarm_mcp.domain import is_mutex, is_name
 from swarm_mcp.errors import NotConfirmed
+from swarm_mcp.store.lock_request import name_folders
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
 
@@ -113,6 +114,8 @@ def _may_concern(row: Lock, tops: Iterable[str]) -> bool:
     """Return True if a lock may lie in one of these work trees."""
     if is_mutex(row.file) or row.path_key is None:
         return False
+    if is_name(row.file):
+        return any(row.path_key.startswith(folder + "/") for top in tops for folder in name_folders(top))
     key = row.path_key.removeprefix(GLOB)
     is_folded = key.startswith(NO_CASE)
     path = key.removeprefix(NO_CASE).rstrip("/") + "/"

@@ -17,8 +17,11 @@ from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST, NO_CASE, key_of
 from swarm_hook_core.process import run
 from swarm_hook_core.repository import Tree
+from swarm_mcp.domain import NAME_PREFIX, is_name
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.store.lock_request import Reach, reach_in
+from swarm_mcp.store.lock_request import Reach, name_at, name_folders, reach_in
+
+NAMES = "./"  # before a name that is no file; earlier releases pass over such a place
 
 
 class Spot(NamedTuple):
@@ -34,6 +37,8 @@ class Spot(NamedTuple):
         """Return its text for people."""
         if self.pattern:
             return os.path.join(self.base, self.pattern.lstrip("/"))
+        if self.place.startswith(NAMES):
+            return NAME_PREFIX + self.place[len(NAMES) :]
         return (self.place or ".") + ("/" if self.is_folder else "")
 
 
@@ -46,6 +51,10 @@ def spot_of(reach: Reach, top: str) -> Spot | None:
     """Return the spot of `reach` in the work tree with this `top`; None if some of it lies outside."""
     if reach.key is None:
         return None
+    if is_name(reach.file):
+        if not set(reach.keys).isdisjoint(f"{one}/{reach.segments[0]}" for one in name_folders(top)):
+            return Spot(NAMES + reach.segments[0])
+        return None  # another repository's
     if reach.pattern:
         text = reach.pattern.lstrip("/")
         folder = reach.file.removesuffix(text).rstrip("/") or "/"  # as it is spelled
@@ -72,6 +81,8 @@ def reach_at(spot: Spot, top: str) -> Reach | None:
         place = spot.base
     else:
         place = spot.place
+    if place.startswith(NAMES):
+        return name_at(place[len(NAMES) :], top)
     if place:
         parts = place.split("/")
     else:

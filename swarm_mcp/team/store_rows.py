@@ -18,6 +18,7 @@ from swarm_hook_core.untrusted_text import bounded
 from swarm_mcp.domain import EXCLUSIVE, REMOTE, Lock, Record, Session, Waiter, new_id
 from swarm_mcp.store import lock_finder, lock_listing, lock_rows, messages, reactions, refusals, session_table
 from swarm_mcp.store.lock_listing import reaches_of
+from swarm_mcp.store.lock_request import name_folders
 from swarm_mcp.store.lock_rows import facts
 from swarm_mcp.store.refusals import key_of_lock
 
@@ -110,6 +111,7 @@ def own_locks(tx: Transaction, tops: Iterable[str]) -> list[Lock]:
     found: dict[str, Lock] = {}
     for top in tops:
         forms = [form for place in (top, NO_CASE + top.casefold()) for form in (place, GLOB + place)]
+        forms += name_folders(top)
         some = "SELECT rowid FROM context WHERE type = 'lock' AND path_key"
         inside = " UNION ALL ".join([f"{some} = ? UNION ALL {some} >= ? AND path_key < ?"] * len(forms))
         values = [text for form in forms for text in (form, form.rstrip("/") + "/", form.rstrip("/") + "0")]

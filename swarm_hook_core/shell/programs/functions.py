@@ -181,15 +181,23 @@ def run_tool(call: Call, reading: Reading, with_verb: str = "") -> None:
         call.runs_project()
 
 
-def run_rest(call: Call, _reading: Reading, start: str = "") -> None:
-    """The command that comes after ``--``, or at the place `start` of the arguments."""
+def run_rest(call: Call, _reading: Reading, *starts: str) -> None:
+    """The command that comes after ``--``, or another of the words `starts`; a number is a place in the arguments."""
     words = call.words
-    if "--" in words:
-        at = words.index("--") + 1
-    else:
-        at = int(start or len(words))
+    marks = [words.index(mark) + 1 for mark in ("--", *starts) if mark in words]
+    at = min(marks, default=next((int(one) for one in starts if one.isdigit()), len(words)))
     if words[at:]:
         call.run(words[at:], call.stdin)
+
+
+def run_flake(call: Call, reading: Reading) -> None:
+    """nix run: ``nixpkgs#git -- stash``."""
+    name, *words = reading.options.operands or [""]
+    program = name.rpartition("#")[2]
+    if is_known(program) and row_of(program) is not None:
+        call.run([program, *words], call.stdin)
+    else:
+        call.runs_project()
 
 
 def run_package(call: Call, reading: Reading) -> None:

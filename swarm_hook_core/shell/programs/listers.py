@@ -291,3 +291,8 @@ def seq(call: Call) -> None:
         if wide:
             width = max((len(str(number)) for number in counted), default=0)
         call.says(separator.join(str(number).zfill(width) for number in counted) + "\n" * bool(counted))
+
+
+def processes(call: Call) -> None:
+    """kill, pgrep and their kin: their words are kept for the rule about processes of others (``kills``)."""
+    call.walk.effects.add_deed([call.name, *call.words], call.folder, call.by)

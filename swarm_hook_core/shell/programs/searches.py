@@ -55,6 +55,7 @@ class Search:
         self._touched = call.walk.files.touched()
         self._names: list[str] | None = None
         self._paths: set[str | None] = set()
+        self._is_late = False  # the whole search has taken all of its time
         self._left: float | None = None  # seconds to ask about single files; None before the search was run
 
     def names(self) -> list[str] | None:
@@ -87,16 +88,24 @@ class Search:
             self._left = SECONDS
             self._names = self._printed()
             self._paths = {absolute(self._call.folder, name) for name in self._names or ()}
+            if self._names is None and self._words_for is None and self._is_late:
+                self._call.walk.effects.came_late(" ".join(self._words))
         return self._names
 
     def _printed(self) -> list[str] | None:
-        return printed(self._call, self._words, SECONDS)
+        begun = time.monotonic()
+        names = printed(self._call, self._words, SECONDS)
+        self._is_late = time.monotonic() - begun >= SECONDS
+        return names
 
     def _one(self, path: str) -> bool | None:
         words = None
         if self._words_for is not None:
             words = self._words_for(path)
-        if words is None or not self._left or self._left <= 0:
+        if words is None or not self._left:
+            return None
+        if self._left < 0:
+            self._call.walk.effects.came_late(" ".join(self._words))
             return None
         begun = time.monotonic()
         names = printed(self._call, words, self._left)
@@ -513,6 +522,8 @@ def _kept(call: Call, one: Found, kept: Callable[[list[str]], list[str] | None])
         is_there = one.admits(path)
         if is_there is False:
             return False
+        if is_there is None and call.walk.effects.late:
+            return None
         inside = os.path.relpath(path, call.folder or "/")
         forms = list(dict.fromkeys((path, inside, "./" + inside)))
         passed = kept(forms)
@@ -523,3 +534,35 @@ def _kept(call: Call, one: Found, kept: Callable[[list[str]], list[str] | None])
         return is_there
 
     return Found(one.root, admits, names)
+
+
+def part(call: Call) -> None:
+    """cut, sed and awk print parts of the lines of their input: the names in what `git status` prints."""
+    stream = call.stdin
+    if stream is None or stream.text is not None or not stream.found or not all(map(is_known, call.words)):
+        return
+    listers = [one.names for one in stream.found]
+    if call.folder is None or None in listers or call.name.lstrip("g") not in _PRINTS_PARTS:
+        return
+    folder, words, found = call.folder, [call.name, *call.words], stream.found
+
+    def names() -> list[str] | None:
+        every = [list_names and list_names() for list_names in listers]
+        lines = [line for some in every for line in some or ()]
+        if None in every or len(lines) > MOST_NAMES:
+            return None
+        result = _run_in(folder, words, SECONDS, "".join(f"{line}\n" for line in lines))
+        if result.code != 0:
+            return None
+        return result.stdout.splitlines()
+
+    def admits(path: str) -> bool | None:
+        every = names()
+        if every is None:
+            return None
+        return path in {absolute(folder, name) for name in every}
+
+    call.says(None, Found(found[0].root, admits, names))
+
+
+_PRINTS_PARTS = ("cut", "sed", "awk", "mawk", "nawk", "tr")

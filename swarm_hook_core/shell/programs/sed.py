@@ -11,6 +11,15 @@ from swarm_hook_core.shell.call import Call, split
 from swarm_hook_core.shell.model import UNKNOWN, is_known
 from swarm_hook_core.shell.spans import spans_of_sed
 
+
+def part(call: Call) -> None:
+    """Report what it prints of its input; the module is loaded for that alone."""
+    if call.stdin is not None and call.stdin.found is not None:
+        from swarm_hook_core.shell.programs import searches
+
+        searches.part(call)
+
+
 LONGEST = 8 * 1024  # characters of a script that are read; a sed or awk program is a few lines
 
 
@@ -33,6 +42,8 @@ def sed(call: Call) -> None:
                 call.write(target, REPLACE)
             elif not options.has("--sandbox", "--posix"):
                 call.script(target)
+    if not (in_place or operands or files) and not any("w" in one or "e" in one for one in scripts):
+        part(call)
     spans, shown = spans_of_sed(call.words)
     if spans is not None and not in_place and len(shown) < 2:
         call.shows(shown, spans)
@@ -131,8 +142,10 @@ def awk(call: Call) -> None:
         call.guess("writes a dump of the program")
     values = dict(pair.split("=", 1) for pair in options.values("-v", "--assign") if "=" in pair)
     program = "\n".join(texts)
-    if any(part in program for part in (">", "|", "system")):
+    if any(word in program for word in (">", "|", "system")):
         _report(call, [one for one in _TOKEN.findall(program[:LONGEST]) if one.strip(" \t") and one[0] != "#"], values)
+    elif not (operands or files or options.has("-i", "-l", "--include", "--load") or "@" in program):
+        part(call)
     if "inplace" not in [name.removesuffix(".awk") for name in options.values("-i", "--include")]:
         return
     values |= dict(word.split("=", 1) for word in operands if _is_assignment(word))

@@ -92,6 +92,8 @@ basename: reads language listers.basename
 dirname: reads language listers.dirname
 realpath readlink grealpath greadlink: reads language listers.realpath
 seq: reads language listers.seq
+cut gcut tr gtr: reads language sed.part
+kill killall pkill skill kill-port fkill pgrep pidof lsof fuser: reads language listers.processes
 true false test [: reads language listers.silent
 grep egrep fgrep ggrep zgrep rg ag ack: reads language searches.grep
 find gfind: ends language searches.find
@@ -254,17 +256,17 @@ jq: -Lf,--indent,--from-file= reads
   .: reads shows {}
   *: reads
 more most: reads shows {}
-agrep cmp cksum colordiff diff tac cloc comm csvcut csvgrep csvjoin csvlook csvsort csvstat cut delta diff3: reads
+agrep cmp cksum colordiff diff tac cloc comm csvcut csvgrep csvjoin csvlook csvsort csvstat delta diff3: reads
 diffstat difft envsubst expand fmt fold gron hexyl icdiff jless jo jp lolcat look paste pcregrep: reads
-ripgrep rev scc shellcheck sift sum tr tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
+ripgrep rev scc shellcheck sift sum tsort ugrep unexpand wc wdiff zcat zcmp zdiff zegrep zfgrep zless: reads
 zmore zstdcat zstdgrep zstdless bzcat bzdiff bzgrep bzless bzmore xzcat xzcmp xzdiff xzgrep xzless xzmore: reads
-lz4cat gzcat glow mdcat gcat gwc gcut gtr zipinfo identify yamllint actionlint vale: reads
+lz4cat gzcat glow mdcat gcat gwc zipinfo identify yamllint actionlint vale: reads
 proselint write-good alex commitlint checkmake tflint checkov: reads
 b2sum b3sum crc32 md5 md5sum sha1sum sha224sum sha256sum sha384sum sha512sum shasum xxhsum basenc: reads
-df dircolors du duf dust erd fuser getfattr mdfind mdls mountpoint ncdu pathchk stat vdir dir whereis locate: reads
+df dircolors du duf dust erd getfattr mdfind mdls mountpoint ncdu pathchk stat vdir dir whereis locate: reads
 mlocate plocate bc cowsay dc expr factor figlet fortune gcal getopt locale ncal numfmt sleep tput units uuidgen: reads
-yes gettext pwgen toilet acpi blkid btop dmesg dmidecode free getconf getent groups htop iostat ipcs kill: reads
-killall last lastlog lscpu lshw lsmod lspci lsusb mpstat nproc pidof pidstat pidwait pmap printenv pstree pwdx: reads
+yes gettext pwgen toilet acpi blkid btop dmesg dmidecode free getconf getent groups htop iostat ipcs: reads
+last lastlog lscpu lshw lsmod lspci lsusb mpstat nproc pidstat pidwait pmap printenv pstree pwdx: reads
 renice sensors sw_vers swapon sysctl system_profiler tasklist tty uptime users vm_stat vmstat w wall logger mesg: reads
 notify-send tload vmmap loginctl hostnamectl timedatectl arp dig host ifconfig iw mtr nc ncat netcat: reads
 networksetup nmcli nslookup ping ping6 route ssh-add ssh-keyscan telnet tracepath traceroute whois apt-cache: reads
@@ -273,8 +275,8 @@ pdffonts pdfinfo pup rpmquery screenfetch soxi w3m xmlwf addr2line apropos c++fi
 pahole pkg-config pkgconf tldr cheat whatis info lsb_release which hostname whoami id date gdate: reads
 type: reads
 # What their -o is, is no file.
-az column dwdiff eksctl exa eza findmnt fswatch getfacl hexdump infocmp ip join lsattr lsblk lsd lsof namei: reads -o
-cal netstat nm od otool pgrep pkill pr ps readelf size ss strings tokei top uname who wl-paste xclip xsel: reads -o
+az column dwdiff eksctl exa eza findmnt fswatch getfacl hexdump infocmp ip join lsattr lsblk lsd namei: reads -o
+cal netstat nm od otool pr ps readelf size ss strings tokei top uname who wl-paste xclip xsel: reads -o
 # What changes or shows the machine alone: its devices, users, networks, services.
 atq atrm auditctl aureport ausearch bmon bridge busctl chage chcpu chpasswd chsh conntrack cpupower ethtool: reads
 faillog finger firewall-cmd fping fstrim getenforce getsebool gpasswd groupadd groupdel groupmod hdparm hostid: reads

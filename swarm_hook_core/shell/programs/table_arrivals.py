@@ -286,6 +286,7 @@ rustup: nothing
 nvm: nothing
   use install uninstall ls list ls-remote current which alias unalias deactivate cache version help: nothing
 volta: nothing
+  run: ends --node,--npm,--yarn,--pnpm= run {}
   install uninstall list which setup fetch help: nothing
 corepack: nothing
   enable disable install prepare hydrate cache: nothing

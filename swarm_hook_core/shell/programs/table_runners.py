@@ -2,7 +2,12 @@
 
 ROWS = """
 # ---- programs that put themselves before another command
-nohup setsid unbuffer chronic catchsegv linux64 arch numactl busybox: ends run {}
+nohup setsid unbuffer chronic catchsegv linux64 arch numactl busybox ifne torsocks pkexec tini dumb-init: ends run {}
+setpriv prlimit run0 firejail: ends run {}
+gosu su-exec envchain faketime: ends skip 1 run {}
+proxychains proxychains4 sandbox-exec: ends -fpnD= run {}
+secretspec varlock:
+  run: ends run {}
 nice: ends -n,--adjustment= run {}
 ionice: ends -cnp,--class,--classdata= run {}
 chrt: ends -TPD= skip 1 run {}
@@ -34,6 +39,47 @@ hyperfine: -wmMrPLDSNun,--warmup,--min-runs,--max-runs,--runs,--parameter-scan,-
     -spc,--setup,--prepare,--conclude,--cleanup,--shell= --export-json,--export-csv,--export-markdown=FILE
     --export-asciidoc=FILE text {-s} {--setup} {-p} {--prepare} {-c} {--cleanup} {}
 nix-shell: --run,--command= text {--run} {--command}
+nix: -o,--out-link=FILE nothing
+  develop shell env: do run_rest -c --command
+  run: do run_flake
+  build: replace {-o} or {--out-link} or result
+  fmt: project
+  flake: manifest flake.lock
+    check show metadata info: nothing
+watchexec: ends -weEifdsoWj,--watch,--exts,--env,--ignore,--filter,--debounce,--signal,--on-busy-update,--shell=
+    --watch-non-recursive,--project-origin,--workdir,--delay-run,--poll,--stop-signal,--stop-timeout=
+    run eval {}
+reflex: ends -rRgGsd,--regex,--inverse-regex,--glob,--inverse-glob,--decoration= do run_rest
+onchange: ends do run_rest
+
+# ---- programs that put secrets, or another toolchain, into the environment of a command
+rtk: ends -v drop proxy,err,test,run,summary run {}
+doppler: ends -pct,--project,--config,--token,--scope,--api-host,--config-dir=
+  run: ends --command,--fallback,--mount,--mount-format,--name-transformer,--passphrase= text {--command} run {}
+  me projects configs environments activity login logout setup configure: nothing
+op: ends --account,--session,--config,--encoding,--format=
+  run: ends --env-file,--environment= run {}
+  read inject: -o,--out-file=FILE -i,--in-file=
+  item vault account user group whoami signin signout list get: nothing
+infisical: ends --env,--path,--projectId,--token,--domain,--command,--tags,--project-config-dir=
+  run: ends -c= text {-c} {--command} run {}
+  login secrets vault user reset: nothing
+conda mamba micromamba: ends -npf,--name,--prefix,--file=
+  run: ends -nps,--name,--prefix,--cwd= run {}
+  install create update remove list info search activate deactivate clean config env init shell: nothing
+fnm: ends --using,--version-file-strategy=
+  exec: ends --using= run {}
+  install uninstall use list ls env current default alias: nothing
+aws-vault chamber: ends --backend,--prompt=
+  exec: ends -dt,--duration,--region,--mfa-token= skip 1 run {}
+  add list ls remove rotate login clear read history import export: nothing
+rbenv pyenv nodenv goenv jenv tfenv: ends
+  exec: ends run {}
+  *: nothing
+dotenvx teller phase: ends -fe,--env-file,--env,--config=
+  run: ends -fe,--env-file,--env= run eval {}
+sops: -o,--output=FILE
+  exec-env exec-file: text {2}
 ssh mosh: elsewhere -bcDEeFIiJLlmOopQRSWw= nothing
 chroot: guess another root folder
 

@@ -33,8 +33,10 @@ _WRITES_FIRST = ("write-", "fix-", "save-", "in-place-")
 def name_outputs(call: Call, words: list[str] | None = None, declared: dict[str, str] | tuple[Any, ...] = ()) -> None:
     """Report the outputs that the options of `call` name (or of `words`, the last of its arguments).
 
-    `declared`: the options that its row declares.
+    `declared`: the options that its row declares. The ``-o`` of a program without a row may be a level: a number is no
+    file.
     """
+    has_row = words is not None
     if words is None:
         words = call.words
     for place, word in enumerate(words):
@@ -54,7 +56,7 @@ def name_outputs(call: Call, words: list[str] | None = None, declared: dict[str,
             value = ""
             if place + 1 < len(words):
                 value = words[place + 1]
-        if value and value[0] != "-":
+        if value and value[0] != "-" and (has_row or word[:2] == "--" or value.strip("0123456789.")):
             _written(call, kind, value)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from swarm_hook_core import clock
 from swarm_mcp.cli.arguments import DOING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.locking import acquire_shown, lock_request, process_holder, say_refused
+from swarm_mcp.cli.locking import NAME, acquire_shown, lock_request, process_holder, say_refused
 from swarm_mcp.cli.output import complain, flush, refused
 from swarm_mcp.domain import Lock, Session
 from swarm_mcp.errors import Deadlock, LockRefused, Refused, StoreUnavailable, SwarmError
@@ -206,6 +206,7 @@ HOLDING = (
         COMMAND,
         Option("--pattern", "each FILE is a pattern, as in `swarm-mcp lock`"),
         Option("--path", "each FILE is a path, even with * or ? in it"),
+        NAME,
         Option("--exclusive", "refuse also if this session holds one of the files already"),
         Option("--logical", "in every work tree and clone of the repository, as in `swarm-mcp lock`"),
         Option("--task ID", "the task this is for", source=TASKS),

@@ -22,7 +22,7 @@ from swarm_mcp.cli.arguments import (
     Word,
     verb,
 )
-from swarm_mcp.cli.locking import acquire_shown, lock_request, repository_of, say_refused
+from swarm_mcp.cli.locking import NAME, acquire_shown, files_in, lock_request, repository_of, say_refused
 from swarm_mcp.cli.output import answer, complain, refused
 from swarm_mcp.cli.words import clause, said_path
 from swarm_mcp.domain import Session, granted
@@ -32,7 +32,7 @@ from swarm_mcp.locking.acquisition import granted_answer
 from swarm_mcp.locking.acquisition import steal as take_over
 from swarm_mcp.sessions.acting import acting_session, is_person, lock_holder, note_attempt, session_named
 from swarm_mcp.store import Store
-from swarm_mcp.store.lock_request import Reach, reach_of
+from swarm_mcp.store.lock_request import Reach, hint_of, reach_of
 
 TYPE_CHECKING = False
 
@@ -67,6 +67,7 @@ LOCKING = (
             " each FILE with * or ? in it that is no file)",
         ),
         Option("--path", "each FILE is a path, even with * or ? in it"),
+        NAME,
         Option(
             "--logical",
             "in every participating work tree and clone of the repository: those in which a session holds such a"
@@ -89,6 +90,10 @@ def lock(args: Arguments) -> int:
     the shell at a terminal, or the process that leads a script's, and ends with it; `hold` is for one command, --detach
     for a lock that lasts longer. A second lock on the same file renews the first one. It also switches to
     --shared or back, and the file is never unlocked in between.
+
+    With --name each FILE names something else that sessions share: a port, a database, a device. The lock counts in all
+    work trees and clones of the repository, and on the machines of its team. Every verb takes such a name as
+    name:port:3000.
 
     With --git the lock is on `.git` at the top of the work tree (`swarm-mcp lock .git` there is the same lock): no
     other session may commit, stash, switch, merge or fetch there until you release it.
@@ -117,12 +122,12 @@ def lock(args: Arguments) -> int:
         line = f"locked {said_path(row.file)}" + " (shared)" * bool(row.mode)
         if taken.confirmation is not None:
             line += f" {taken.confirmation.said}"
-        # The name may be mistyped
-        lines.append(
-            line
-            + "; there is no such file yet"
-            * (not row.pattern and os.path.isabs(row.file) and not os.path.lexists(row.file))
-        )
+        hint = hint_of(row.file)
+        if hint:
+            line += f"; {hint}"
+        elif not row.pattern and os.path.isabs(row.file) and not os.path.lexists(row.file):
+            line += "; there is no such file yet"  # its name may be mistyped
+        lines.append(line)
     if args.given("--detach"):
         value = {**value, "instance_id": instance.id}
         lines.append(f"held by {instance.id}, for --as")
@@ -130,7 +135,7 @@ def lock(args: Arguments) -> int:
 
 
 @verb(
-    Usage(Word("FILE", "the file to unlock", repeated=True), FENCE, AGENT, *DOING),
+    Usage(Word("FILE", "the file to unlock", repeated=True), NAME, FENCE, AGENT, *DOING),
     Usage(Option("--all", "all that this session holds itself, or its subagent", required=True), AGENT, *DOING),
     Usage(
         Option("--git", "the git repository of this session's folder, as `lock --git` took it", required=True),
@@ -153,7 +158,7 @@ def unlock(args: Arguments) -> int:
 
     example: swarm-mcp unlock src/schema.sql
     """
-    files = args.words
+    files = files_in(args, args.words)
     agent = args.value("--agent").strip()
     fence = args.number_if_given("--fence")
     if fence is not None and len(files) > 1:

@@ -7,6 +7,7 @@ from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
 from swarm_mcp.answers.incidents import as_json, sentence, through, until
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, START, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.locking import NAME, files_in
 from swarm_mcp.cli.output import say, say_prose, show
 from swarm_mcp.cli.words import HIDDEN, Reader, clause
 from swarm_mcp.domain import nobody_in
@@ -26,7 +27,7 @@ _NOT_SHOWN = {"held": "locks", "waiting": "in line"}
 
 
 @verb(
-    Usage(Word("PATH", "the path"), Option("--agent ID", "the subagent that would write"), ABSOLUTE, *ACTING),
+    Usage(Word("PATH", "the path"), NAME, Option("--agent ID", "the subagent that would write"), ABSOLUTE, *ACTING),
     group=START,
 )
 def why(args: Arguments) -> int:
@@ -47,7 +48,7 @@ def why(args: Arguments) -> int:
 
     example: swarm-mcp why src/schema.sql --as 41d2
     """
-    word = args.words[0]
+    (word,) = files_in(args, args.words)
     with Store(read_only=True) as store:
         try:
             session = find_acting_session(store, args, reads=True)

@@ -1,8 +1,9 @@
-"""Hooks of a commit, or a push, that put unstaged changes aside: pre-commit, lint-staged and their like.
+"""Hooks of git commands, read as scripts: those that put unstaged changes aside, and git commands in them.
 
 pre-commit and prek take all unstaged changes out of the work tree, and bring them back as a patch. lint-staged resets
 the work tree to its own backup if a task fails. Either way an edit that another session makes meanwhile is lost. A hook
-is known by its text, or by the text of the script it starts; no hook is run.
+is known by its text, and by the shell reader, which follows scripts of ``package.json`` and recipes of a makefile, too;
+no hook is run.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import os
 
 from swarm_hook_core.git_repository import Refused, Repository
+from swarm_hook_core.json_text import loads
 from swarm_hook_core.repository import small_text, tree_at
-from swarm_hook_core.shell.call import Options
-from swarm_hook_core.shell.model import GitCall
+from swarm_hook_core.shell.call import Call, Options
+from swarm_hook_core.shell.model import Effects, GitCall, is_known
+from swarm_hook_core.shell.programs.git.table import options_of
+from swarm_hook_core.shell.walk import Walk
 
 DEEPEST = 4  # hooks that start one another
 FAILS_OVER_ALL = "lint-staged"  # it throws away later writes even if nothing was put aside before
@@ -27,6 +31,20 @@ _WHOLE = ("--all-files", " -a", "--files")
 _SWITCHES = {"OVERCOMMIT_DISABLE": "1", "SKIP_SIMPLE_GIT_HOOKS": "1"}  # those of husky and lefthook: see there
 _OF_LEFTHOOK = tuple(start + "lefthook" + end for start in ("", ".") for end in (".yml", ".yaml", ".toml", ".json"))
 _RUNNERS = ("npm", "pnpm", "yarn", "bun")
+_MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
+UNCHECKED = ("pre-commit", "commit-msg", "pre-merge-commit", "pre-push")  # hooks that ``--no-verify`` leaves out
+# The hooks of git commands, in their order: those before the command's own work, and those after it.
+_OF_COMMITS = (("pre-commit", "prepare-commit-msg", "commit-msg"), ("post-commit",))
+_HOOKS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "commit": (_OF_COMMITS[0], ("post-commit", "post-rewrite")),
+    **dict.fromkeys(("cherry-pick", "revert"), _OF_COMMITS),
+    **dict.fromkeys(("checkout", "switch"), ((), ("post-checkout",))),
+    "merge": (("pre-merge-commit",), ("post-merge",)),
+    "pull": (("pre-merge-commit",), ("post-merge", "post-rewrite")),
+    "rebase": (("pre-rebase",), ("post-checkout", "post-rewrite")),
+    "am": (("applypatch-msg", "pre-applypatch"), ("post-applypatch",)),
+    "push": (("pre-push",), ()),
+}
 
 
 def putting_aside(call: GitCall, options: Options, repository: Repository, hook: str = "pre-commit") -> str:
@@ -49,6 +67,32 @@ def putting_aside(call: GitCall, options: Options, repository: Repository, hook:
     if takes_all and name != FAILS_OVER_ALL:
         return ""
     return name
+
+
+def commands(call: GitCall, words: list[str], repository: Repository) -> tuple[list[GitCall], list[GitCall]]:
+    """Return the git commands in the hooks of ``git <words>``: those that run before its own work, and after it.
+
+    What puts changes aside around a commit or push is left to `putting_aside`. Raises NoAnswer.
+    """
+    found: tuple[list[GitCall], list[GitCall]] = [], []
+    names = _HOOKS.get(words[0])
+    folder = _hooks_folder(repository) if names else ""
+    options, settings = options_of(words), {**os.environ, **call.environment}
+    is_unchecked = options.has("--no-verify") or (words[0] == "commit" and options.has("-n"))
+    if not folder or names is None or any(settings.get(name) == value for name, value in _SWITCHES.items()):
+        return found
+    for place, some in enumerate(names):
+        for hook in some:
+            path = os.path.join(folder, hook)
+            if (is_unchecked and hook in UNCHECKED) or not os.access(path, os.X_OK):
+                continue
+            for one in _Hooks(repository.top, settings, hook).effects(path).git:
+                if hook in UNCHECKED and (one.aside or one.words[0] == "stash"):
+                    continue
+                one.hook, one.by = hook, f"{one.by}, in the hook {hook} of {call.by}"
+                one.in_doubt = one.in_doubt or call.in_doubt
+                found[place].append(one)
+    return found
 
 
 def _hooks_folder(repository: Repository) -> str:
@@ -77,19 +121,39 @@ class _Hooks:
         self._top = top
         self._settings = settings
 
-    def of(self, path: str, depth: int = 0) -> str:
+    def of(self, path: str) -> str:
         """Return the name of the tool that puts changes aside when the hook at `path` runs; empty if there is no such
         tool.
         """
-        is_hook = depth == 0  # a script that it starts need not be executable
-        if depth > DEEPEST or (is_hook and not os.access(path, os.X_OK)):
-            return ""
-        text = small_text(path)
+        text = self._script(path)
         for mark, name in _BY_FRAMEWORK.items():
             if mark in text:
                 if name != "pre-commit" or self._has_config(text):
                     return name
                 return ""
+        found = self._in_script(text)
+        for one in () if found else self.effects(path).git:
+            if one.aside or (one.words[0] == "stash" and (one.words[1:2] or ["-"])[0][:1] in ("-", "p", "s")):
+                if (one.words[1:2] or [""])[0] not in ("pop", "show", "store"):
+                    return one.aside or "git stash"
+        return found
+
+    def effects(self, path: str) -> Effects:
+        """Return the Effects of the hook at `path`, by the shell reader; none of a framework's script."""
+        found = Effects()
+        text = self._script(path)
+        if text and not any(mark in text for mark in _BY_FRAMEWORK):
+            walk = Walk(found, self._top, self._settings)
+            walk.project_script = _project_script
+            walk.script(text)
+        return found
+
+    def _script(self, path: str, depth: int = 0) -> str:
+        """Return the text of the script that runs as the hook at `path`; empty if there is none."""
+        is_hook = depth == 0  # a script that it starts need not be executable
+        if depth > DEEPEST or (is_hook and not os.access(path, os.X_OK)):
+            return ""
+        text = small_text(path)
         if "# swarm guard" in text:  # swarm's guard runs the earlier hook
             earlier = text.partition("\nearlier=")[2].partition("\n")[0]
             if earlier.startswith("$("):
@@ -97,13 +161,13 @@ class _Hooks:
             else:
                 folder = earlier.strip("'\"")
             if folder:
-                return self.of(os.path.join(self._top, folder, self._name), depth + 1)
+                return self._script(os.path.join(self._top, folder, self._name), depth + 1)
             return ""
         if os.path.basename(os.path.dirname(path)) == "_" and "husky" in path:
             if self._settings.get("HUSKY") == "0":
                 return ""
-            return self.of(os.path.join(os.path.dirname(os.path.dirname(path)), self._name), depth + 1)
-        return self._in_script(text)
+            return self._script(os.path.join(os.path.dirname(os.path.dirname(path)), self._name), depth + 1)
+        return text
 
     def _in_script(self, text: str) -> str:
         """Return the same for the commands that the script `text` starts."""
@@ -140,3 +204,40 @@ class _Hooks:
         """Return True if the file exists without which the pre-commit framework does nothing, or fails."""
         named = text.partition("--config=")[2].split(" ", 1)[0].strip("'\")\n") or ".pre-commit-config.yaml"
         return os.path.exists(os.path.join(self._top, named))
+
+
+def _project_script(call: Call) -> str:
+    """Return the shell text that a runner's task stands for: ``npm run NAME``, ``make TARGET``; empty if unknown."""
+    operands = [word for word in call.words if word[:1] != "-" and is_known(word)]
+    folder = call.folder or "/"
+    if call.name in _RUNNERS:
+        if operands[:1] in (["run"], ["run-script"]):
+            operands = operands[1:]
+        name = {"t": "test", "tst": "test"}.get((operands or [""])[0], (operands or [""])[0])
+        try:
+            scripts = loads(small_text(os.path.join(folder, "package.json")))["scripts"]
+            return "\n".join(scripts[one] for one in (f"pre{name}", name, f"post{name}") if one in scripts)
+        except (ValueError, KeyError, TypeError, RecursionError):  # no manifest, or no scripts in it
+            return ""
+    if call.name in ("make", "gmake"):
+        targets = [word for word in operands if "=" not in word]
+        text = "\n".join(small_text(os.path.join(folder, name)) for name in _MAKEFILES)
+        return "\n".join(_recipe(text, target, 0) for target in targets or [""])
+    return ""
+
+
+def _recipe(makefile: str, target: str, depth: int) -> str:
+    """Return the commands of a target, those of its prerequisites first; without a name, of the first one."""
+    lines = makefile.replace("\\\n", " ").split("\n")
+    for at, line in enumerate(lines):
+        names, colon, needed = line.partition(":")
+        is_rule = colon and line[:1] not in ("\t", ".", "#", " ") and not needed.startswith("=")
+        if not is_rule or (target and target not in names.split()) or depth > DEEPEST:
+            continue
+        found = [_recipe(makefile, one, depth + 1) for one in needed.split()]
+        for command in lines[at + 1 :]:
+            if command[:1] != "\t":
+                break
+            found.append(command.strip().lstrip("@-+").replace("$(MAKE)", "make").replace("$$", "$"))
+        return "\n".join(found)
+    return ""

@@ -96,7 +96,7 @@ def tree_of(call: GitCall) -> str | None:
     return work_tree(call.folder)
 
 
-SECONDS = 0.2
+SECONDS = 1.0
 
 
 class Patch(Stream):
@@ -116,11 +116,12 @@ class Patch(Stream):
 class _Listing:
     """The files that ``git <words>`` prints, asked at the first question. `from_top`: names are relative to the top."""
 
-    def __init__(self, folder: str, top: Sequence[str], words: Sequence[str], root: str, from_top: bool) -> None:
-        self._folder, self._top, self._words, self._root = folder, top, words, root
+    def __init__(self, call: Call, top: Sequence[str], words: Sequence[str], root: str, from_top: bool) -> None:
+        self._folder, self._top, self._words, self._root = call.folder or "/", top, words, root
+        self._effects = call.walk.effects
         self._base = root
         if not from_top:
-            self._base = os.path.realpath(folder)
+            self._base = os.path.realpath(self._folder)
         self._asked = False
         self._names: set[str] | None = None
 
@@ -144,7 +145,8 @@ class _Listing:
             if refusal.code == 1:
                 return set()  # nothing found
             return None
-        except NoAnswer:  # git was too slow: the files are unknown
+        except NoAnswer:
+            self._effects.came_late("git " + " ".join(self._words))
             return None
         return {os.path.normpath(os.path.join(self._base, name)) for name in names if name}
 
@@ -154,7 +156,40 @@ def _found(call: Call, top: Sequence[str], words: Sequence[str], from_top: bool)
     root = work_tree(call.folder or "/")
     if root is None or call.folder is None or not all(is_known(word) for word in words):
         return None
-    return Found(root, _Listing(call.folder, top, words, root, from_top).admits)
+    return Found(root, _Listing(call, top, words, root, from_top).admits)
+
+
+class _Status(_Listing):
+    """The lines that ``git status`` prints: two letters, a blank, and a name each."""
+
+    def lines(self) -> list[str] | None:
+        """Return the lines as they are printed; None if git gives no answer."""
+        self.admits("")
+        return self._lines
+
+    def _ask(self) -> set[str] | None:
+        self._lines: list[str] | None = None
+        try:
+            told = Repository(self._root, SECONDS, self._top).ask("-C", self._folder, *self._words)
+        except Refused:
+            return None
+        except NoAnswer:
+            self._effects.came_late("git " + " ".join(self._words))
+            return None
+        self._lines = told.splitlines()
+        return {os.path.normpath(os.path.join(self._base, line[3:])) for line in self._lines}
+
+
+def _status(call: Call, top: Sequence[str]) -> None:
+    options = options_of(call.words)
+    root = work_tree(call.folder or "/")
+    if root is None or not all(map(is_known, call.words)) or options.has("-z", "-b", "--branch", "-v", "--verbose"):
+        return
+    is_short = options.has("-s", "--short")
+    if is_short or call.words[1:2] in (["--porcelain"], ["--porcelain=v1"]) or options.has("--porcelain"):
+        status, effects = _Status(call, top, call.words, root, not is_short), call.walk.effects
+        is_first = not (effects.size or effects.runs)  # else the lines may be others by then
+        call.says(found=Found(root, status.admits, status.lines if is_first else None))
 
 
 def _with(words: list[str], *options: str) -> list[str]:
@@ -271,5 +306,6 @@ TELLERS = {
     "ls-tree": _ls_tree,
     "rev-parse": _rev_parse,
     "show": _diff,
+    "status": _status,
     "whatchanged": _diff,
 }

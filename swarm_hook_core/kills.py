@@ -1,0 +1,289 @@
+"""Processes of other sessions: a command that would end one is denied once, with the session whose process it is.
+
+A process belongs to the nearest client above it: the client of a session, a command with a lock (`hold`), a person's
+shell. Programs are matched as `pkill`, `killall`, `kill` and their kin do. Ports are looked up in ``/proc`` (Linux).
+The session's journal has an entry about a denial, of kind ``kills``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from swarm_hook_core import process
+from swarm_hook_core.denial import Denial, Loss, Notice
+from swarm_hook_core.hooks import Verdict
+from swarm_hook_core.lookup import Held
+from swarm_hook_core.opaque_calls import effects_of
+from swarm_hook_core.shell.call import split
+from swarm_hook_core.shell.model import is_known
+from swarm_hook_core.traces import NOTICE, journal
+from swarm_hook_core.traces.head.wording import AGAIN, working
+from swarm_hook_core.untrusted_text import command, quoted
+from swarm_hook_core.watching.records import digest_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.check import Check
+    from swarm_hook_core.traces.trail import Trail
+
+KIND = (
+    "kills"  # of the journal's entry: `key` is the session's folder, `text` the denied commands' digest, the call's id
+)
+WHY = "process"  # of the Loss
+APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
+NAMED = 3  # processes that are named
+LONGEST = 60  # characters of a process's command line
+_ENDS = ("kill", "pkill", "skill", "killall", "kill-port", "fkill")
+_KEEPS = ("0", "CONT", "SIGCONT", "CHLD", "SIGCHLD", "URG", "SIGURG", "WINCH", "SIGWINCH")  # signals that end nothing
+_SIGNAL = re.compile(r"-(\d+|(SIG)?[A-Z][A-Z0-9]{2,})")
+_PORT = re.compile(r"(?:^|:)(\d+)(?:/tcp|/udp)?$")
+
+
+class Processes:
+    """The processes of this machine by pid, each with its parent and its process group."""
+
+    def __init__(self) -> None:
+        self.above: dict[int, tuple[int, int]] = {}
+        if os.path.isdir("/proc/self"):
+            for name in filter(str.isdecimal, os.listdir("/proc")):
+                stat = _text(f"/proc/{name}/stat")
+                fields = stat[stat.rfind(")") + 2 :].split()
+                if len(fields) > 2 and fields[0] != "Z":
+                    self.above[int(name)] = int(fields[1]), int(fields[2])
+            return
+        told = process.run(["ps", "-axo", "pid=,ppid=,pgid="], 1.0).stdout
+        for line in told.splitlines():
+            pid, parent, group = map(int, line.split())
+            self.above[pid] = parent, group
+
+    def nearest(self, pid: int, clients: Iterable[int]) -> int:
+        """Return the nearest of `clients` at or above `pid`; 0 if there is none."""
+        for _ in range(len(self.above)):
+            if pid in clients:
+                return pid
+            if pid not in self.above:
+                break
+            pid = self.above[pid][0]
+        return 0
+
+    def meant(self, told: list[list[str]]) -> set[int]:
+        """Return the processes that the commands `told`, in their order, are to end."""
+        found: set[int] = set()
+        listed: set[int] = set()  # by `pgrep` and its kin, for a `kill` whose words are computed
+        for name, *words in told:
+            if name == "kill":
+                found |= self._killed(words, listed)
+            elif name in ("kill-port", "fuser", "lsof"):
+                some = self._at_ports(words)
+                is_ended = name == "kill-port" or (name == "fuser" and _kills(words))
+                (found if is_ended else listed).update(some)
+            elif name == "fkill":
+                ports = [word for word in words if word.startswith(":")]
+                found |= self._at_ports(ports) | self._called(words, _equal) | self._killed(words, set())
+            elif name in ("killall", "pidof"):
+                (found if name == "killall" else listed).update(self._called_by_options(words))
+            else:
+                (listed if name == "pgrep" else found).update(self._grepped(words))
+        return found
+
+    def _killed(self, words: list[str], listed: set[int]) -> set[int]:
+        """Return the processes that ``kill <words>`` ends; `listed` for a word that only a run can tell."""
+        found: set[int] = set()
+        if words and (words[0] in ("-l", "-L") or words[0].startswith(("--list", "--table"))):
+            return found
+        if words and words[0] in ("-s", "-n", "--signal"):
+            signal, words = words[1:2], words[2:]
+        elif words and words[0] != "--" and words[0][:1] == "-":
+            signal, words = [words[0][1:].removeprefix("-signal=")], words[1:]
+        else:
+            signal = []
+        if signal and signal[0].upper() in _KEEPS:
+            return found
+        for word in words:
+            if not is_known(word):
+                found |= listed
+            elif word == "-1":
+                found |= set(self.above)
+            elif word.isdecimal():
+                found.add(int(word))
+            elif word[:1] == "-" and word[1:].isdecimal():
+                found |= {pid for pid, (_parent, group) in self.above.items() if group == int(word[1:])}
+        return found & set(self.above)
+
+    def _grepped(self, words: list[str]) -> set[int]:
+        """Return the processes that ``pkill <words>`` or ``pgrep <words>`` means."""
+        own = [word for word in words if _SIGNAL.fullmatch(word)]
+        if any(word[1:] in _KEEPS for word in own):
+            return set()
+        options = split([word for word in words if word not in own], "dFgGPrstuU", ("--signal", "--parent", "--euid"))
+        if (options.value("--signal") or "").upper() in _KEEPS or options.has("-F", "-s", "-t", "--pidfile"):
+            return set()
+        pattern = (options.operands or [""])[0]
+        fold = re.IGNORECASE * options.has("-i", "-I", "--ignore-case")
+        try:
+            wanted = re.compile(pattern, fold)
+        except re.error:  # for pkill it may be right
+            wanted = re.compile(re.escape(pattern), fold)
+        match = wanted.fullmatch if options.has("-x", "--exact") else wanted.search
+        is_other, text = options.has("-v", "--inverse"), process.program_name
+        if options.has("-f", "--full"):
+            text = process.command_line
+        found = {pid for pid in self.above if bool(match(text(pid).strip())) != is_other}
+        for place, values in enumerate((options.values("-P", "--parent"), options.values("-g", "--pgroup"))):
+            if values:
+                found = {pid for pid in found if str(self.above[pid][place]) in ",".join(values).split(",")}
+        if found and options.has("-n", "--newest", "-o", "--oldest"):
+            return {max(found) if options.has("-n", "--newest") else min(found)}
+        return found
+
+    def _called_by_options(self, words: list[str]) -> set[int]:
+        own = [word for word in words if _SIGNAL.fullmatch(word)]
+        options = split([word for word in words if word not in own], "osuyZn", ("--signal", "--user", "--context"))
+        if any(word[1:] in _KEEPS for word in own) or (options.value("-s", "--signal") or "").upper() in _KEEPS:
+            return set()
+        return self._called(options.operands, _matches if options.has("-r", "-m", "--regexp") else _equal)
+
+    def _called(self, names: list[str], fits: Callable[[str, str], bool]) -> set[int]:
+        """Return the processes with a program that has one of these names."""
+        found = set()
+        for pid in self.above if names else ():
+            first = process.command_line(pid).partition(" ")[0]
+            programs = (process.program_name(pid), first, os.path.basename(first))
+            if any(fits(name, one) for name in names for one in programs):
+                found.add(pid)
+        return found
+
+    def _at_ports(self, words: list[str]) -> set[int]:
+        """Return the processes with a socket at a port that `words` name."""
+        ports = {int(found[1]) for word in words if (found := _PORT.search(word))}
+        sockets = set()
+        for kind in ("tcp", "tcp6", "udp", "udp6") if ports else ():
+            for line in _text(f"/proc/net/{kind}").split("\n")[1:]:
+                fields = line.split()
+                if len(fields) > 9 and int(fields[1].rpartition(":")[2], 16) in ports:
+                    sockets.add(f"socket:[{fields[9]}]")
+        return {pid for pid in self.above if sockets and not sockets.isdisjoint(_open_files(pid))}
+
+
+def _equal(name: str, program: str) -> bool:
+    return name == program
+
+
+def _matches(name: str, program: str) -> bool:
+    try:
+        return re.fullmatch(name, program) is not None
+    except re.error:  # the program refuses it
+        return False
+
+
+def _kills(words: list[str]) -> bool:
+    """Return True if ``fuser <words>`` ends the processes that it finds."""
+    return "--kill" in words or any(word[:1] == "-" and word[:2] != "--" and "k" in word for word in words)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:  # the process has ended
+        return ""
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    try:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            found.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+    except OSError:
+        return found  # it is another user's, or has ended
+    return found
+
+
+def judge(check: Check) -> Verdict | None:
+    """Return the Verdict on a call that would end a process of another session, or None."""
+    trail = check.trail
+    effects = check.writes.effects if check.writes.is_read else effects_of(check.call)
+    deeds = [deed for deed in effects.deeds if deed[0][0] in PROGRAMS] if effects is not None else []
+    if trail is None or not any(words[0] in _ENDS or words[0] == "fuser" for words, _folder, _by in deeds):
+        return None
+    own, clients = _clients(check)
+    if not clients:
+        return None
+    all_there = Processes()
+    if own:
+        # A session that the caller has started itself is its own.
+        clients = {pid: row for pid, row in clients.items() if own not in process.ancestors(below=pid)}
+    places = {*clients, *([own] if own else [])}
+    meant = all_there.meant([words for words, _folder, _by in deeds])
+    by_pid = {pid: all_there.nearest(pid, places) for pid in sorted(meant)}
+    theirs = {pid: clients[client] for pid, client in by_pid.items() if client in clients}
+    if not theirs:
+        return None
+    mine = [pid for pid, client in by_pid.items() if own and client == own != pid]
+    by = next(by for words, _folder, by in deeds if words[0] in _ENDS or words[0] == "fuser")
+    owners = list({row["id"]: row for row in theirs.values()}.values())
+    said = [*(part for _words, _folder, part in deeds), *sorted(row["id"] for row in owners)]
+    digest = digest_of("\n".join(said).encode("utf-8", "replace"), 12)
+    if _was_told(check, trail, digest):
+        return None
+    denies = trail.level != NOTICE
+    held = [
+        Held(row["root"] or "", row["id"], row["label"], check.reader.purpose_of(row["id"]), row["registered_at"])
+        for row in owners
+    ]
+    words = _words(check, by, list(theirs), mine, working(held, check.session.label), denies)
+    loss = Loss(WHY, held[0], "end", by)
+    trail.note_at(check.call.folder, KIND, f"{digest} {check.call.id}")
+    trail.leave()
+    if denies:
+        return Verdict(Denial(check.call.folder, None, words, loss=loss))
+    verdict = Verdict(None, words)
+    verdict.noted = [Notice(check.call.folder, loss, words)]
+    return verdict
+
+
+PROGRAMS = (*_ENDS, "pgrep", "pidof", "lsof", "fuser")
+
+
+def _clients(check: Check) -> tuple[int, dict[int, Any]]:
+    """Return the pid of the session's own client, 0 if unknown, and the clients of other live sessions here."""
+    own = check.reader.holder(check.config.runtime_name, check.call.session_id)
+    here, found = process.host_id(), {}
+    for row in check.reader.other_sessions(check.config.runtime_name, check.call.session_id, 0.0):
+        if row["host"] == here and row["client_pid"] and not process.departed(row, check.now, here):
+            others = process.living(here, process.clients_in(row["other_clients"]), here)
+            found.update((pid, row) for pid in (row["client_pid"], *(pid for pid, _start in others)))
+    pid = int(own[2]["client_pid"] or 0) if own is not None else 0
+    found.pop(pid, None)  # another conversation of the same client
+    return pid, found
+
+
+def _was_told(check: Check, trail: Trail, digest: str) -> bool:
+    """Return True if the agent of the call was told of these processes in an earlier call. Raises OSError."""
+    folder = check.call.folder
+    own, now_ns = journal.read(os.path.join(trail.place_of(folder), trail.own_name)), time.time_ns()
+    for entry in journal.newest_first(own, folder, (KIND,)):
+        known, _, call_id = entry.text.partition(" ")
+        if entry.agent == check.call.agent and known == digest:
+            return now_ns - entry.at_ns > APART_NS and (not call_id or call_id != check.call.id)
+    return False
+
+
+def _words(check: Check, by: str, theirs: list[int], mine: list[int], owners: str, denies: bool) -> str:
+    named = ", ".join(f"{pid} {quoted(process.command_line(pid).strip(), LONGEST)}" for pid in theirs[:NAMED])
+    if len(theirs) > NAMED:
+        named += f" and {len(theirs) - NAMED} more"
+    would = "would end" if denies else "ends"
+    plural = "processes" if len(theirs) > 1 else "a process"
+    fact = f"swarm: {check.call.client_tool} ({command(by)}) {would} {plural} of {owners}: {named}."
+    if not denies:
+        return fact
+    if mine:
+        way = f"Your own alone: `kill {' '.join(map(str, mine[:20]))}`."
+    else:
+        way = "None of them is yours: end by their pids what you have started yourself."
+    return f"{fact} {way} If it is meant, {AGAIN}."
