@@ -127,6 +127,9 @@ class CommandRegistrar:
             scratch.remember(self.config, session["session_id"], **facts)
         return row
 
+    def tell_hooks_off(self, _session_id: str) -> None:
+        """Do nothing: the command has no word for it. Doctor tells."""
+
     def told(self) -> None:
         """Note that the model has been told the notices of the last row. The command has done so already."""
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # A registrar registers the session: ``command_registrar.CommandRegistrar``, or an object with its methods.
 
 IDLE = "idle_prompt"  # the notification that a client waits for a prompt
+MOVED, RECONFIGURED = "PostToolUse", "ConfigChange"  # of Claude Code: it has entered a work tree; of its settings
+ENDS = ("Stop", "StopFailure")  # of turns
 
 # Seconds to wait for the coordinator, and seconds that it may wait for a busy store. The first covers a slow machine;
 # the second is the price of a locked store at each start.
@@ -263,6 +265,13 @@ def _unregistered(core: "HookCore", event: "SessionEvent", error: NotRegistered)
 
 def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     """Renew the session at the beginning or end of a turn. A turn that begins once more, as it goes on, is the same."""
+    if event.name in (MOVED, RECONFIGURED):
+        if event.session_id and not event.agent:
+            _goes_on(core, event)
+        return
+    if event.agent and event.name in ENDS:
+        _calls_are_over(core, event)  # its session's turn goes on
+        return
     if _is_same_turn(core, event):
         return
     # Keep the first words of the prompt, for people who look on
@@ -291,9 +300,23 @@ def takes_turn(core: "HookCore", event: "SessionEvent") -> None:
     _was_told(core, news)
 
 
+def _goes_on(core: "HookCore", event: "SessionEvent") -> None:
+    """Register the folder that the session has entered, or tell others that its hooks have been switched off.
+
+    The client shows no words of these hooks, neither to its model nor to its user.
+    """
+    try:
+        if event.name == RECONFIGURED:
+            core.registrar.tell_hooks_off(event.session_id)
+        else:
+            core.registrar.register({**described(core.config, event, "working"), "source": ""}, TURN_SECONDS, TURN_PATIENCE)
+    except NotRegistered as error:
+        _record(core.config, "turn", str(error))
+
+
 def _rewinds(core: "HookCore", event: "SessionEvent") -> str:
     """Return the words about rewinds since the last turn, as a turn begins; keep what a turn has left, as it ends."""
-    if event.name not in ("UserPromptSubmit", "Stop") or event.agent or not event.session_id:
+    if event.name not in ("UserPromptSubmit", *ENDS) or event.agent or not event.session_id:
         return ""
     try:
         from swarm_hook_core.traces import OFF, UNDO, level_of, own_journal

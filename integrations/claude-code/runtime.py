@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def _asks(call: "ToolCall") -> bool:
     """Return True at a terminal, where Claude Code asks its user. With ``-p`` it would deny without our words."""
-    return os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and call.mode in ("default", "acceptEdits", "plan")
+    return os.environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and call.mode != "dontAsk"
 
 
 RUNTIME = RuntimeConfig(

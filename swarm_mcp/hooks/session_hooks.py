@@ -79,6 +79,21 @@ class StoreRegistrar:
             messages.acknowledge(self._database, [notice.id for notice in self._untold])
             self._untold = []
 
+    def tell_hooks_off(self, session_id: str) -> None:
+        """Tell people and the sessions there if the client's settings keep its hooks from running in this folder."""
+        off = runtime(self._runtime).hooks_off()
+
+        def told(db: Database) -> None:
+            from swarm_mcp.store import breaches
+
+            row = session_table.of_session(db, self._runtime, session_id)
+            if row:
+                with db.writing() as tx:
+                    breaches.lowered(tx, row.scope, None, "hooks", f"in {row.label or self._runtime}: {off}")
+
+        if off:
+            self._in_store(0.3, told)
+
     def end(self, session_id: str, client: tuple[int, str], _seconds: float, patience: float) -> None:
         """End a session in this `client`, pid and start time. Raises NotRegistered."""
 

@@ -171,6 +171,10 @@ class Runtime(ABC):
             return f"update {self.title}: {self.oldest} is the oldest release that the plugin is known to work in"
         return ""
 
+    def hooks_off(self) -> str:
+        """Return the reason why no hook of ours runs in this folder, by the client's settings; else an empty text."""
+        return ""
+
     def users_servers(self) -> dict[str, Path]:
         """Return the MCP servers of the user's own that would take a name from ours, each with the file that has it.
 

@@ -203,6 +203,14 @@ class ClaudeCode(Runtime):
         except (LookupError, TypeError):
             return ""  # it has no list, or keeps it in another form
 
+    def hooks_off(self) -> str:
+        settings = ClaudeSettings(home())
+        found = [finding.message for finding in settings.findings() if finding.status == "fail"]
+        file = settings.disabled_in()
+        if file:
+            found.append(f"the plugin is disabled in {file}")
+        return "; ".join(found)
+
     def look(self, marketplace: Path, steps: Steps) -> Look:
         plugin = self._plugin(steps)
         mend = "swarm-mcp install --client claude-code"

@@ -15,7 +15,7 @@ from swarm_mcp.play.clients import SERVER
 from .checks import assert_denied, assert_text
 from .client import Client
 from .clients import SERVER_START, Codex
-from .ground import FILES, Ground, client_folder, sweep
+from .ground import FILES, Ground, client_folder, sweep, wait_for
 from .marketplace import Marketplace
 from .more import NAMES, OtherClient, prepared
 
@@ -60,6 +60,24 @@ def test_claude_code_s_project(client: Client, name: str) -> None:
     file.write_text("{}")
     assert failures(ground) == []
     assert_denied_again(client)
+
+
+@pytest.mark.only("claude-code")
+@pytest.mark.ways("install")
+@pytest.mark.parametrize("off", [OFF, {"enabledPlugins": {"swarm@swarm": False}}], ids=["all", "plugin"])
+def test_hooks_that_are_switched_off_in_a_running_session_are_told_at_once(client: Client, off: dict) -> None:
+    ground = client.ground
+    file = ground.checkout / ".claude" / "settings.local.json"
+    file.parent.mkdir()
+    file.write_text("{}")
+
+    def told() -> list[Any]:
+        return ground.coordinator.query("SELECT payload FROM events WHERE subject = 'hooks'")
+
+    with client.interactive() as terminal:
+        client.turn(terminal, "work", client.shell("true"))
+        file.write_text(json.dumps(off))
+        assert wait_for(told, 60) and str(file) in told()[0][0]
 
 
 @pytest.mark.only("claude-code")

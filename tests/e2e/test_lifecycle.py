@@ -50,6 +50,20 @@ def test_the_model_hears_of_peers_and_locks(client: Client) -> None:
     assert [word for word in (PEER_NAME, "notes.md", "careful surgery") if word not in context] == []
 
 
+@pytest.mark.only("claude-code")
+def test_a_session_that_enters_a_work_tree_is_known_there_at_once(client: Client) -> None:
+    """Its scope follows within the turn, and its fence: the main checkout is another work tree from then on."""
+    ground, tree = client.ground, client.ground.checkout / ".claude" / "worktrees" / "wt"
+    search = {"name": "ToolSearch", "input": {"query": "select:EnterWorktree"}}
+    enter = {"name": "EnterWorktree", "input": {"name": "wt"}}
+    with client.held("work", search, enter, client.shell(f"echo x > {ground.checkout}/notes.md"), at=2) as live:
+        where = "SELECT directory, scope FROM instances"
+        assert wait_for(lambda: ground.coordinator.query(where) == [(str(tree), str(tree))], 30)
+        live.go_on()
+    assert "work tree" in client.last_result("work"), client.last_result("work")
+    assert (ground.checkout / "notes.md").read_text() != "x\n"
+
+
 @requirement("P-13")
 def test_a_lone_session_leaves_no_locks(client: Client) -> None:
     """S2."""

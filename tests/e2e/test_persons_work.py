@@ -117,16 +117,20 @@ def test_a_person_s_work_stays_with_older_and_newer_models(client: Client, model
 
 
 @pytest.mark.only("claude-code")
-@pytest.mark.parametrize("answer", ["no", "yes"])
+@pytest.mark.parametrize(
+    ("mode", "answer"), [("acceptEdits", "no"), ("acceptEdits", "yes"), ("auto", "no"), ("bypassPermissions", "yes")]
+)
 @PROMISE
-def test_claude_code_asks_its_user_at_a_terminal(client: Client, answer: str) -> None:
-    """The person's answer counts. Contents that the person lets go are kept."""
+def test_claude_code_asks_its_user_at_a_terminal(client: Client, mode: str, answer: str) -> None:
+    """The person's answer counts, in modes that ask nothing by themselves, too. Contents that it lets go are kept."""
     assert isinstance(client, ClaudeCode)
     ground = client.ground
+    client._permissions = ("--permission-mode", mode, "--allowed-tools", "Bash")
+    client.ready = r"accept edits on|auto mode on|bypass permissions on"
     (ground.checkout / "work.md").write_text(BEFORE)
     ground.commit(ground.checkout)
     (ground.checkout / "work.md").write_text(AFTERNOON)
-    with client.interactive() as terminal:
+    with client.interactive({"IS_SANDBOX": "1"}) as terminal:  # else it refuses the last mode to root
         client.models.script("ask", client.shell("git checkout -- work.md"))
         terminal.enter("Please <<play ask>> now.")
         terminal.wait_for(r"discard 2 uncommitted\s+lines\s+of\s+work.md", 40)

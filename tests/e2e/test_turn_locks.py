@@ -127,6 +127,17 @@ def test_an_interrupted_turn_has_ended_by_the_next_prompt(client: Client, peer: 
         next_gate.open()
 
 
+@pytest.mark.only("claude-code")  # no hook of Codex runs then
+def test_a_turn_that_an_error_of_the_model_ends_frees(client: Client, peer: PlayedPeer) -> None:
+    gate = held_after(client, "work", *edit(client, *CHANGE), Step(error="no more for today"))
+    with Conversation(client) as session:
+        session.say(play("work"))
+        assert gate.wait_reached()
+        assert "notes.md" in peer.denied("notes.md")
+        gate.open()
+        assert_free(peer, "notes.md", "after the error")
+
+
 @pytest.mark.from_git
 def test_a_killed_client_frees_at_once(client: Client, peer: PlayedPeer) -> None:
     with Conversation(client) as session:

@@ -21,9 +21,21 @@ from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.mcp_writers import is_writer
-from swarm_hook_core.mcp_writers.arguments import FOLDERS, PATHS, SOURCES, TARGETS, first, is_own, local, values
+from swarm_hook_core.mcp_writers.arguments import (
+    FOLDERS,
+    PATHS,
+    SOURCES,
+    TARGETS,
+    first,
+    is_own,
+    local,
+    patched,
+    values,
+)
 from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import CommandRegistrar
+from swarm_hook_core.traces import state_of
+from swarm_hook_core.traces.trail import trail_of
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
@@ -41,7 +53,8 @@ if TYPE_CHECKING:
 # The protocol is JSON-RPC with a message a line. An agent has the editor write files (``fs/write_text_file``) and run
 # commands (``terminal/create``), or asks for permission and does both by itself (``session/request_permission``).
 
-WRITE, TERMINAL, PERMISSION = "fs/write_text_file", "terminal/create", "session/request_permission"
+READ, WRITE, TERMINAL = "fs/read_text_file", "fs/write_text_file", "terminal/create"
+PERMISSION = "session/request_permission"
 SESSION_VARIABLE = "SWARM_ACP_SESSION_ID"
 WATCHED = (WRITE, TERMINAL, PERMISSION)
 LARGEST_COMPARED = 4 * 1024 * 1024  # bytes of a file that a diff's old text is looked for in
@@ -52,6 +65,9 @@ _SERVER = "mcp__agent__"  # before the name of a tool: no tool of an agent is ta
 _COMMANDS = ("command", "cmd", "script")
 _FOLDERS = (*FOLDERS, "dir_path")
 _HOWS = {"edit": EDIT, "delete": REMOVE, "move": REMOVE}  # kind of a call -> the fate of its files
+_PATCHES = ("patch", "patch_text", "patchText", "diff", "input")
+_WHOLES = ("content", "contents", "text")  # of a tool that tells neither kind nor name: it writes a whole file
+_PARTS = ("old_string", "oldString", "old_text", "oldText", "new_string", "newString", "edits[].path", "changes[].path")
 _HARMLESS = ("read", "search", "think", "fetch", "switch_mode")  # kinds of calls that write no file
 OF_A_SERVER = re.compile(r"(\S+) \((\S+) MCP Server\)(?:: .*)?", re.S)  # a title: Gemini, Qwen Code
 
@@ -68,6 +84,15 @@ class Made(NamedTuple):
     tool: str
     input: dict[str, Any]
     folder: str = ""
+
+
+class Permit(NamedTuple):
+    """An option that always allows calls like one: its id and label, the call's name, and its command or files."""
+
+    option: str
+    label: str
+    name: str
+    about: str
 
 
 def changes_in(tool_input: object) -> list[tuple[str, str]]:
@@ -123,16 +148,53 @@ def marked(request: dict[str, Any]) -> dict[str, Any]:
 
 def reject_option(request: dict[str, Any]) -> str:
     """Return the id of the option of a permission request that rejects the call this time, or an empty text."""
-    options = _objects(_object(request.get("params")).get("options"))
-    kinds = {_text(one.get("kind")): _text(one.get("optionId")) for one in options}
+    kinds = {_text(one.get("kind")): _text(one.get("optionId")) for one in _options(request)}
     return kinds.get("reject_once") or kinds.get("reject_always") or ""
+
+
+def allow_option(request: dict[str, Any]) -> str:
+    """Return the id of the option of a permission request that allows the call this time, or an empty text."""
+    return next((_text(one.get("optionId")) for one in _options(request) if one.get("kind") == "allow_once"), "")
+
+
+def permits(request: dict[str, Any], made: Made) -> dict[str, Permit]:
+    """Return the options of a permission request that allow such calls for good, by their ids.
+
+    Empty if it has no option for once. A call is like another with the same command or files: how much more the agent
+    would have in mind is unknown, unless the label says "all".
+    """
+    found = {}
+    for one in _options(request):
+        option, label = _text(one.get("optionId")), _text(one.get("name"))
+        if one.get("kind") == "allow_always" and allow_option(request):
+            about = values(made.input, ("command", *PATHS, *SOURCES, *TARGETS))
+            if made.tool != _SHELL and "all" in label.lower().split():
+                about = []
+            found[option] = Permit(option, label, made.name, "\n".join(about))
+    return found
+
+
+def chosen(result: dict[str, Any]) -> str:
+    """Return the id of the option that the editor's answer to a permission request chooses, or an empty text."""
+    return _text(_object(result.get("outcome")).get("optionId"))
+
+
+def whole_file(request: dict[str, Any]) -> str:
+    """Return the path of a request for the text of a whole file; empty if it is for some lines."""
+    params = _object(request.get("params"))
+    return "" if params.get("limit") or params.get("line") not in (None, 0, 1) else _text(params.get("path"))
+
+
+def text_in(answer: dict[str, Any]) -> str:
+    """Return the text in the editor's answer to a request for a file, or an empty text."""
+    return _text(_object(answer.get("result")).get("content"))
 
 
 def is_allowed(request: dict[str, Any], result: dict[str, Any]) -> bool:
     """Return True if the editor's answer to a permission request allows the call."""
-    chosen = _object(result.get("outcome")).get("optionId")
-    options = _objects(_object(request.get("params")).get("options"))
-    return any(one.get("optionId") == chosen and _text(one.get("kind")).startswith("allow") for one in options)
+    option = chosen(result)
+    kinds = [_text(one.get("kind")) for one in _options(request) if one.get("optionId") == option]
+    return any(kind.startswith("allow") for kind in kinds)
 
 
 def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
@@ -158,13 +220,36 @@ def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
     if kind in _HOWS:
         paths = [_text(one.get("path")) for one in _objects(tool_call.get("locations"))]
         paths += [local(path) for path in values(given, (*PATHS, *(SOURCES + TARGETS if kind == "move" else ())))]
+        paths += [*_object(given.get("changes"))]
+        paths += [path for text in values(given, _PATCHES) for path, _how in patched(text)]
         files = [[path, _HOWS[kind]] for path in dict.fromkeys(filter(None, paths))]
         if files:
             return Made(name, _FILES, {"files": files})
     if kind in _HARMLESS or is_own(tool):
         return None
     known = tool if tool.startswith("mcp__") else f"{_SERVER}{tool}"
-    return Made(tool or name, known, given) if is_writer(known, given) else None
+    if is_writer(known, given):
+        return Made(tool or name, known, given)
+    return None if tool else _unnamed(given)
+
+
+def _unnamed(given: dict[str, Any]) -> Made | None:
+    """Return the call of a tool that tells neither kind nor name, by its arguments; None if it writes nothing."""
+    command = next((given[key] for key in _COMMANDS if given.get(key)), None)
+    if command:
+        words = [command] if isinstance(command, str) else _texts(command)
+        return _command("command", words, local(first(given, _FOLDERS)))
+    if values(given, SOURCES) and values(given, TARGETS):
+        name = "move_file"
+    elif any(patched(text) for text in values(given, _PATCHES)):
+        name = "apply_patch"
+    elif values(given, PATHS) and any(isinstance(given.get(key), str) for key in _WHOLES):
+        name = "write_file"
+    elif values(given, PATHS) and values(given, _PARTS):
+        name = "edit_file"
+    else:
+        return None
+    return Made(name, f"{_SERVER}{name}", given)
 
 
 def is_untold(tool_call: dict[str, Any]) -> bool:
@@ -204,12 +289,19 @@ def _how(diff: dict[str, Any], folder: str) -> str:
     old = diff.get("oldText")
     if not isinstance(old, str) or not old:
         return REPLACE
+    present = _start_of(os.path.join(folder, diff["path"]))
+    return EDIT if present is None or (old in present and old != present) else REPLACE
+
+
+def _start_of(path: str) -> str | None:
+    """Return the first `LARGEST_COMPARED` characters of an ordinary file; None if it has no text that can be read."""
     try:
-        with open(os.path.join(folder, diff["path"]), encoding="utf-8", newline="") as file:
-            present = file.read(LARGEST_COMPARED)
+        if not os.path.isfile(path):
+            return None
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read(LARGEST_COMPARED)
     except (OSError, ValueError):
-        return EDIT  # no file, or an empty one
-    return EDIT if old in present and old != present else REPLACE
+        return None
 
 
 def _whole(name: str, path: str, content: object) -> Made | None:
@@ -220,6 +312,10 @@ def _command(name: str, words: list[str], folder: str) -> Made | None:
     """Return the call of a shell command: one text, or the words of one command."""
     text = words[0] if len(words) == 1 else shlex.join(words)
     return Made(name, _SHELL, {"command": text}, folder) if text.strip() else None
+
+
+def _options(request: dict[str, Any]) -> list[dict[str, Any]]:
+    return _objects(_object(request.get("params")).get("options"))
 
 
 def _text(value: object) -> str:
@@ -314,6 +410,18 @@ class Guard:
                 core.report(verdict, call)
             else:
                 self._expected[session_id, call_id] = made, verdict.denial  # a denial counts once
+
+    def saw(self, session_id: str, path: str, text: str) -> None:
+        """Note that the agent has read the whole `text` of a file, if the file has it: the editor may show another."""
+        with self._lock, _recorded("post_tool_use"):
+            trail = trail_of(self._config(session_id), self._call(session_id, "", Made(READ, READ, {}), "PostToolUse"))
+            if trail is None:
+                return
+            file = trail.resolved(self.folder_of(session_id), path)
+            state_before = state_of(file)
+            if text and _start_of(file) == text and state_of(file) == state_before:
+                trail.note("saw", file, state_before)
+                trail.leave()
 
     def _verdict(self, core: HookCore, call: ToolCall) -> Verdict | None:
         if call.session_id not in self._folders:

@@ -1,7 +1,8 @@
 """A relay between an editor and an agent: their messages pass unchanged, but for writes that must not be made.
 
-Two threads pass the lines on, one in each direction. A request of the agent that writes is checked first; a denied one
-never reaches the editor, and the agent gets the reason in its place. A line that is not understood is passed on.
+Two threads read the lines, one in each direction, and two write them: a side that does not read keeps the other side
+waiting, but never the relay. A request of the agent that writes is checked first; a denied one never reaches the editor,
+and the agent gets the reason in its place. A line that is not understood is passed on.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ import os
 import signal
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 from swarm_hook_core import state
+from swarm_hook_core.json_text import loads_outer
 from swarm_hook_core.process import start_time
 from swarm_mcp.agents.acp import guard
-from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made
+from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made, Permit
 from swarm_mcp.checker.keeper import Keeper
 from swarm_mcp.processes.reaper import Reaper
 
@@ -31,6 +34,7 @@ WAIT, RELEASE = "terminal/wait_for_exit", "terminal/release"
 RENEW_SECONDS = 600.0
 UNTOLD_SECONDS = 2.0  # a question waits so long for an update with the call's input; OpenCode's comes in milliseconds
 LAST_WORDS_SECONDS = 5.0  # a process that the agent has left behind may keep its output open
+LARGEST_BACKLOG = 8 * 1024 * 1024  # bytes of the agent's lines that wait for the editor
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGINT")
 # How an agent's model reads a reason during its turn, by the agent's own name: from an error, or from an
 # option that was not offered. Measured; other agents end the turn over either.
@@ -48,6 +52,51 @@ class Call(NamedTuple):
     made: Made
 
 
+class Outlet:
+    """Lines on their way to one side, in order. `run` writes them, in a thread of its own, and closes the file."""
+
+    def __init__(self, file: Any):
+        self._file = file
+        self._lines: deque[bytes] = deque()
+        self._size = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
+
+    def put(self, line: bytes, most: float = float("inf")) -> bool:
+        """Add a line, if it is not empty; wait while over `most` bytes are unwritten. Return False if none are read."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_closed or self._size <= most)
+            if line and not self._is_closed:
+                self._lines.append(line)
+                self._size += len(line)
+                self._changed.notify_all()
+            return not self._is_closed
+
+    def close(self) -> None:
+        """Take no more lines: the file is closed behind the last one."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def run(self) -> None:
+        """Write the lines until `close`, or until the other side has gone; its process tells how."""
+        with contextlib.suppress(OSError), self._file:
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._lines or self._is_closed)
+                    left = memoryview(b"".join(self._lines))
+                    self._lines.clear()
+                if not left:
+                    break
+                size = len(left)
+                while left:
+                    left = left[os.write(self._file.fileno(), left) :]
+                with self._changed:
+                    self._size -= size
+                    self._changed.notify_all()
+        self.close()
+
+
 class Relay:
     """One agent behind the relay, and its sessions.
 
@@ -56,9 +105,10 @@ class Relay:
 
     def __init__(self, guard: Guard, editor_in: BinaryIO, editor_out: BinaryIO, grace: float):
         self._grace = grace
-        self._guard, self._editor_in, self._editor_out = guard, editor_in, editor_out
+        self._guard, self._editor_in = guard, editor_in
         self._agent: subprocess.Popen[bytes]
-        self._to_agent, self._to_editor = threading.Lock(), threading.Lock()
+        self._to_agent: Outlet
+        self._to_editor = Outlet(editor_out)
         self._reader = ""  # see READERS
         self._unread: dict[str, list[str]] = {}  # session -> reasons that its model has not read
         self._asked_by_editor: dict[str, Message] = {}  # id of a request -> the request, until its answer
@@ -68,6 +118,8 @@ class Relay:
         self._in_terminals: dict[str, Call] = {}
         self._tool_calls: dict[Place, Message] = {}  # a tool call that has not ended -> all that was told of it
         self._begun: dict[Place, Call] = {}  # as above -> the call
+        self._reads: dict[str, tuple[str, str]] = {}  # id of a request for a whole file -> session, path
+        self._permits: set[tuple[str, Permit]] = set()  # session, the calls that the person always allows
 
     def run(self, argv: list[str]) -> int:
         """Run the agent to its end. Return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
@@ -81,14 +133,19 @@ class Relay:
                 if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
                     signal.signal(number, lambda number, _frame: self._signal(number))
             over = threading.Event()
+            self._to_agent = Outlet(self._agent.stdin)
             back = threading.Thread(target=self._pass_to_editor, daemon=True)
+            out = threading.Thread(target=self._to_editor.run, daemon=True)
             back.start()
+            out.start()
             keeper = Keeper((os.getpid(), start_time(os.getpid())))  # for hooks that the agent has itself
-            for body in (self._pass_to_agent, lambda: self._renew(over), keeper.run):
+            for body in (self._to_agent.run, self._pass_to_agent, lambda: self._renew(over), keeper.run):
                 threading.Thread(target=body, daemon=True).start()
             try:
                 code = self._agent.wait()
                 back.join(LAST_WORDS_SECONDS)
+                self._to_editor.close()
+                out.join(LAST_WORDS_SECONDS)
             finally:
                 over.set()
                 self._guard.end_all()
@@ -108,11 +165,9 @@ class Relay:
     def _pass_to_agent(self) -> None:
         """Pass the editor's lines on to the agent; after the last one have the agent end."""
         for line in self._editor_in:
-            if not self._tell_agent(_looked_at(self._from_editor, line)):
+            if not self._to_agent.put(_looked_at(self._from_editor, line)):
                 break
-        with contextlib.suppress(OSError), self._to_agent:
-            assert self._agent.stdin
-            self._agent.stdin.close()
+        self._to_agent.close()
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 self._agent.wait(self._grace)
@@ -120,14 +175,8 @@ class Relay:
             except subprocess.TimeoutExpired:
                 self._signal(number)
 
-    def _tell_agent(self, line: bytes) -> bool:
-        """Write a line to the agent. Return False if it does not read any more."""
-        assert self._agent.stdin
-        return _write(self._agent.stdin, self._to_agent, line)
-
-    def _from_editor(self, line: bytes) -> bytes:
+    def _from_editor(self, line: bytes, message: Message) -> bytes:
         """Look at a line of the editor: a request about a session, or an answer. Return the line for the agent."""
-        message = _message(line)
         method, key = message.get("method"), _key(message)
         session_id = guard.session_of(message)
         if method in (INITIALIZE, *OPENING, PROMPT) and key:
@@ -147,18 +196,28 @@ class Relay:
         elif method in CLOSING:
             self._guard.end(session_id)
         elif method is None and key in self._asked_by_agent:
-            return self._answered(line, *self._asked_by_agent.pop(key), message.get("result"))
+            return self._answered(line, message, *self._asked_by_agent.pop(key))
+        elif method is None and key in self._reads:
+            self._guard.saw(*self._reads.pop(key), guard.text_in(message))
         elif method is None and key in self._waits:
             self._terminal_ended(self._waits.pop(key))
         return line
 
-    def _answered(self, line: bytes, request: Message, call: Call, result: object) -> bytes:
+    def _answered(self, line: bytes, answer: Message, request: Message, call: Call) -> bytes:
         """Look at the editor's answer to a request of the agent. Return the answer for the agent."""
+        result = answer.get("result")
         known = result if isinstance(result, dict) else {}
         if request["method"] == PERMISSION:
             if guard.is_allowed(request, known):  # perhaps minutes later: the file may have been locked since
                 reason = self._guard.denial(*call)
-                return self._refusal(request, call.session, reason) if reason else line
+                if reason:
+                    return self._refusal(request, call.session, reason)
+                permit = guard.permits(request, call.made).get(guard.chosen(known))
+                if permit is not None:  # told "always", the agent would not ask again
+                    self._permits.add((call.session, permit))
+                    return _selected(request, guard.allow_option(request))
+            else:
+                self._guard.after(*call)
         elif isinstance(known.get("terminalId"), str):
             self._in_terminals[known["terminalId"]] = call  # the command goes on there
         else:
@@ -176,21 +235,20 @@ class Relay:
         """Pass the agent's lines on to the editor; answer denied requests here."""
         assert self._agent.stdout
         for line in self._agent.stdout:
-            if not self._tell_editor(_looked_at(self._from_agent, line)):
+            if not self._to_editor.put(_looked_at(self._from_agent, line), LARGEST_BACKLOG):
                 break  # the editor has gone, and with it the agent's input
 
-    def _tell_editor(self, line: bytes) -> bool:
-        """Write a line to the editor. Return False if it does not read any more."""
-        return _write(self._editor_out, self._to_editor, line)
-
-    def _from_agent(self, line: bytes) -> bytes:
+    def _from_agent(self, line: bytes, message: Message) -> bytes:
         """Look at a line of the agent. Return the line for the editor: empty for a denied request, answered here."""
-        message = _message(line)
         method, key = message.get("method"), _key(message)
         if method in guard.WATCHED and key:
             return self._checked(line, message, key)
         if method == WAIT and key:
             self._waits[key] = str(message["params"].get("terminalId"))
+        elif method == guard.READ and key:
+            path = guard.whole_file(message)
+            if path:
+                self._reads[key] = guard.session_of(message), path
         elif method == RELEASE:
             self._terminal_ended(str(message["params"].get("terminalId")))
         elif method == UPDATE:
@@ -226,7 +284,10 @@ class Relay:
         call = Call(session_id, call_id, made)
         reason = self._guard.denial(*call)
         if reason:
-            self._tell_agent(self._refusal(request, session_id, reason))
+            self._to_agent.put(self._refusal(request, session_id, reason))
+            return b""
+        if any((session_id, permit) in self._permits for permit in guard.permits(request, made).values()):
+            self._to_agent.put(_selected(request, guard.allow_option(request)))
             return b""
         self._asked_by_agent[key] = request, call
         return _line(guard.marked(request)) if request["method"] == guard.TERMINAL else line
@@ -234,9 +295,8 @@ class Relay:
     def _pass_questions(self, place: Place) -> None:
         """Check the questions that were kept back about a call, and pass them on."""
         for line, request, key in self._untold.pop(place, ()):
-            checked = _looked_at(functools.partial(self._checked, request=request, key=key, waits=False), line)
-            if checked:
-                self._tell_editor(checked)
+            look = functools.partial(self._checked, key=key, waits=False)
+            self._to_editor.put(_looked_at_one(look, line, request))
 
     def _refusal(self, request: Message, session_id: str, reason: str) -> bytes:
         """Return the answer to a request of the agent that is denied.
@@ -252,10 +312,10 @@ class Relay:
             self._unread.setdefault(session_id, []).append(reason)
             # Show the person some words in the conversation
             update = {"sessionUpdate": "agent_message_chunk", "content": _text(f"\n\n{reason}\n\n")}
-            self._tell_editor(
+            self._to_editor.put(
                 _line({"jsonrpc": "2.0", "method": UPDATE, "params": {"sessionId": session_id, "update": update}})
             )
-        return _answer(request, result={"outcome": {"outcome": "selected", "optionId": option}})
+        return _selected(request, option)
 
     def _follow(self, session_id: str, update: Message) -> None:
         """Follow a tool call that the agent makes by itself, perhaps unasked: note its writes, and its end."""
@@ -303,33 +363,45 @@ def _reaper() -> Iterator[Reaper]:
     reaper.release()
 
 
-def _looked_at(look: Callable[[bytes], bytes], line: bytes) -> bytes:
-    """Return the answer of `look` to a line; the line as it is after a fault of ours."""
+def _looked_at(look: Callable[[bytes, Message], bytes], line: bytes) -> bytes:
+    """Return the answer of `look` to a line and its message; of a batch, to each one. A fault of ours is recorded."""
     try:
-        return look(line)
+        found = _parsed(line)
+        if not isinstance(found, list):
+            return _looked_at_one(look, line, found)
+        lines = [_line(one) for one in found]
+        kept = [_looked_at_one(look, *pair) for pair in zip(lines, found, strict=True)]
+    except Exception as error:
+        state.record(CONFIG.runtime_name, "relay", state.describe(error))
+        return line
+    if kept == lines:
+        return line
+    rest = b",".join(one.strip() for one in kept if one)
+    return b"[" + rest + b"]\n" if rest else b""
+
+
+def _looked_at_one(look: Callable[[bytes, Message], bytes], line: bytes, message: object) -> bytes:
+    """Return the answer of `look` to one message; its line as it is after a fault of ours."""
+    try:
+        return look(line, message) if isinstance(message, dict) else line
     except Exception as error:
         state.record(CONFIG.runtime_name, "relay", state.describe(error))
         return line
 
 
-def _write(stream: Any, lock: threading.Lock, line: bytes) -> bool:
-    """Write a line. Return False if it cannot be written any more."""
-    try:
-        with lock:
-            stream.write(line)
-            stream.flush()
-    except (OSError, ValueError):
-        return False  # the other side has gone; its process tells how
-    return True
+def _parsed(line: bytes) -> object:
+    """Return the JSON value in a line; None for anything else.
 
-
-def _message(line: bytes) -> Message:
-    """Return the message in a line; an empty one for anything else."""
+    Other programs take bytes that are not UTF-8, deep nesting and long numbers, which Python's parser refuses.
+    """
     try:
-        found = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
-        return {}  # not of the protocol
-    return found if isinstance(found, dict) else {}
+        text = line.decode("utf-8", "replace")
+    try:
+        return loads_outer(text) if "{" in text else None
+    except (ValueError, RecursionError):
+        return None  # not of the protocol
 
 
 def _key(message: Message) -> str:
@@ -347,8 +419,13 @@ def _answer(request: Message, **said: object) -> bytes:
     return _line({"jsonrpc": "2.0", "id": request["id"], **said})
 
 
-def _line(message: Message) -> bytes:
-    return json.dumps(message).encode() + b"\n"
+def _selected(request: Message, option: str) -> bytes:
+    """Return the answer to a permission request that chooses an option."""
+    return _answer(request, result={"outcome": {"outcome": "selected", "optionId": option}})
+
+
+def _line(message: object) -> bytes:
+    return json.dumps(message, allow_nan=False).encode() + b"\n"
 
 
 def _text(words: str) -> Message:

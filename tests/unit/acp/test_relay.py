@@ -87,7 +87,7 @@ def test_a_write_of_a_locked_file_is_refused_and_a_free_one_is_made(
     agent, free = editor(), ground.repo / "free.md"
     refused, made = answers(agent, write(locked), write(free))
     assert refused["error"]["code"] == DENIED and "result" not in refused
-    assert refused["error"]["message"].startswith(f"swarm lock blocked fs/write_text_file for {locked}")
+    assert refused["error"]["message"].startswith("swarm lock blocked fs/write_text_file for held.md: held by")
     assert "holder" in refused["error"]["message"]
     assert locked.read_text() == "one\n" and free.read_text() == "two\n" and made["result"] == {}
     assert [request["params"]["path"] for request in agent.asked] == [str(free)], "the editor saw a refused request"
@@ -181,6 +181,53 @@ def test_a_call_of_another_session_with_the_same_id_is_another_call(editor: Edit
     assert allowed["result"]["outcome"]["optionId"] == "yes"
 
 
+ALWAYS = {"optionId": "ever", "name": "Don't ask again for these files", "kind": "allow_always"}
+
+
+class Lasting(AcpEditor):
+    """An editor with a person who always allows."""
+
+    def _on_session_request_permission(self, options: list, **given: object) -> dict:
+        assert ALWAYS in options
+        return {"outcome": {"outcome": "selected", "optionId": "ever"}}
+
+
+def test_always_is_told_to_the_relay_and_once_to_the_agent(ground: Ground, editor: Editor, locked: Path) -> None:
+    agent = editor(kind=Lasting)
+    command = {"kind": "execute", "locations": [], "title": "Run it"}
+    calls = [permission(file) for file in (ground.repo / "a.md", ground.repo / "a.md", ground.repo / "b.md", locked)]
+    calls += [permission(locked, **command, rawInput={"command": text}) for text in ("ls", "ls", "ls -a")]
+    for one in calls:
+        one["params"]["options"] = [*OPTIONS, ALWAYS]
+    for name in ("a.md", "b.md"):
+        calls.append(permission(ground.repo / name))
+        calls[-1]["params"]["options"] = [*OPTIONS, {**ALWAYS, "name": "Allow all edits"}]
+    told = [answer["result"]["outcome"]["optionId"] for answer in answers(agent, *calls)]
+    assert told == ["yes", "yes", "yes", "no", "yes", "yes", "yes", "yes", "yes"]
+    asked = [one["params"]["toolCall"] for one in agent.asked]
+    assert [one.get("rawInput", {}).get("command") for one in asked] == [None, None, "ls", "ls -a", None]
+    other = permission(ground.repo / "b.md")
+    other["params"] |= {"sessionId": "another", "options": [*OPTIONS, ALWAYS]}
+    answers(agent, other)
+    assert len(agent.asked) == 6, "one session's answer holds for another"
+
+
+def test_a_file_that_was_read_through_the_relay_is_seen(ground: Ground, editor: Editor, no_faults: None) -> None:
+    for words in ("init -q .", "-c user.name=a -c user.email=a@example.org commit -qm one --allow-empty"):
+        subprocess.run(["git", *words.split()], cwd=ground.repo, check=True)
+    agent, file = editor(), ground.repo / "persons.md"
+    file.write_text("a person's\n")
+
+    def read(**part: int) -> dict:
+        params = {"sessionId": SESSION, "path": str(file), **part}
+        return {"method": "fs/read_text_file", "params": params}
+
+    _part, refused = answers(agent, read(line=1, limit=1), write(file))
+    assert "a person's work" in refused["error"]["message"] and file.read_text() == "a person's\n"
+    _missing, text, made = answers(agent, read() | {"params": {"sessionId": SESSION, "path": "/no"}}, read(), write(file))
+    assert text["result"]["content"] == "a person's\n" and made["result"] == {} and file.read_text() == "two\n"
+
+
 class Slow(AcpEditor):
     """An editor with a person who looks away while the file is locked by another."""
 
@@ -248,8 +295,51 @@ def test_a_session_that_hooks_have_registered_stays_the_only_one(ground: Ground,
         assert store.instances.of_session("gemini", SESSION) is not None
 
 
+def spoken(ground: Ground, lines: list[bytes], count: int) -> tuple[list[dict], list[bytes]]:
+    """Have an agent say all `lines` before it reads. Return the first `count` answers, and the lines that passed."""
+    said, heard = ground.repo / "said", ground.repo / "heard"
+    said.write_bytes(b"".join(line + b"\n" for line in lines))
+    script = f"cat {said}; head -n {count} >{heard}"
+    with subprocess.Popen(
+        [*SWARM, "acp", "--", "sh", "-c", script], cwd=ground.repo, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        passed = process.stdout.read().splitlines()
+    return [json.loads(line) for line in heard.read_text().splitlines()], passed
+
+
+def test_a_message_that_python_does_not_parse_is_checked(ground: Ground, locked: Path) -> None:
+    def odd(number: int, more: bytes, path: Path = locked) -> bytes:
+        params = f'"params": {{"sessionId": "{SESSION}", "path": "{path}", "content": "'.encode()
+        return b'{"id": %d, "method": "fs/write_text_file", %s%s}}' % (number, params, more)
+
+    free = odd(5, b'"', ground.repo / "free.md")
+    deep = b'", "more": ' + b"[" * 1200 + b"]" * 1200
+    batch = b"[" + odd(4, b'"') + b", " + free + b"]"
+    lines = [odd(1, b'\xff"'), odd(2, deep), odd(3, b'", "more": ' + b"9" * 5000), batch, b"[" + free + b"]"]
+    told, passed = spoken(ground, lines, 4)
+    assert [one["id"] for one in told] == [1, 2, 3, 4]
+    assert all("swarm lock blocked" in one["error"]["message"] for one in told)
+    assert [json.loads(line)[0]["id"] for line in passed] == [5, 5] and passed[1] == lines[-1]
+
+
+def test_many_refused_writes_at_once_are_answered_in_order(ground: Ground, locked: Path) -> None:
+    lines = [json.dumps({"id": number, **write(locked)}).encode() for number in range(200)]
+    told, passed = spoken(ground, lines, 200)
+    assert [one["id"] for one in told] == list(range(200)) and passed == []
+
+
+def test_an_agent_that_does_not_read_is_ended_with_its_editor(ground: Ground) -> None:
+    lines = b"x" * 100 + b"\n"
+    done = subprocess.run(
+        [*SWARM, "acp", "--grace", "0.2", "--", "sleep", "600"], cwd=ground.repo, input=lines * 20_000, timeout=120
+    )
+    assert done.returncode == 128 + signal.SIGTERM
+
+
 def test_lines_pass_unchanged(ground: Ground, editor: Editor) -> None:
-    odd = b'{"id": 1.50, "z":"\\u00e9 \xff"}\nno json\n[1]\n{"method":"fs/write_text_file","id":9}\n\n{"id":[]}\nlast'
+    odd = b"".join(b'{"id": %d}\n' % number for number in range(10_000))
+    odd += b'{"id": 1.50, "z":"\\u00e9 \xff"}\nno json\n[1]\n{"method":"fs/write_text_file","id":9}\n\n{"id":[]}\nlast'
     done = subprocess.run([*SWARM, "acp", "--", "cat"], cwd=ground.repo, input=odd, capture_output=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, odd), done.stderr
 

@@ -92,8 +92,35 @@ def test_a_move_names_both_ends(tmp_path: Path) -> None:
     assert found == [("/x/a", REMOVE), ("/x/b", REPLACE)]
 
 
+PATCH = "*** Begin Patch\n*** Update File: /x/a\n@@\n-one\n+two\n*** End Patch\n"
+
+
 @pytest.mark.parametrize(
-    "given", [{"edits": [{"path": "/x/a"}]}, {"changes": [{"file": "/x/a"}]}, {"uri": "file:///x/a"}]
+    "given, expected",
+    [
+        ({"path": "/x/a", "content": "new"}, [("/x/a", REPLACE)]),
+        ({"edits": [{"path": "/x/a"}], "path": "/x/a"}, [("/x/a", EDIT)]),
+        ({"file_path": "/x/a", "old_string": "one", "new_string": "two"}, [("/x/a", EDIT)]),
+        ({"patch": PATCH}, [("/x/a", EDIT)]),
+        ({"from": "/x/a", "to": "/x/b"}, [("/x/a", REMOVE), ("/x/b", REPLACE)]),
+    ],
+)
+def test_a_call_without_kind_and_name_is_read_by_its_arguments(tmp_path: Path, given: dict, expected: list) -> None:
+    assert effects(tmp_path, title="Change the text of it", rawInput=given) == expected
+    assert asked(tmp_path, title="Look at it", rawInput={"path": "/x/a", "query": "one"}) is None
+    made = asked(tmp_path, title="Run it", rawInput={"command": "rm a", "cwd": "/y"})
+    assert made == Made("command", "Bash", {"command": "rm a"}, "/y")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"edits": [{"path": "/x/a"}]},
+        {"changes": [{"file": "/x/a"}]},
+        {"changes": {"/x/a": {"type": "update"}}},
+        {"uri": "file:///x/a"},
+        {"input": PATCH},
+    ],
 )
 def test_an_edit_names_its_files_as_other_tools_do(tmp_path: Path, given: dict) -> None:
     assert changes(asked(tmp_path, kind="edit", rawInput=given)) == [("/x/a", EDIT)]

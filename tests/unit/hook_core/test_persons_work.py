@@ -258,8 +258,8 @@ def test_git_is_asked_only_about_files_that_the_session_does_not_know(
 @pytest.mark.parametrize(
     ("entry", "mode", "decision"),
     [
-        ("cli", "default", "ask"), ("cli", "acceptEdits", "ask"), ("cli", "bypassPermissions", "deny"),
-        ("cli", "dontAsk", "deny"), ("sdk-cli", "default", "deny"),
+        ("cli", "default", "ask"), ("cli", "acceptEdits", "ask"), ("cli", "bypassPermissions", "ask"),
+        ("cli", "auto", "ask"), ("cli", "dontAsk", "deny"), ("sdk-cli", "default", "deny"),
     ],
 )  # fmt: skip
 def test_claude_code_asks_its_user_only_at_a_terminal(entry: str, mode: str, decision: str, work: Path) -> None:

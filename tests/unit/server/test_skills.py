@@ -25,7 +25,8 @@ def tools() -> dict:
     return all_tools()
 
 
-def test_there_are_skills():
+def test_there_are_two_skills_which_each_client_lists_to_its_models():
+    assert [path.parent.name for path in FILES if path.name == "SKILL.md"] == ["swarm", "swarm-mcp"]
     assert {"swarm-mcp/SKILL.md", "swarm/SKILL.md", "swarm-mcp/references/tasks.md"} <= set(IDS)
 
 
