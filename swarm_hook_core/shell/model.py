@@ -42,12 +42,14 @@ class Effects:
     copied   absolute path -> the Stream of a file of its own, put in that file's place
     programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
     deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
+    moves    ``(folder, by)`` of commands of version control that may discard or move work, and cannot be asked about it
     runs     True if it runs the project's own code (tests, builds): worth watching, but not worth a notice
     budget   the time to find and judge the effects; it starts now unless it is given
     """
 
     __slots__ = (
-        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "runs", "budget",
+        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "moves", "runs",
+        "budget",
     )  # fmt: skip
 
     def __init__(self, budget: Budget | None = None) -> None:
@@ -61,6 +63,7 @@ class Effects:
         self.copied: dict[str, Stream] = {}
         self.programs: set[str] = set()
         self.deeds: list[tuple[list[str], str | None, str]] = []
+        self.moves: list[tuple[str, str]] = []
         self.runs = False
 
     def add_deed(self, words: list[str], folder: str | None, by: str) -> None:
