@@ -137,11 +137,8 @@ class Shared:
         """Judge a command that moves HEAD: denied until the session was told of all sessions there."""
         others = self._with_purposes(self.others[top])
         is_told = {one.instance_id for one in others} <= told or top in self._moved
-        label, lost, fact_lost = (
-            self.session.label,
-            self._lost(git_call, words, moved, top, head),
-            f"lost:{head.commit}",
-        )
+        label, lost = self.session.label, self._lost(git_call, words, moved, top, head)
+        fact_lost = f"lost:{head.commit}:{moved.deed}"
         if lost and fact_lost not in told:
             is_told = False
         if not is_told and self.denies and not git_call.in_doubt:
