@@ -81,8 +81,8 @@ def tell_tenants(
         words = _options({"--deed": one.deed, "--command": one.by[:LONGEST_WORDS], "--main": one.main})
         if one.is_denied:
             words.append("--denied")
-        for name, subject in (one.commits or ())[:MOST_ALSO]:
-            words.append(f"--commit={name} {subject}"[:LONGEST_WORDS])
+        for commit in (one.commits or ())[:MOST_ALSO]:
+            words.append(f"--commit={commit.name} {commit.subject}"[:LONGEST_WORDS])
         for held in one.tenants:
             send(["evicted"], runtime, call.session_id, ["--owner", held.instance_id, *words, "--", one.root], argv)
 

@@ -1,21 +1,27 @@
 """The fence: a session that began in a linked work tree is stopped once before it writes into another one.
 
-The session's work tree, where it began, is compared with that of each written file. The folder of the call does not
-count. Only work trees of the same repository count as other ones: the main checkout, and linked work trees. At
-level `notice` the session is told, from `keep` on the call is denied: once for each work tree, and for each agent. The
-session's journal has an entry about it, of kind ``fence``.
+The session's work tree, where it began, is compared with that of each written file, and with that of each git command
+that changes files, the index or HEAD there. The folder of the call does not count. Only work trees of the same
+repository count as other ones: the main checkout, and linked work trees. At level `notice` the session is told, from
+`keep` on the call is denied: once for each work tree, and for each agent. The session's journal has an entry about it,
+of kind ``fence``.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from shlex import quote
 
 from swarm_hook_core.denial import Denial, Notice, without_owner
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.paths import contains
 from swarm_hook_core.repository import Tree, tree_at, tree_over, trees_beside
 from swarm_hook_core.settings import fence
+from swarm_hook_core.shell.model import GitCall
+from swarm_hook_core.shell.programs.git.listings import tree_of
+from swarm_hook_core.shell.programs.git.table import asks
+from swarm_hook_core.shell.programs.git.touched_files import without_aliases
 from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.elsewhere import could_lead
 from swarm_hook_core.traces.trail import Trail
@@ -25,6 +31,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from swarm_hook_core.check import Check
 
+ALIAS_SECONDS = 0.5  # for git's answer about an alias
+_SHARED = ("push",)  # of commands that git is asked about, those that change what all work trees share
+_MOVE_HEAD = ("update-ref", "symbolic-ref")
 KIND = "fence"  # of the journal's entry: `key` is the top of the other work tree, `text` the call's id
 NO_ID = "-"
 APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
@@ -55,12 +64,12 @@ def judge(check: Check) -> Verdict | None:
     crossing = _crossing(check, home, trail)
     if crossing is None or not _is_on(check, crossing[1].top):
         return None
-    path, tree, by = crossing
-    if _was_told(check.call, trail, tree.top):
+    path, tree, by, is_git = crossing
+    if was_told(check.call, trail, tree.top):
         return None
 
     denies = trail.level != NOTICE
-    words = _words(check.call, path, by, home, tree, denies)
+    words = _words(check.call, path, by, home, tree, denies, is_git)
 
     loss = without_owner(KIND, "write", by)
     if denies:
@@ -82,21 +91,41 @@ def _home(root: str) -> Tree | None:
     return tree
 
 
-def _crossing(check: Check, home: Tree, trail: Trail) -> tuple[str, Tree, str] | None:
-    """Return ``(path, its work tree, part of a command)`` of the first file in another work tree, or None."""
+def _crossing(check: Check, home: Tree, trail: Trail) -> tuple[str, Tree, str, bool] | None:
+    """Return ``(path, its work tree, part of a command, False)`` of the first file in another work tree, or None.
+
+    For a git command there, ``(top of the work tree, work tree, command, True)``.
+    """
     effects = check.writes.effects
     written = [(target[1], target[3]) for target in trail.targets_of(effects)]
     if effects is not None:
         written += [(os.path.realpath(tree.root), tree.by) for tree in effects.trees]
     seen: dict[str, Tree | None] = {}
     for path, by in written:
+        if path == home.top:
+            continue  # it is removed, or moved
         folder = os.path.dirname(path)
         if folder not in seen:
             seen[folder] = _other_tree(folder, home)
         tree = seen[folder]
         if tree is not None:
-            return path, tree, by
+            return path, tree, by, False
+    for call in effects.git if effects is not None else ():
+        top = tree_of(call)
+        if top is None or top == home.top or call.in_doubt:
+            continue
+        tree = _other_tree(top, home)
+        if tree is not None and _changes_tree(call):
+            return tree.top, tree, call.by, True
     return None
+
+
+def _changes_tree(call: GitCall) -> bool:
+    """Return True if a git command changes files, the index or HEAD of the work tree that it runs in."""
+    words = without_aliases(call, ALIAS_SECONDS)
+    if not words or words[0] in _SHARED:
+        return False
+    return bool(asks(words)) or words[0] in _MOVE_HEAD
 
 
 def _other_tree(folder: str, home: Tree) -> Tree | None:
@@ -117,21 +146,24 @@ def _other_tree(folder: str, home: Tree) -> Tree | None:
     return None
 
 
-def _was_told(call: ToolCall, trail: Trail, top: str) -> bool:
-    """Return True if the agent of the call was told of the work tree at `top` in an earlier call; else note it.
+def was_told(call: ToolCall, trail: Trail, top: str, kind: str = KIND, key: str = "") -> bool:
+    """Return True if the agent of the call was told of `key` in an earlier call; else note it. Raises OSError.
 
-    Two processes may answer one call: an entry with its id is no earlier call. Raises OSError.
+    top  a work tree of the repository that it is about; by default this is the key
+
+    Two processes may answer one call: an entry with its id is no earlier call.
     """
-    own, now_ns = journal.read(os.path.join(trail.place_of(top), trail.own_name)), time.time_ns()
-    for entry in journal.newest_first(own, top, (KIND,)):
+    place, key, now_ns = trail.place_of(top), key or top, time.time_ns()
+    own = journal.read(os.path.join(place, trail.own_name))
+    for entry in journal.newest_first(own, key, (kind,)):
         if entry.agent == call.agent:
             return now_ns - entry.at_ns > APART_NS and (not call.id or entry.text != call.id)
-    trail.note_at(top, KIND, call.id or NO_ID)
+    trail.note_at(key, kind, call.id or NO_ID, place=place)
     trail.leave()
     return False
 
 
-def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: bool) -> str:
+def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: bool, is_git: bool) -> str:
     tool, kind, would = call.client_tool, "another work tree", "writes"
     if by:
         tool = f"{tool} ({command(by)})"
@@ -139,6 +171,18 @@ def _words(call: ToolCall, path: str, by: str, home: Tree, tree: Tree, denies: b
         kind = "the main checkout"
     if denies:
         would = "would write"
+    if is_git:
+        would = "would change" if denies else "changes"
+        fact = (
+            f"swarm: {tool} {would} the files, the index or HEAD of {kind} {named(tree.top)}. This session works"
+            f" in the work tree {named(home.top)}: others may be at work over there."
+        )
+        if denies:
+            return (
+                f"{fact} Run git there instead: `git -C {quote(home.top)} ...`. If the other one is meant, make the"
+                " call again: this is denied once for each work tree."
+            )
+        return f"{fact} This is said once."
     own = os.path.join(home.top, os.path.relpath(path, tree.top))
     fact = (
         f"swarm: {tool} {would} {named(path)}, which lies in {kind} {named(tree.top)}. This session works in the"

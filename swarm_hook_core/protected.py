@@ -15,7 +15,7 @@ from swarm_hook_core import EDIT, REMOVE, REPLACE, settings
 from swarm_hook_core.denial import Denial
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.paths import own_path, real_paths
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import small_text, tree_over
 from swarm_hook_core.shell.model import Effects, Tree
 from swarm_hook_core.state import config_dir, config_path, data_dir, state_dir, store_path
 from swarm_hook_core.untrusted_text import command, named
@@ -314,19 +314,33 @@ def _level(folder: str, of_user: bool) -> str:
 
 
 def _of_git(words: "list[str]", folder: "str | None") -> "Matter | None":
-    """Return the Matter of ``git config core.hooksPath ...`` in a guarded repository, or None."""
+    """Return the Matter of ``git config core.hooksPath ...`` in a guarded repository, or None.
+
+    So it is with ``include.path``, if the file that it names has that setting, or is not there yet.
+    """
     lowered = [word.lower() for word in words]
-    if lowered[:1] != ["config"] or "core.hookspath" not in lowered or folder is None:
+    if lowered[:1] != ["config"] or folder is None:
         return None
-    key = lowered.index("core.hookspath")
+    key = next((at for at, word in enumerate(lowered) if word == "core.hookspath" or _includes(word)), -1)
+    if key < 0:
+        return None
     changes = any(word in lowered for word in ("--unset", "--unset-all", "--replace-all", "--add", "unset", "set"))
     if not changes and (key + 1 >= len(words) or any(word.startswith("--get") or word == "get" for word in lowered)):
         return None  # it only asks
     common = git_folder(folder)
     if not common or not guard_is_wired(common):
         return None
+    if _includes(lowered[key]):
+        named = os.path.join(common, os.path.expanduser("".join(words[key + 1 : key + 2])))
+        if os.path.lexists(named) and not _speaks_of_hooks(small_text(named)):
+            return None
     what = "the setting by which git finds the guard of this repository's commits"
     return Matter("core.hooksPath", what, WAY)
+
+
+def _includes(word: str) -> bool:
+    """Return True for the name of a setting, in lower case, that includes another file of settings."""
+    return word == "include.path" or (word.startswith("includeif.") and word.endswith(".path"))
 
 
 def _of_database(words: "list[str]", folder: "str | None") -> "Matter | None":

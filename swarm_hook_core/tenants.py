@@ -17,16 +17,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from swarm_hook_core import EDIT, REMOVE, fence
-from swarm_hook_core.denial import Denial, Loss, Notice
+from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup import HOLD, TERMINAL, Held
 from swarm_hook_core.paths import contains
 from swarm_hook_core.process import ancestors, departed, host_id
-from swarm_hook_core.repository import Tree, small_text, tree_at, trees_beside
+from swarm_hook_core.repository import Tree, small_text, tree_at, tree_over, trees_beside
 from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.model import Tree as Below
 from swarm_hook_core.shell.programs.git.listings import tree_of
@@ -36,10 +37,11 @@ from swarm_hook_core.shell.programs.patch import unquoted
 from swarm_hook_core.stakes.verdict import judge as of_others
 from swarm_hook_core.stakes.writes import judge as of_sessions
 from swarm_hook_core.traces import NOTICE, journal
-from swarm_hook_core.traces.head import LATELY_SECONDS, commit_of
-from swarm_hook_core.traces.head.wording import AGAIN, working
+from swarm_hook_core.traces.head import LATELY_SECONDS, commit_of, known_branches
+from swarm_hook_core.traces.head.movement import BRANCHES, Commit, only_in
+from swarm_hook_core.traces.head.wording import AGAIN, lost, working
 from swarm_hook_core.traces.trail import Trail, asked_trail
-from swarm_hook_core.untrusted_text import command, named, quoted
+from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration
 
 TYPE_CHECKING = False
@@ -55,22 +57,28 @@ class Eviction:
 
     deed       the effect of the call, as a verb
     by         the part of the command that does so
-    commits    ``[(short name, subject)]`` that no other ref has, newest first; None: git did not answer
+    commits    those that no other ref has, newest first; None: git did not answer
     head       the commit that is checked out there; may be empty
     main       a folder of the same repository that stays; empty if none does
+    branch     the branch that was checked out there, if the call deletes that; else empty
     is_denied  True if the call is denied for it
     """
 
-    __slots__ = ("root", "tenants", "deed", "by", "commits", "head", "main", "is_denied")
+    __slots__ = ("root", "tenants", "deed", "by", "commits", "head", "main", "branch", "is_denied")
 
     def __init__(self, root: str, deed: str, by: str):
         self.root = root
         self.deed = deed
         self.by = by
         self.tenants: list[Held] = []
-        self.commits: list[tuple[str, str]] | None = []
-        self.head = self.main = ""
+        self.commits: list[Commit] | None = []
+        self.head = self.main = self.branch = ""
         self.is_denied = False
+
+    @property
+    def state(self) -> str:
+        """The state of which the session is told once: another commit there, or a branch that goes, is news."""
+        return ":".join(filter(None, (self.head or NO_ID, self.branch)))
 
 
 # The fate of a folder under a call: whether it stays, and what moves or removes it.
@@ -92,7 +100,23 @@ def eviction_of(root: str, effects: Effects) -> Eviction | None:
         deed = _deed_of_git(root, tree, call)
         if deed:
             return Eviction(root, deed, call.by)
+        top = tree_of(call) if tree is None else None
+        for branch in deleted_branches(call) if top else ():
+            if top and branch in known_branches(top, root):
+                found = Eviction(root, f"delete the branch {named(branch)} of", call.by)
+                found.branch, found.main = branch, top
+                return found
     return None
+
+
+def deleted_branches(call: GitCall) -> list[str]:
+    """Return the branches that a git command deletes, also with commits that nothing else has."""
+    options, verb = options_of(call.words), call.words[0]
+    if verb == "update-ref" and options.has("-d", "--delete"):
+        return [one.removeprefix(BRANCHES) for one in options.operands[:1] if one.startswith(BRANCHES)]
+    if verb == "branch" and (options.has("-D") or (options.has("-d", "--delete") and options.has("-f", "--force"))):
+        return options.operands
+    return []
 
 
 def record_of(root: str, call: GitCall) -> Tree | None:
@@ -178,8 +202,7 @@ def _cleans(root: str, call: GitCall) -> bool:
 
 # The words about a folder with live sessions in it, for the session whose call takes it away.
 
-MOST_COMMITS = 100  # that are counted
-NAMED = 3  # commits, and folders, that are named
+NAMED = 3  # folders that are named
 
 
 def of_call(tool: str, evictions: Sequence[Eviction], own_label: str, denies: bool, now: float) -> str:
@@ -191,7 +214,7 @@ def of_call(tool: str, evictions: Sequence[Eviction], own_label: str, denies: bo
         parts.append("Leave it, or ask that session first (send_message, or `swarm-mcp send`).")
         kept = next((one.commits for one in evictions if one.commits and one.main), None)
         if kept:
-            parts.append(f"`git branch NAME {kept[0][0]}` keeps the commits.")
+            parts.append(f"`git branch NAME {kept[0].name}` keeps the commits.")
         parts.append(f"If it is meant, {AGAIN}, and that session is told.")
     return "swarm: " + " ".join(parts)
 
@@ -207,58 +230,32 @@ def _of_one(tool: str, one: Eviction, own_label: str, denies: bool, now: float) 
     since = min((held.since for held in one.tenants if held.since), default=0)
     if since:
         age = f", since {duration(now - since)} ago"
-    return f"{tool}{by} {does} {named(one.root)}, in which {working(one.tenants, own_label)} {live}{age}.{_lost(one)}"
-
-
-def _lost(one: Eviction) -> str:
-    """Return a sentence about the commits that no other ref has, with a blank before it; empty without any."""
-    if one.commits is None:
-        return " Git did not tell in time if commits there are on a branch."
-    if not one.commits:
-        return ""
-    some = ", ".join(f"{named(name)} {quoted(subject)}" for name, subject in one.commits[:NAMED])
-    if len(one.commits) == 1:
-        return f" 1 commit there is on no other branch or tag: {some}."
-    count = str(len(one.commits))
-    if len(one.commits) == MOST_COMMITS:
-        count += " or more"
-    if len(one.commits) > NAMED:
-        some += ", ..."
-    return f" {count} commits there are on no other branch or tag: {some}."
+    who = working(one.tenants, own_label)
+    return f"{tool}{by} {does} {named(one.root)}, in which {who} {live}{age}.{lost(one.commits)}"
 
 
 # The commits that are lost with a folder: those that no other ref has.
 
-BRANCHES = "refs/heads/"
-
 
 def find(eviction: Eviction, effects: Effects) -> None:
     """Set the `head`, `main` and `commits` of `eviction`. Git is asked once."""
-    tree = tree_at(eviction.root, is_real=True) or _pruned(eviction.root, effects)
+    tree = tree_at(eviction.main or eviction.root, is_real=True) or _pruned(eviction.root, effects)
     if tree is None:
         return
-    branch, eviction.head = _head_of(tree)
-    if tree.own == tree.common:  # a clone, or a submodule, goes with all its refs
-        _ask(eviction, eviction.root, ["HEAD", "--branches", "--tags", "--not", "--remotes"])
-        return
-    beside = [top for top in trees_beside(tree) if top != tree.top]
-    eviction.main = next(filter(os.path.isdir, beside), "")
-    stay = ["--glob=refs/*", *filter(None, map(_detached, beside))]
+    branch, beside = eviction.branch, [top for top in trees_beside(tree) if top != eviction.root]
     if branch:
-        if not any(call.words[0] == "branch" and "-D" in call.words and branch in call.words for call in effects.git):
+        eviction.head = commit_of(tree, BRANCHES + branch)
+    else:
+        branch, eviction.head = _head_of(tree)
+        if tree.own == tree.common:  # a clone, or a submodule, goes with all its refs
+            eviction.commits = only_in(eviction.root, ["HEAD", "--branches", "--tags", "--not", "--remotes"])
             return
-        stay.insert(0, f"--exclude={BRANCHES}{branch}")
-    _ask(eviction, tree.common, [eviction.head or "HEAD", "--not", *stay])
-
-
-def _ask(eviction: Eviction, folder: str, revisions: list[str]) -> None:
-    try:
-        told = Repository(folder, GIT_SECONDS).ask("log", "--format=%h %s", f"-{MOST_COMMITS}", *revisions, "--")
-    except (NoAnswer, Refused):
-        eviction.commits = None
-        return
-    parts = [line.partition(" ") for line in told.splitlines()]
-    eviction.commits = [(name, subject) for name, _blank, subject in parts]
+        eviction.main = next(filter(os.path.isdir, beside), "")
+        if branch and not any(branch in deleted_branches(call) for call in effects.git):
+            return
+        eviction.branch = branch
+    without = [f"--exclude={BRANCHES}{branch}"] if branch else []
+    eviction.commits = only_in(tree.common, [eviction.head or "HEAD", "--not", *without, "--glob=refs/*"], beside)
 
 
 def _head_of(tree: Tree) -> tuple[str, str]:
@@ -268,17 +265,6 @@ def _head_of(tree: Tree) -> tuple[str, str]:
         return "", text
     ref = text[len("ref: ") :].strip()
     return ref.removeprefix(BRANCHES), commit_of(tree, ref)
-
-
-def _detached(top: str) -> str:
-    """Return the commit of the work tree `top` if its HEAD is detached; else empty."""
-    tree = tree_at(top, is_real=True)
-    if tree is None:
-        return ""
-    branch, commit = _head_of(tree)
-    if branch:
-        return ""
-    return commit
 
 
 def _pruned(root: str, effects: Effects) -> Tree | None:
@@ -298,6 +284,7 @@ def judge(check: Check, effects: Effects) -> Verdict | None:
     trail = check.trail
     if trail is None:
         return None
+    _note_own(check, trail, effects)
     found = _evictions(check, effects)
     if not found:
         return None
@@ -314,7 +301,7 @@ def judge(check: Check, effects: Effects) -> Verdict | None:
     if denies:
         # Note that the session was told
         for one in found:
-            text = f"{one.head or NO_ID} {check.call.id or NO_ID}"
+            text = f"{one.state} {check.call.id or NO_ID}"
             trail.note_at(one.root, KIND, text, place=_place(trail, one))
         trail.leave()
         verdict.denial = Denial(first.root, None, "\n".join([words, *_other_denials(check, effects)]), loss=loss)
@@ -361,9 +348,6 @@ def _lives(check: Check, row: Any, root: str) -> bool:
     return own_pid not in ancestors(below=pid)
 
 
-# ------------------------------------------------------------------------------------------------ told once
-
-
 def _was_told(call: ToolCall, trail: Trail, eviction: Eviction) -> bool:
     """Return True if the agent of the call was told of this eviction in an earlier call, and no commit came since.
 
@@ -372,9 +356,84 @@ def _was_told(call: ToolCall, trail: Trail, eviction: Eviction) -> bool:
     own, now_ns = journal.read(os.path.join(_place(trail, eviction), trail.own_name)), time.time_ns()
     for entry in journal.newest_first(own, eviction.root, (KIND,)):
         head, _, call_id = entry.text.partition(" ")
-        if entry.agent == call.agent and head == (eviction.head or NO_ID):
+        if entry.agent == call.agent and head == eviction.state:
             return now_ns - entry.at_ns > APART_NS and (not call.id or call_id != call.id)
     return False
+
+
+# ------------------------------------------------------------------------------------------------ other tools
+
+
+def told_of_moves(check: Check, effects: Effects) -> Verdict | None:
+    """Return the notice about commands of other tools that may discard or move the work of live sessions, or None."""
+    verdict = Verdict()
+    for folder, by in effects.moves[:1] if check.trail is not None else ():
+        top, beside = _repository_around(folder or check.call.folder)
+        found = [held for root in beside for held in check.neighbours.get(root, ())]
+        if not found:
+            continue
+        who = working(found, check.session.label)
+        words = (
+            f"swarm: {check.call.client_tool} ({command(by)}) may discard or move the work of others in this"
+            f" repository: {who}. It cannot be asked beforehand: look first what it would do, and tell them"
+            " (send_message)."
+        )
+        verdict.notice = words
+        verdict.noted = [Notice(top, without_owner("head", "change", by), words)]
+    return verdict if verdict.notice else None
+
+
+def _repository_around(folder: str) -> tuple[str, list[str]]:
+    """Return ``(top, tops of all its work trees)`` of the repository around a folder, of git or another tool."""
+    top = os.path.realpath(folder)
+    while top != os.path.dirname(top):
+        tree = tree_at(top, is_real=True)
+        if tree is not None:
+            return top, trees_beside(tree)
+        if any(os.path.isdir(os.path.join(top, name)) for name in (".jj", ".sl", ".hg")):
+            return top, [top]
+        top = os.path.dirname(top)
+    return folder, []
+
+
+# ------------------------------------------------------------------------------------------------ one's own tree
+
+KIND_GONE = "gone"  # of the journal's entry: `key` is the folder of the session, `text` the call's id
+
+
+def judge_gone(check: Check) -> Verdict | None:
+    """Return the Verdict on the first command after the work tree of its session has gone: git uses the one around."""
+    trail, root = check.trail, check.session.root
+    around = tree_over(os.path.dirname(root))
+    if trail is None or around is None or fence.was_told(check.call, trail, around.top, KIND_GONE, root):
+        return None
+    branch = next(iter(sorted(known_branches(around.top, os.path.realpath(root)))), "BRANCH")
+    words = (
+        f"swarm: {named(root)}, the work tree in which this session began, has gone: it was removed, or emptied. In"
+        f" that folder git uses the checkout around it, {named(around.top)}."
+    )
+    loss = without_owner("head", "change")
+    if trail.level == NOTICE:
+        verdict = Verdict(None, words)
+        verdict.noted = [Notice(root, loss, words)]
+        return verdict
+    tree = f"`git -C {quote(around.top)} worktree add {quote(root)} {branch}`"
+    words += (
+        f" So {check.call.client_tool} was not run. {tree} makes the work tree anew; `swarm-mcp restore --list` shows"
+        f" contents that were kept. If the command is meant for {named(around.top)}, {AGAIN}."
+    )
+    return Verdict(Denial(root, None, words, loss=loss))
+
+
+def _note_own(check: Check, trail: Trail, effects: Effects) -> None:
+    """Note that the session itself takes its work tree away: that is no news for it."""
+    root = check.session.root
+    around = tree_over(os.path.dirname(root)) if root else None
+    if around is not None and tree_at(root) is not None and eviction_of(os.path.realpath(root), effects) is not None:
+        fence.was_told(check.call, trail, around.top, KIND_GONE, root)
+
+
+# ------------------------------------------------------------------------------------------------ told once
 
 
 def _place(trail: Trail, eviction: Eviction) -> str:

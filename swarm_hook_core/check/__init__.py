@@ -19,6 +19,7 @@ from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS, RuntimeConfig
 from swarm_hook_core.hooks import ToolCall, Verdict
 from swarm_hook_core.lookup.glance import StoreGlance
 from swarm_hook_core.lookup.sqlite import StoreReader, whole
+from swarm_hook_core.repository import top_around
 from swarm_hook_core.state import local_store, shares_locks
 from swarm_hook_core.traces import OFF
 from swarm_hook_core.traces.trail import Trail, trail_of
@@ -326,6 +327,8 @@ class Check:
 
             if fence.may_cross(self, session.root):
                 return True
+        elif self.has_lost_tree(session):
+            return True
         if store.has_news(session.instance_id):
             return True
         newest = store.newest_mail(session.instance_id)
@@ -353,6 +356,16 @@ class Check:
             return bool(root) and os.stat(root + "/.git").st_mode & 0o170000 == 0o100000
         except (OSError, ValueError):
             return False  # no work tree
+
+    def has_lost_tree(self, session: "Session | None" = None) -> bool:
+        """Return True if the folder where the session began is no work tree any more, and the call is made in the work
+        tree around it: git falls through to that.
+        """
+        root = (session or self.session).root
+        if not root or os.access(root + "/.git", os.F_OK):
+            return False
+        around = top_around(root)
+        return bool(around) and top_around(self.call.folder + "/-") == around
 
     def look_again(self) -> bool:
         """Look for the session and the locks once more, since another session has come. Return `is_joined`."""

@@ -13,17 +13,19 @@ from swarm_hook_core.state import has_turn_files, local_store
 from swarm_hook_core.traces.unread import redirected
 
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
-_OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock")
+_OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock",
+            "update-ref", "HEAD refs/")  # fmt: skip
 _OF_OTHER_TREES = ("-C", "cd ", "--git-dir", "--work-tree", "GIT_DIR", "pushd ")
 # Parts of a shell command that may destroy a file; `may_destroy` looks closer at a text with one of them.
 DESTROYERS = (
     "git", "rm", "mv", "cp", ">", "tee", "dd", "sed", "truncate", "rsync", "link", "tar", "zip", "shred", "curl",
     "wget", "install", "ln", "patch", "split", "sponge", "sort", "trash", "perl", "ruby", "awk", "write", "shutil",
-    "'w", '"w', "os.re", "-delete", "-exec", "-fprint",
+    "'w", '"w', "os.re", "-delete", "-exec", "-fprint", "jj ", "but ", "gt ", "sl ",
 )  # fmt: skip
 # Programs that replace or remove files; a text without one of them, a `>` or git's verbs is harmless.
 PROGRAMS = frozenset(
-    "rm mv cp tee truncate rsync unlink shred dd install ln curl wget tar unzip patch sponge split sort trash".split()
+    "rm mv cp tee truncate rsync unlink shred dd install ln curl wget tar unzip patch sponge split sort trash"
+    " jj but gt sl".split()
 )
 # With these, an option or a word in the text says more.
 IN_PLACE = ("sed", "perl", "ruby", "gawk", "awk")
@@ -39,6 +41,7 @@ HARMLESS = frozenset(
 )
 ADDS = ("add", "stage")
 SWEEPING = ("-A", "-u", "--all", "--update", ".", "./", "..", "*", ":/", "-Av", "-vA", "--no-ignore-removal")
+DELETING = frozenset(("-D", "-f", "--force", "-df", "-fd"))  # of a branch, with its commits
 QUIET_STASH = ("list", "show")
 VALUED = ("-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path")  # git's options with a value
 _APART = str.maketrans(dict.fromkeys(";|&()`'\"\n\t{}=", " "))
@@ -109,6 +112,8 @@ def _is_git_verb(words: "list[str]", place: int) -> bool:
     while place < len(words) and words[place][:1] == "-":
         place += 1 + (words[place] in VALUED)
     verb, after = [*words[place : place + 2], "", ""][:2]
+    if verb == "branch" and not DELETING.isdisjoint(words[place:]):
+        return True
     if verb in HARMLESS or not verb or (verb == "stash" and after in QUIET_STASH):
         return False
     if verb in ADDS:  # files that are named are meant

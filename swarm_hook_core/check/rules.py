@@ -253,11 +253,20 @@ def team(check: Check) -> "Verdict | None":
 def tenants(check: Check) -> "Verdict | None":
     """Stop a call once before it removes or moves a folder in which another live session works."""
     effects = check.effects_if_read
-    if effects is None or not _may_evict(effects):
+    if effects is None or not (effects.moves or _may_evict(effects)):
         return None
     from swarm_hook_core import tenants as rule
 
-    return rule.judge(check, effects)
+    return rule.judge(check, effects) or rule.told_of_moves(check, effects)
+
+
+def lost_tree(check: Check) -> "Verdict | None":
+    """Stop the first command of a session after its work tree has gone: git would use the checkout around it."""
+    if check.writes.has_names or not check.has_lost_tree():
+        return None
+    from swarm_hook_core import tenants as rule
+
+    return rule.judge_gone(check)
 
 
 def processes(check: Check) -> "Verdict | None":
@@ -334,6 +343,7 @@ RULES = (
     Rule(locks),
     Rule(kernel),
     Rule(team, part="team", unknown="what is known of the team's locks"),
+    Rule(lost_tree, part="traces"),
     Rule(tenants, part="traces"),
     Rule(processes, part="traces"),
     Rule(fence, part="traces"),
@@ -366,7 +376,7 @@ def _beside_locks(check: Check, with_kernel: bool) -> "Verdict | None":
 
 def _may_evict(effects: "Effects") -> bool:
     """Return True if a call with these Effects may take a folder away. Costs a look at each path that it removes."""
-    if any(tree.how != EDIT for tree in effects.trees) or any(call.words[0] in _TAKES_TREES for call in effects.git):
+    if any(tree.how != EDIT for tree in effects.trees) or any(_may_take(call.words) for call in effects.git):
         return True
     for write in effects.writes:
         if write.how == REMOVE and (
@@ -374,6 +384,13 @@ def _may_evict(effects: "Effects") -> bool:
         ):
             return True
     return False
+
+
+def _may_take(words: "list[str]") -> bool:
+    """Return True if ``git <words>`` may remove or move a work tree, or delete a branch."""
+    if words[0] in ("branch", "update-ref"):
+        return any(word.startswith(("-d", "-D", "--delete", "-fd", "-fD")) for word in words)
+    return words[0] in _TAKES_TREES
 
 
 def _is_left_unread(check: Check, trail: "Trail | None") -> bool:
@@ -408,7 +425,9 @@ def _is_left_alone(check: Check, trail: "Trail") -> bool:
 def _neighbours(check: Check, effects: "Effects | None") -> "dict[str, list[Held]]":
     """Return the sessions that share a HEAD with this one (``head``), if the call has git commands or removes files."""
     if effects is None or not (effects.git or any(write.path.endswith(".lock") for write in effects.writes)):
-        return {}
+        removed = [] if effects is None else [tree for tree in effects.trees if tree.how == REMOVE]
+        if not any(not tree.is_whole or "/.git" in tree.root for tree in removed):
+            return {}
     return check.neighbours
 
 
@@ -424,7 +443,7 @@ _TAKES_TREES = ("worktree", "submodule", "rm", "clean")  # git commands that may
 _SETTINGS = ("settings.json", "config.toml", "config.yaml", "hooks.json", "mcp.json", "_marketplaces.json",
              "_plugins.json", "-enablement.json", "disabled-hooks")  # fmt: skip
 _WORDS = ("swarm-mcp", "swarm_mcp", "swarm-locks", ".swarm", "swarm.db", "swarm@", "SWARM_", "swarm-hooks", "hookspath",
-          "hooksPath", ".git/hooks", ".git/config", *_SETTINGS)  # fmt: skip
+          "hooksPath", "include.path", "includeIf.", "includeif.", ".git/hooks", ".git/config", *_SETTINGS)  # fmt: skip
 _REMOVING = ("rm ", "mv ", "delete", "rmtree", "rm\t", "rename", "remove", "unlink")
 _PLACES = ("~", "HOME", ".local", ".config", ".claude", ".codex", "XDG_")
 

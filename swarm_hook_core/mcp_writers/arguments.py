@@ -44,6 +44,7 @@ OUTPUT_FOLDERS = (
     "dirForAssetWrites",
 )  # fmt: skip
 FILE_NAMES = ("filename", "fileName", "file_name")  # created files, or files to read
+CODES = ("code", "cell_source", "cellSource", "source", "new_source", "cell_content", "script", "python_code")
 CELLS = ("cell_index", "cellIndex", "cell_id", "cellId", "cell_type", "cellType", "cell_source", "notebook_name")
 COMMANDS = ("command", "cmd", "commands", "script", "CommandLine", "command_line", "argv")
 ROOTS = ("projectPath", "project_path", "project_root", "projectRoot")
@@ -216,6 +217,7 @@ _KINDS = {
     " insert_notebook_cell delete_notebook_cell edit_notebook_file",
     "symbol": "rename_symbol rename_refactoring rename_element safe_delete_symbol safe_delete move_symbol"
     " inline_symbol jet_brains_rename jet_brains_move apply_code_action execute_code_action apply_workspace_edit",
+    "worktree": "exit_worktree",
     "memory": "write_memory edit_memory delete_memory rename_memory",
     "unnamed": "replace_current_file_text replace_selected_text interact_with_process send_input send_to_terminal"
     " write_to_terminal write_bash write_powershell",
@@ -227,7 +229,7 @@ _KINDS = {
     " run_terminal_command run_terminal_cmd run_in_terminal terminal terminal_execute cli_exec cli_exec_raw exec"
     " execute execute_bash run_bash run_bash_command bash_run launch_process exec_shell run_shell",
     "code": "execute_code execute_python run_python run_python_code python_repl execute_ipython execute_python_code"
-    " serena_repl",
+    " serena_repl run_code execute_javascript run_javascript execute_js run_js execute_typescript code_mode codemode",
 }
 # They only read, though they sound like writing.
 _READERS = frozenset("browser_set_storage_state upload_file browser_file_upload set_config_value".split())

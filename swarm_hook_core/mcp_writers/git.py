@@ -65,14 +65,14 @@ def commands(name: str, given: dict[str, Any]) -> list[list[str]]:
     if verb == "reset" and mode in ("hard", "mixed", "soft", "merge", "keep"):
         words.append(f"--{mode}")
     elif verb == "clean":
-        words += ["-f"] + [flag for flag, names in _CLEANS if _is_on(given, names)]
-        if _is_on(given, ("dryRun", "dry_run")):
+        words += ["-f"] + [flag for flag, names in _CLEANS if is_on(given, names)]
+        if is_on(given, ("dryRun", "dry_run")):
             words.append("-n")
-    elif verb in ("checkout", "switch") and _is_on(given, _CREATES):
+    elif verb in ("checkout", "switch") and is_on(given, _CREATES):
         words.append("-b" if verb == "checkout" else "-c")
-    elif verb == "restore" and _is_on(given, ("staged",)):
+    elif verb == "restore" and is_on(given, ("staged",)):
         words.append("--staged")
-    elif verb == "rm" and _is_on(given, ("cached",)):
+    elif verb == "rm" and is_on(given, ("cached",)):
         words.append("--cached")
     elif verb in ("pull", "push"):
         return [[verb, *_texts(given, ("remote",)), *_texts(given, ("branch",))]]
@@ -80,7 +80,7 @@ def commands(name: str, given: dict[str, Any]) -> list[list[str]]:
         return [["mv", *_texts(given, ("source", "from")), *_texts(given, ("destination", "to"))]]
     elif verb == "apply":
         return [["apply", *_texts(given, ("patch_file", "patchFile", "patch_path"))]]
-    if verb in ("checkout", "reset") and _is_on(given, _FORCES):
+    if verb in ("checkout", "reset") and is_on(given, _FORCES):
         words.append("--force" if verb == "checkout" else "--hard")
     if verb == "restore":
         source = _texts(given, ("source",))
@@ -103,9 +103,9 @@ _CLEANS = (("-d", ("directories", "includeDirectories")), ("-x", ("ignored", "re
 def _commit(name: str, given: dict[str, Any], files: list[str]) -> list[list[str]]:
     staged = _texts(given, ("filesToStage", "files_to_stage"))
     words = ["commit", "-m", (_texts(given, ("message",)) or [""])[0]]
-    if _is_on(given, ("all", "stageAll", "a")):
+    if is_on(given, ("all", "stageAll", "a")):
         words.insert(1, "-a")
-    if name == "amend" or _is_on(given, ("amend",)):
+    if name == "amend" or is_on(given, ("amend",)):
         words.insert(1, "--amend")
     if files:
         words += ["--", *files]
@@ -119,7 +119,7 @@ def _stash(mode: str, target: list[str], given: dict[str, Any]) -> list[list[str
         return []  # list, show
     if mode not in ("push", "save"):
         return [["stash", mode, *target]]
-    if _is_on(given, ("includeUntracked", "include_untracked", "u")):
+    if is_on(given, ("includeUntracked", "include_untracked", "u")):
         return [["stash", mode, "-u"]]
     return [["stash", mode]]
 
@@ -132,7 +132,7 @@ def _worktree(mode: str, given: dict[str, Any]) -> list[list[str]]:
         return []  # list, add, lock
     if mode == "move":
         folders += _texts(given, ("newPath", "new_path", "destination"))[:1]
-    elif _is_on(given, _FORCES):
+    elif is_on(given, _FORCES):
         folders.insert(0, "--force")
     return [["worktree", mode, *folders]]
 
@@ -148,5 +148,5 @@ def _texts(given: dict[str, Any], names: Iterable[str]) -> list[str]:
     return []
 
 
-def _is_on(given: dict[str, Any], names: Iterable[str]) -> bool:
+def is_on(given: dict[str, Any], names: Iterable[str]) -> bool:
     return any(given.get(name) is True for name in names)

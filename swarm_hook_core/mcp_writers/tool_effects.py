@@ -10,6 +10,7 @@ from swarm_hook_core.mcp_writers import git
 from swarm_hook_core.mcp_writers.arguments import (
     ARCHIVES,
     CELLS,
+    CODES,
     COMMANDS,
     FILE_NAMES,
     FOLDERS,
@@ -34,6 +35,7 @@ from swarm_hook_core.mcp_writers.arguments import (
     values,
 )
 from swarm_hook_core.paths import git_root
+from swarm_hook_core.repository import small_text, tree_over, trees_beside
 from swarm_hook_core.settings import Writer
 from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.model import Effects, GitCall, Guess, Tree, Write
@@ -179,6 +181,7 @@ class ToolEffects:
             self._guess("the notebook that the server has open")
         if "exec" in self.by.lower() or "run" in self.by.lower():
             self._guess("code of a notebook")
+            self._shell_in(first(self.given, CODES))
         return self.effects
 
     def as_symbol(self) -> Effects:
@@ -209,6 +212,18 @@ class ToolEffects:
             self.effects.add(GitCall(os.path.normpath(place), words, self.by))
         return self.effects
 
+    def as_worktree(self) -> Effects | None:
+        """Return the effects of Claude Code's ExitWorktree: it may remove the work tree around, with its branch."""
+        tree = tree_over(self.folder)
+        if self.given.get("action") != "remove" or tree is None or tree.own == tree.common:
+            return None
+        main = next((top for top in trees_beside(tree) if top != tree.top), tree.top)
+        branch = small_text(os.path.join(tree.own, "HEAD")).strip().removeprefix("ref: refs/heads/")
+        force = ["--force"] if git.is_on(self.given, ("discard_changes",)) else []
+        self.effects.add(GitCall(main, ["worktree", "remove", *force, tree.top], self.by))
+        self.effects.add(GitCall(main, ["branch", "-D", branch], self.by))
+        return self.effects
+
     def as_shell(self) -> Effects | None:
         command = next((self.given[name] for name in COMMANDS if self.given.get(name)), None)
         text = ""
@@ -216,11 +231,13 @@ class ToolEffects:
             text = shell_text(command, self.given.get("args"))
         if text:
             return self._shell(text, first(self.given, FOLDERS))
+        if first(self.given, ("code",)):
+            return self.as_code()
         return None
 
     def as_code(self) -> Effects:
         is_own = not self.tool.startswith("mcp__")  # a client's own tool runs code like a command
-        text = first(self.given, ("code", "script", "source", "python_code"))
+        text = self._shell_in(first(self.given, CODES))
         language = str(self.given.get("language") or self.given.get("runtime") or "python").lower()
         if not is_own or not language.startswith("py"):
             self._guess("code that is run elsewhere than in the shell")
@@ -236,6 +253,13 @@ class ToolEffects:
             self._perhaps(path)
         found = self.effects.writes or self.effects.trees
         return self.effects if found else None  # without paths it writes something else: an issue, a page
+
+    def _shell_in(self, code: str) -> str:
+        """Add the effects of the shell commands in a cell or in code that calls tools; return the rest of the code."""
+        commands, rest = cell_commands(code)
+        for text in [*commands, *called_commands(rest)]:
+            self._shell(text, first(self.given, FOLDERS))
+        return rest
 
     def _transfer(self, moves: bool) -> Effects | None:
         sources, targets = values(self.given, SOURCES), values(self.given, TARGETS)[:1]
@@ -286,6 +310,7 @@ class ToolEffects:
         for name in ("writes", "trees", "git", "guesses", "reads"):
             for item in getattr(found, name):
                 self.effects.add(item)
+        self.effects.moves += found.moves
         self.effects.runs = self.effects.runs or found.runs
         return self.effects
 
@@ -310,6 +335,46 @@ class ToolEffects:
 
 def _nobody_knows(_path: str) -> None:
     """Accept files with "unknown", as a ``Tree.admits``."""
+
+
+# Shell commands within code: those of a notebook's cell, and those that a script gives to tools.
+
+_CELLS_OF_SHELL = ("%%bash", "%%sh", "%%zsh", "%%!", "%%system", "%%sx", "%%script bash", "%%script sh")
+_LINES_OF_SHELL = ("!!", "!", "%sx ", "%system ")
+_COMMAND_KEYS = ("command", "cmd")
+
+
+def cell_commands(code: str) -> tuple[list[str], str]:
+    """Return ``([shell text], the rest)`` of the code of a cell: its ``!`` lines, or all of a ``%%bash`` cell."""
+    if code.lstrip().startswith(_CELLS_OF_SHELL):
+        return [code.lstrip().partition("\n")[2]], ""
+    shell, rest = [], []
+    for line in code.split("\n"):
+        text = line.strip()
+        name, equals, value = text.partition("=")
+        if equals and name.strip().isidentifier() and value.lstrip().startswith("!"):
+            text = value.lstrip()
+        start = next((one for one in _LINES_OF_SHELL if text.startswith(one)), "")
+        if text.startswith("%cd "):
+            shell.append(text[1:])
+        elif start:
+            shell.append(text[len(start) :])
+        else:
+            rest.append(line)
+    return (["\n".join(shell)] if shell else []), "\n".join(rest)
+
+
+def called_commands(code: str) -> list[str]:
+    """Return the literal texts that code gives to tools as their command: ``tools.bash({command: "git stash"})``."""
+    found = []
+    for key in _COMMAND_KEYS if "(" in code else ():
+        for part in code.split(key)[1 : MOST + 1]:
+            rest = part.lstrip("'\" ")
+            mark = rest[1:].lstrip()[:1] if rest[:1] == ":" else ""
+            if mark and mark in "'\"`":
+                text = rest.partition(mark)[2]
+                found.append(text.replace(f"\\{mark}", "\0").partition(mark)[0].replace("\0", mark))
+    return found
 
 
 # Calls within a call: servers and clients that call tools of others by name.

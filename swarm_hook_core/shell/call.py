@@ -97,6 +97,10 @@ class Call:
             where = absolute(self.folder, folder)
         self.walk.effects.add(Guess(why, where or "", self.by))
 
+    def moves(self) -> None:
+        """Report that it may discard or move work of any session in the repository around."""
+        self.walk.effects.moves.append((self.folder or "", self.by))
+
     def runs_project(self) -> None:
         """It runs the project's own code: tests, a build; a guess where the command says that this updates files."""
 

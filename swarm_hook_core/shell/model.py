@@ -43,12 +43,14 @@ class Effects:
     programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
     deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
     late     commands whose list of files was asked for, and came too late: their files are unknown
+    moves    ``(folder, by)`` of commands of version control that may discard or move work, and cannot be asked about it
     runs     True if it runs the project's own code (tests, builds): worth watching, but not worth a notice
     budget   the time to find and judge the effects; it starts now unless it is given
     """
 
     __slots__ = (
-        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "late", "runs", "budget",
+        "writes", "trees", "git", "guesses", "reads", "texts", "copied", "programs", "deeds", "moves", "late", "runs",
+        "budget",
     )  # fmt: skip
 
     def __init__(self, budget: Budget | None = None) -> None:
@@ -63,6 +65,7 @@ class Effects:
         self.programs: set[str] = set()
         self.deeds: list[tuple[list[str], str | None, str]] = []
         self.late: list[str] = []
+        self.moves: list[tuple[str, str]] = []
         self.runs = False
 
     def came_late(self, words: str) -> None:

@@ -15,7 +15,7 @@ _LISTS = ("default", "skip", "drop", "needs", "asks")
 _FLAGS = ("onedash", "valued", "strict", "ends", "elsewhere", "reads", "nothing")
 _EFFECTS = frozenset(
     "shows write replace remove remove-all existing mark tree maybe over flat manifest put run text project passes"
-    " passes-names do language guess".split()
+    " passes-names do language moves guess".split()
 )
 
 

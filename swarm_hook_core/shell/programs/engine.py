@@ -272,6 +272,8 @@ class Reading:
                 words = self.words
                 if words[:1] not in (["help"], ["version"], ["-version"], ["-V"], ["--v"]) and words != ["-v"]:
                     self.call.runs_project()
+            elif verb == "moves":
+                self.call.moves()
             elif verb == "shows":
                 self.call.shows([word for target in targets for word in words_of(self, target)])
             elif verb == "passes":

@@ -14,6 +14,7 @@ from swarm_hook_core.shell.model import UNKNOWN, GitCall, absolute, edit_or_repl
 from swarm_hook_core.shell.programs import row_of
 from swarm_hook_core.shell.programs.archives import Members, zip_names
 from swarm_hook_core.shell.programs.engine import Reading
+from swarm_hook_core.shell.programs.git.listings import work_tree
 from swarm_hook_core.shell.programs.places import (
     cannot_tell,
     directly_in,
@@ -43,6 +44,45 @@ def temporary_file(call: Call, reading: Reading) -> None:
         if not options.has("-u", "--dry-run"):
             call.write(path)
         call.says(path + "\n")
+
+
+# Commands of other tools of version control with the effects of git commands, which git can be asked about.
+
+
+def discards(call: Call, reading: Reading) -> None:
+    """``jj restore``, ``but discard``, ``sl revert``: files become as committed; new ones go."""
+    operands = reading.options.operands
+    files = [word for word in operands if exists(call, word)]
+    if call.folder is None or work_tree(call.folder) is None or len(files) < len(operands):
+        call.moves()
+    if files or not operands:
+        _as_git(call, ["restore", "--source", "HEAD", "--staged", "--worktree", "--", *(files or [":/"])])
+        _as_git(call, ["clean", "-f", "-d", "--", *(files or [":/"])])
+
+
+def discards_all(call: Call, reading: Reading) -> None:
+    """``sl goto --clean``: all files of the present commit become as committed."""
+    _as_git(call, ["reset", "--hard"])
+
+
+def cleans(call: Call, reading: Reading) -> None:
+    """``sl clean``: new files go."""
+    _as_git(call, ["clean", "-f", "-d", "--", *(reading.options.operands or [":/"])])
+
+
+def abandons(call: Call, reading: Reading) -> None:
+    """``jj abandon``: of the present commit, all that is not committed; others are unknown."""
+    named = [word for word in reading.options.operands if word != "@"]
+    if named:
+        call.moves()
+    else:
+        reading.options.operands.clear()
+        discards(call, reading)
+
+
+def _as_git(call: Call, words: list[str]) -> None:
+    if call.folder is not None:
+        call.walk.effects.add(GitCall(call.folder, words, call.by))
 
 
 def dd(call: Call, reading: Reading) -> None:

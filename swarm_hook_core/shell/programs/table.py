@@ -43,6 +43,7 @@ and the effects, with their targets:
   put         copies its first operands to the last    run      runs the command of its targets
   text        runs each of its targets as shell text
   manifest    the same as `write`, for files in the nearest folder above with a manifest
+  moves       may discard or move others' work, as another tool of version control; it cannot be asked
   project     runs the project's code             guess    may write unnamed files: the reason, to the line's end
   passes      prints its input                    passes-names   prints some names of its input
   shows       prints all that is in them, so that the model has seen them
@@ -82,6 +83,46 @@ rsync: language copies.rsync
 sed gsed: language sed.sed
 awk gawk mawk nawk goawk: language sed.awk
 git: language git.git
+# ---- other tools of version control: where one does the same as git does, git is asked
+jj: -R,--repository,--at-op,--at-operation,--color,--config,--config-file= reads
+  restore: do discards
+    -f --from -t --to --into -c --changes-in: moves
+  abandon: do abandons
+  op operation: reads
+    restore revert undo abandon: moves
+  workspace: reads
+    forget update-stale: moves
+  undo redo new edit next prev commit ci rebase squash absorb split parallelize: moves
+  *: nothing
+but: -C,--current-dir=IN reads
+  discard: do discards
+  worktree: reads
+    destroy remove: remove-all {1}
+  oplog: reads
+    restore: moves
+  undo redo restore teardown apply unapply move rub absorb amend squash uncommit commit pull switch resolve: moves
+  *: nothing
+gt: --cwd=IN reads
+  checkout co: moves run git checkout {}
+  reset: ends run git reset {rest}
+  restore: ends run git restore {rest}
+  stash: ends run git stash {rest}
+  clean: ends run git clean {rest}
+  sync restack modify m create c move fold squash split absorb undo delete pop get reorder rename up u down d: moves
+  top t bottom b continue abort submit: moves
+  *: nothing
+sl: -R,--repository= --cwd=IN reads
+  revert: -r,--rev= do discards
+    -r --rev: moves
+  clean purge: do cleans
+  goto go update up checkout co: -r,--rev= moves
+    -C --clean: moves do discards_all
+  commit ci undo redo uncommit unamend amend hide unhide rebase shelve unshelve fold absorb histedit graft: moves
+  split metaedit next prev top bottom pull: moves
+  *: nothing
+git-branchless: reads
+  undo hide unhide move restack sync switch next prev reword amend record split: moves
+  *: nothing
 echo: reads language listers.echo
 printf: reads language listers.printf
 pwd: reads language listers.pwd

@@ -151,6 +151,16 @@ def noted(runtime: str, session_id: str, top: str) -> Note | None:
     return Note(Head(lines[1], lines[2]), int(lines[0]), set(lines[3].split(" ")) - {""})
 
 
+def known_branches(beside: str, top: str) -> set[str]:
+    """Return the branches that sessions last knew in the work tree `top`, which need not exist any more.
+
+    beside  a work tree of the same repository that exists
+    """
+    folder, end = heads_dir(beside), f".{_mark(top)}"
+    names = [name for name in _names(folder) if name.endswith(end) and not name.startswith(f"{MOVED}.")]
+    return {line for name in names for line in _lines(os.path.join(folder, name))[1:2]} - {"", UNKNOWN}
+
+
 def note(runtime: str, session_id: str, top: str, head: Head, told: set[str]) -> None:
     """Note the HEAD that a session knows, and the sessions and facts that it was `told` of. Raises OSError."""
     lines = (str(time.time_ns()), head.branch, head.commit, " ".join(sorted(told)), "")

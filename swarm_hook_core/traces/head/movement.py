@@ -6,15 +6,16 @@ Branches are looked up in git's own files: git is not started. A command in doub
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
-from swarm_hook_core.repository import Tree, tree_at
+from swarm_hook_core.repository import Tree, tree_at, trees_beside
 from swarm_hook_core.shell.call import Options
 from swarm_hook_core.shell.model import GitCall, is_known
 from swarm_hook_core.shell.programs.git.listings import cut
 from swarm_hook_core.shell.programs.git.table import options_of
-from swarm_hook_core.traces.head import Head, commit_of
+from swarm_hook_core.traces.head import Head, commit_of, read
 from swarm_hook_core.traces.trail import MAKES_COMMITS
 
 # verb: (needs one of these options, has no movement with one of these, kind of its target, deed)
@@ -27,8 +28,11 @@ ROWS: dict[str, tuple[str, str, str, str]] = {
     "merge": ("", "--abort --continue --quit --squash", "", "merge"),
     "pull": ("", "--dry-run", "", "pull"),
     "branch": ("-f --force -M -m --move -C", "-r --remotes", "moved", "move-branch"),
+    "update-ref": ("", "--stdin", "ref", "move-branch"),
+    "symbolic-ref": ("", "-d --delete", "head", "switch"),
 }
 
+BRANCHES = "refs/heads/"
 _MAKES_BRANCH = ("-b", "-B", "-c", "-C", "--create", "--force-create", "--orphan")
 _REVISION = frozenset("~^@:")  # a word with one of these is a revision, if it is no file
 
@@ -80,6 +84,8 @@ def _branch(call: GitCall, words: list[str], options: Options, tree: Tree, head:
             return head.commit[:12]
         return None
     word = options.operands[0]
+    if not head.branch and word == head.commit:
+        return None  # it is there already
     if len(options.operands) > 1 or word == head.branch or not is_known(word):
         return None
     if word == "-" or options.has("-t", "--track", "--detach") or commit_of(tree, f"refs/heads/{word}"):
@@ -117,7 +123,22 @@ def _moved(call: GitCall, words: list[str], options: Options, tree: Tree, head: 
     return None
 
 
-_TARGETS = {"branch": _branch, "commit": _commit, "moved": _moved}
+def _ref(call: GitCall, words: list[str], options: Options, tree: Tree, head: Head) -> str | None:
+    """Return the existing branch that ``update-ref`` moves or removes; `HEAD` for a detached one."""
+    name = next(iter(options.operands), "")
+    if name in ("HEAD", "@"):
+        return head.branch or "HEAD"
+    return name.removeprefix(BRANCHES) if name.startswith(BRANCHES) and commit_of(tree, name) else None
+
+
+def _of_symbol(call: GitCall, words: list[str], options: Options, tree: Tree, head: Head) -> str | None:
+    """Return the branch that ``symbolic-ref HEAD`` makes the present one; None if it is that already."""
+    name, target = [*options.operands, "", ""][:2]
+    target = target.removeprefix(BRANCHES)
+    return target if name == "HEAD" and target not in ("", head.branch) else None
+
+
+_TARGETS = {"branch": _branch, "commit": _commit, "moved": _moved, "ref": _ref, "head": _of_symbol}
 
 
 def _is_revision(word: str) -> bool:
@@ -134,6 +155,53 @@ def _is_of_remote(tree: Tree, word: str) -> bool:
     except OSError:
         return False  # no remote
     return any(commit_of(tree, f"refs/remotes/{remote}/{word}") for remote in remotes)
+
+
+# The commits that no other ref has: they are lost with a work tree, or as its HEAD or branch moves.
+
+MOST_LOST = 100  # that are counted
+LOST_SECONDS = 1.0
+
+
+def only_in(folder: str, revisions: Sequence[str], beside: Iterable[str] = ()) -> list[Commit] | None:
+    """Return the commits of `revisions`, newest first, at most `MOST_LOST`; None if git does not answer.
+
+    revisions  those of ``git log``, and what stays behind a ``--not``
+    beside     tops of work trees whose detached HEADs stay, too
+    """
+    stay = [head.commit for head in map(read, beside) if head is not None and not head.branch]
+    try:
+        return _logged(Repository(folder, LOST_SECONDS), f"-{MOST_LOST}", *revisions, *filter(None, stay))
+    except (NoAnswer, Refused):
+        return None  # too slow, or a revision that it does not know
+
+
+def left_behind(words: list[str], movement: Movement, top: str, head: Head) -> list[Commit] | None:
+    """Return the commits that no ref has after ``git <words>``, which is `movement` in the work tree `top`.
+
+    As `only_in`. Git is asked only for a detached HEAD, and for a branch that is set to another commit.
+    """
+    tree, operands = tree_at(top, is_real=True), options_of(words).operands
+    if tree is None or movement.is_new:
+        return []
+    branch, tip, stays = head.branch, head.commit, ""
+    if movement.deed == "reset":
+        stays = movement.target
+    elif movement.deed == "move-branch" and words[0] in ("update-ref", "branch"):
+        if words[0] == "branch" and not options_of(words).has("-f", "--force"):
+            return []  # it is renamed
+        branch = "" if movement.target == "HEAD" else movement.target
+        tip = f"{BRANCHES}{branch}" if branch else head.commit
+        stays = next(iter(operands[1:2]), "") if not options_of(words).has("-d", "--delete") else ""
+    elif movement.deed != "switch" or branch:
+        return []
+    elif _is_revision(movement.target):
+        stays = movement.target
+    if not tip or not is_known(stays):
+        return []
+    without = [f"--exclude={BRANCHES}{branch}"] if branch else []
+    beside = [other for other in trees_beside(tree) if other != top]
+    return only_in(top, [tip, "--not", *without, "--glob=refs/*", *filter(None, [stays])], beside)
 
 
 # Forced pushes: the commits on the remote that one would drop, and that its session has not made.
@@ -268,13 +336,15 @@ def _commit_named(repository: Repository, name: str) -> str:
 def _only_in(tip: str, source: str, repository: Repository) -> list[Commit]:
     """Return the commits of `tip` that `source` lacks."""
     try:
-        output = repository.ask(
-            "log", f"--max-count={MOST_COMMITS}", "--format=%h %ct %s", tip, "--not", source, "--"
-        )  # fmt: skip
+        return _logged(repository, f"-{MOST_COMMITS}", tip, "--not", source)
     except Refused:
         return []  # git refuses the push, too: no such source
+
+
+def _logged(repository: Repository, *words: str) -> list[Commit]:
+    """Return the commits of ``git log <words>``. Raises Refused, NoAnswer."""
     found = []
-    for line in output.split("\n"):
+    for line in repository.ask("log", "--format=%h %ct %s", *words, "--").split("\n"):
         name, _, rest = line.partition(" ")
         at, _, subject = rest.partition(" ")
         if at.isdigit():

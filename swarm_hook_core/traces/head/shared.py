@@ -7,12 +7,13 @@ session was told of.
 from __future__ import annotations
 
 import os
+from itertools import islice
 
 from swarm_hook_core import REMOVE
 from swarm_hook_core.denial import Denial, without_owner
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.lookup import Held
-from swarm_hook_core.repository import tree_at
+from swarm_hook_core.repository import Tree, tree_at, trees_beside
 from swarm_hook_core.shell.model import Effects, GitCall
 from swarm_hook_core.shell.programs.git.listings import tree_of
 from swarm_hook_core.shell.programs.git.touched_files import without_aliases
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 ALIAS_SECONDS = 0.5  # for git's answer about aliases
 FRESH_SECONDS = 600  # age of a lock file that a git command may still hold
+MOST_FOLDERS = 1000  # of refs that are searched for locks
+_SHARED_LOCKS = ("config.lock", "packed-refs.lock", "shallow.lock")
 _COMMITS = ("commit", "cherry-pick", "revert")  # after these, the session does not know the commit
 _GOES_ON = ("am", "merge", "rebase", "pull", "bisect")  # nor after these the branch, even if they only continue
 MOST_CALLS = 50  # git commands of one call
@@ -79,8 +82,20 @@ class Shared:
                 self._note(top, head, told)
         return None, "\n".join(dict.fromkeys(filter(None, lines)))
 
-    def _of(self, git_call: GitCall) -> tuple[Denial | None, str]:
+    def _top_of(self, git_call: GitCall) -> str | None:
+        """Return the top of the work tree whose HEAD the command is about: another one by ``update-ref``."""
         top = tree_of(git_call)
+        tree = tree_at(top, is_real=True) if top and git_call.words[0] == "update-ref" else None
+        if tree is None:
+            return top
+        for other in set(trees_beside(tree)).intersection(self.others):
+            head = heads.read(other)
+            if head is not None and head.branch and f"{movement.BRANCHES}{head.branch}" in git_call.words:
+                return other
+        return top
+
+    def _of(self, git_call: GitCall) -> tuple[Denial | None, str]:
+        top = self._top_of(git_call)
         if top is None or not self.others.get(top):
             return None, ""
         words, head = without_aliases(git_call, ALIAS_SECONDS), heads.read(top)
@@ -107,33 +122,54 @@ class Shared:
                 return denial, line
         if note.head != head or not note.at_ns or is_settled(top, self.now):
             self._to_note[top] = head, told
-        movement = movement_of(git_call, words, top, head)
-        if movement is None:
+        moved = movement_of(git_call, words, top, head)
+        if moved is None:
             if words[0] in _COMMITS:
                 self._to_note[top] = Head(head.branch, ""), told
             elif words[0] in _GOES_ON:
                 self._to_note[top] = Head(UNKNOWN, ""), told
             return None, fact
-        return self._movement(git_call, movement, top, head, told, fact)
+        return self._movement(git_call, words, moved, top, head, told, fact)
 
     def _movement(
-        self, git_call: GitCall, movement: Movement, top: str, head: Head, told: set[str], fact: str
+        self, git_call: GitCall, words: list[str], moved: Movement, top: str, head: Head, told: set[str], fact: str
     ) -> tuple[Denial | None, str]:
         """Judge a command that moves HEAD: denied until the session was told of all sessions there."""
         others = self._with_purposes(self.others[top])
         is_told = {one.instance_id for one in others} <= told or top in self._moved
-        label = self.session.label
+        label, lost = self.session.label, self._lost(git_call, words, moved, top, head)
+        fact_lost = f"lost:{head.commit}:{moved.deed}"
+        if lost and fact_lost not in told:
+            is_told = False
         if not is_told and self.denies and not git_call.in_doubt:
-            text = wording.would_move(self.call.client_tool, git_call.by, movement, head, others, label, top)
-            told = told | {one.instance_id for one in others}
+            is_here = top == heads.top_of(self.call.folder)
+            text = wording.would_move(self.call.client_tool, git_call.by, moved, head, others, label, top, is_here)
+            text += wording.lost(lost, top)
+            told = told | {one.instance_id for one in others} | ({fact_lost} if lost else set())
             self._note(top, head, told)
             return Denial(top, None, "\n".join(filter(None, (text, fact)))), ""
-        self._moved[top] = _MOVED_TO.get(movement.deed, movement.target)
-        self._moves[top] = movement.deed, head
+        self._moved[top] = _MOVED_TO.get(moved.deed, moved.target)
+        self._moves[top] = moved.deed, head
         self._to_note[top] = Head(UNKNOWN, ""), told | {one.instance_id for one in others}
         if is_told:
             return None, fact
-        return None, "\n".join(filter(None, (fact, wording.moves(git_call.by, movement, others, label))))
+        return None, "\n".join(filter(None, (fact, wording.moves(git_call.by, moved, others, label))))
+
+    def _lost(
+        self, git_call: GitCall, words: list[str], moved: Movement, top: str, head: Head
+    ) -> list[movement.Commit] | None:
+        """Return the commits of others that no ref has after the command (``movement.left_behind``)."""
+        if git_call.in_doubt or top in self._moved or not self.denies:
+            return []
+        return self._not_own(movement.left_behind(words, moved, top, head), top)
+
+    def _not_own(self, commits: list[movement.Commit] | None, top: str) -> list[movement.Commit] | None:
+        """Return those of the commits that the session has not made."""
+        if not commits:
+            return commits
+        journals, place = Meetings(self.trail, self.reader, self.now).journals, self.trail.place_of(top)
+        theirs = [other.data for other in journals.of_others(place) if other.writer is not None]
+        return movement.not_own(commits, journals.of_session(place), theirs)
 
     def _push(
         self, git_call: GitCall, words: list[str], top: str, head: Head, told: set[str], fact: str
@@ -144,10 +180,7 @@ class Shared:
         repository = Repository(top, movement.SECONDS, git_call.top, git_call.environment)
         found = movement.dropped_by(words, repository, head, self._moved.get(top, ""))
         for one in found:
-            if one.commits is not None:
-                journals, place = Meetings(self.trail, self.reader, self.now).journals, self.trail.place_of(top)
-                theirs = [other.data for other in journals.of_others(place) if other.writer is not None]
-                one.commits = movement.not_own(one.commits, journals.of_session(place), theirs)
+            one.commits = self._not_own(one.commits, top)
             if one.commits == []:
                 continue
             others = self._with_purposes(self.others[top])
@@ -192,25 +225,23 @@ class Shared:
         return path, f"index:{written_ns}"
 
     def _lock_removed(self) -> tuple[Denial | None, str]:
-        """Judge a call that removes git's index lock while a git command may hold it. Return as `_of`."""
+        """Judge a call that removes a lock of git's while a git command may hold it. Return as `_of`."""
         for top in self.others:
             tree = tree_at(top, is_real=True)
-            if tree is None:
-                continue
-            path = os.path.join(tree.own, "index.lock")
-            try:
-                made_ns = os.lstat(path).st_mtime_ns
-            except OSError:
-                continue  # nothing is locked
-            by = self._removes(path)
-            age, pid = self.now - made_ns / 1e9, 0
-            if not by or (age > FRESH_SECONDS and not (pid := running_git(top))):
-                continue
-            head = heads.read(top) or Head("", "")
-            note = heads.noted(self.runtime, self.call.session_id, top) or Note(head, 0, set())
-            told = self._to_note.get(top, (head, note.told))[1]
-            text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
-            return self._once(top, head, told, f"lock:{made_ns}", text, "")
+            for path in git_locks(tree) if tree is not None else ():
+                try:
+                    made_ns = os.lstat(path).st_mtime_ns
+                except OSError:
+                    continue  # git has removed it meanwhile
+                by = self._removes(path)
+                age, pid = self.now - made_ns / 1e9, 0
+                if not by or (age > FRESH_SECONDS and not (pid := running_git(top))):
+                    continue
+                head = heads.read(top) or Head("", "")
+                note = heads.noted(self.runtime, self.call.session_id, top) or Note(head, 0, set())
+                told = self._to_note.get(top, (head, note.told))[1]
+                text = wording.removes_lock(self.call.client_tool, by, path, age, pid or running_git(top))
+                return self._once(top, head, told, f"lock:{made_ns}", text, "")
         return None, ""
 
     def _removes(self, path: str) -> str:
@@ -231,6 +262,22 @@ class Shared:
     def _note(self, top: str, head: Head, told: set[str]) -> None:
         if not self.trail.is_asked:
             heads.note(self.runtime, self.call.session_id, top, head, told)
+
+
+def git_locks(tree: Tree) -> list[str]:
+    """Return git's lock files of a work tree: those of its index and HEAD, and of settings and refs of all trees."""
+    own = [os.path.join(tree.own, name) for name in _names(tree.own)]
+    found = [*own, *(os.path.join(tree.common, name) for name in _SHARED_LOCKS)]
+    for folder, _folders, names in islice(os.walk(os.path.join(tree.common, "refs")), MOST_FOLDERS):
+        found += [os.path.join(folder, name) for name in names]
+    return [path for path in dict.fromkeys(found) if path.endswith(".lock") and os.path.lexists(path)]
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # it has gone meanwhile
 
 
 def running_git(top: str) -> int:

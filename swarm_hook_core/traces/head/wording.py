@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from shlex import quote
 
 from swarm_hook_core.traces.head import Head
-from swarm_hook_core.traces.head.movement import Dropped, Movement
+from swarm_hook_core.traces.head.movement import MOST_LOST, Commit, Dropped, Movement
 from swarm_hook_core.untrusted_text import command, cut, named, quoted, token
 from swarm_hook_core.wording import duration, holder, purpose
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
 
 NAMED = 4  # sessions named in one line
+LOST_NAMED = 3  # commits
 LONGEST_REF = 100  # characters of a branch's name
 AGAIN = "the same command again goes ahead"
 
@@ -31,15 +33,41 @@ _DEEDS = {
 
 
 def would_move(
-    tool: str, by: str, movement: Movement, head: Head, others: Sequence[Held], own_label: str, top: str
+    tool: str, by: str, movement: Movement, head: Head, others: Sequence[Held], own_label: str, top: str, is_here: bool
 ) -> str:
-    """Return the denial of a command that moves HEAD under `others`, the live sessions of the work tree `top`."""
+    """Return the denial of a command that moves HEAD under `others`, the live sessions of the work tree `top`.
+
+    is_here  True if the call is made in that work tree
+    """
     deed = _DEEDS[movement.deed][0].format(_ref(movement.target))
+    if not is_here:
+        deed = deed.replace("this work tree", f"the work tree {named(top)}")
     return (
         f"swarm: {tool} ({command(by)}) would {deed}, now on {on(head)}. {working(others, own_label)} work"
         f"{'s' if len(others) == 1 else ''} in it, too: one HEAD and one index for all. {_instead(movement, top)} If it"
         f" has to be here, {AGAIN}, and they are told."
     )
+
+
+def lost(commits: Sequence[Commit] | None, top: str = "") -> str:
+    """Return sentences about the commits that no other ref has, with a blank before; empty without any.
+
+    top  a folder of the repository that stays, for the command that keeps them
+    """
+    if commits is None:
+        return " Git did not tell in time if commits there are on a branch."
+    if not commits:
+        return ""
+    some = ", ".join(f"{named(one.name)} {quoted(one.subject)}" for one in commits[:LOST_NAMED])
+    count, way = "1 commit there is", ""
+    if len(commits) > 1:
+        more = " or more" if len(commits) == MOST_LOST else ""
+        count = f"{len(commits)}{more} commits there are"
+    if len(commits) > LOST_NAMED:
+        some += ", ..."
+    if top:
+        way = f" `git -C {quote(top)} branch NAME {commits[0].name}` keeps the commits."
+    return f" {count} on no other branch or tag: {some}.{way}"
 
 
 def moves(by: str, movement: Movement, others: Sequence[Held], own_label: str) -> str:
@@ -91,12 +119,13 @@ def commits_elsewhere(tool: str, by: str, fact: str, now: Head) -> str:
 
 
 def removes_lock(tool: str, by: str, path: str, age: float, pid: int) -> str:
-    """Return the denial of a command that removes a lock of git's index; `pid`: a git that runs there, or 0."""
+    """Return the denial of a command that removes a lock of git's; `pid`: a git that runs there, or 0."""
     runs = f"git (process {pid}) runs in this work tree" if pid else f"it was made {duration(age)} ago"
+    locked = os.path.basename(path).removesuffix(".lock")
     return (
         f"swarm: {tool} ({command(by)}) would remove {named(path)}, the lock of a git command that may still run:"
-        f" {runs}. Without it two commands write one index. Wait a few seconds and look again. If no git runs there,"
-        f" {AGAIN}."
+        f" {runs}. Without it two commands write one {named(locked)}. Wait a few seconds and look again. If no git"
+        f" runs there, {AGAIN}."
     )
 
 

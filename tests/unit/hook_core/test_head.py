@@ -59,6 +59,15 @@ MOVEMENTS = {
     "branch -m other renamed": None,
     "branch new": None,
     "branch -D other": None,
+    "update-ref refs/heads/main HEAD~1": ("move-branch", "main"),
+    "update-ref -m why HEAD HEAD~1": ("move-branch", "main"),
+    "update-ref -d refs/heads/other": ("move-branch", "other"),
+    "update-ref refs/heads/new HEAD": None,
+    "update-ref refs/notes/x HEAD": None,
+    "symbolic-ref HEAD refs/heads/other": ("switch", "other"),
+    "symbolic-ref HEAD refs/heads/main": None,
+    "symbolic-ref --short HEAD": None,
+    "symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main": None,
     "push": None,
     "cherry-pick other": None,
     "revert HEAD": None,
@@ -328,6 +337,58 @@ def test_a_lock_of_git_s_is_removed_at_the_second_attempt_while_it_is_fresh(repo
     lock.touch()
     os.utime(lock, (time.time() - 3600,) * 2)
     assert me.runs("rm -f .git/index.lock") == "", "an old one, and no git runs here"
+
+
+GIT_LOCKS = {
+    "HEAD.lock": "rm -f .git/HEAD.lock",
+    "config.lock": "rm .git/config.lock",
+    "refs/heads/main.lock": "find .git/refs -name '*.lock' -delete",
+    "worktrees/wt/index.lock": "rm -f .git/worktrees/wt/index.lock",
+    "packed-refs.lock": "find . -name '*.lock' -exec rm -f {} +",
+}
+
+
+@pytest.mark.parametrize("name", GIT_LOCKS)
+def test_the_other_locks_of_git_s_are_held_alike(name: str, repo: Path) -> None:
+    git(repo, "worktree", "add", "-q", "wt", "other")
+    me, _peer = Player("codex", repo), Player("claude-code", repo / "wt" if "wt" in name else repo)
+    lock = repo / ".git" / name
+    assert me.denied("Bash", {"command": GIT_LOCKS[name]}) == "", "there is none"
+    lock.touch()
+    said = me.denied("Bash", {"command": GIT_LOCKS[name]})
+    assert f"would remove {lock}, the lock of a git command" in said, said
+    assert me.denied("Bash", {"command": GIT_LOCKS[name]}) == "", "it has been told"
+
+
+def test_commits_that_only_this_head_has_are_named(repo: Path) -> None:
+    me, peer = Player("codex", repo), Player("claude-code", repo)
+    git(repo, "switch", "-q", "--detach")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "Parse empty lines")
+    name = git(repo, "rev-parse", "--short", "HEAD").strip()
+    said = me.denied("Bash", {"command": "git checkout other"})
+    assert f'1 commit there is on no other branch or tag: {name} "Parse empty lines"' in said, said
+    assert (
+        f"branch NAME {name}` keeps the commits" in said and me.denied("Bash", {"command": "git checkout other"}) == ""
+    )
+    git(repo, "commit", "-q", "--allow-empty", "-m", "More lines")
+    assert '"More lines"' in me.denied("Bash", {"command": "git reset --hard other"}), "that is news"
+    git(repo, "switch", "-qC", "feature")
+    assert me.denied("Bash", {"command": "git checkout other"}) == "", "the branch has them"
+    git(repo, "commit", "-q", "--allow-empty", "-m", "Third lines")
+    assert '"Third lines"' in me.denied("Bash", {"command": "git reset --hard HEAD~1"})
+    assert me.runs("git commit -q --allow-empty -m mine") == "" and peer.session_id
+    assert "mine" not in me.denied("Bash", {"command": "git reset --soft HEAD~1"}), "its own commit"
+
+
+def test_a_branch_of_another_work_tree_is_moved_at_the_second_attempt(repo: Path) -> None:
+    git(repo, "worktree", "add", "-q", "wt", "other")
+    git(repo / "wt", "commit", "-q", "--allow-empty", "-m", "Parse empty lines")
+    me, _peer = Player("codex", repo), Player("claude-code", repo / "wt")
+    for command in ("git update-ref -d refs/heads/other", "git -C wt reset --hard HEAD~1"):
+        said = me.denied("Bash", {"command": command})
+        assert "claude-code" in said and '"Parse empty lines"' in said, said
+        assert me.denied("Bash", {"command": command}) == ""
+        git(repo / "wt", "commit", "-q", "--allow-empty", "-m", "Parse empty lines")
 
 
 def test_a_commit_from_a_private_index_that_is_older_than_head_is_denied_once(repo: Path) -> None:

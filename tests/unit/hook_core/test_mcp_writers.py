@@ -244,6 +244,24 @@ def test_relative_paths_count_from_the_folder_and_from_the_git_root(top: Path):
     assert written(call, {"path": str(top / "new")}, sub) == [str(top / "new")]
 
 
+@pytest.mark.parametrize(
+    "tool, given, expected",
+    [
+        ("mcp__ide__executeCode", {"code": "!git checkout -- ."}, ["git checkout -- ."]),
+        ("mcp__jupyter__insert_execute_code_cell", {"cell_index": 0, "cell_source": "!git stash"}, ["git stash"]),
+        ("mcp__jupyter__execute_ipython", {"code": "x = 1\nlines = !git clean -f"}, ["git clean -f"]),
+        ("mcp__jupyter__execute_code", {"code": "%%bash\ncd sub\ngit stash"}, ["git stash"]),
+        ("mcp__x__code_mode", {"code": "await tools.bash({ command: 'git stash' })"}, ["git stash"]),
+        ("mcp__x__execute", {"code": 'a(); b({"cmd": "git reset --hard"})'}, ["git reset --hard"]),
+        ("mcp__jupyter__insert_cell", {"cell_index": 0, "cell_source": "!git stash"}, []),
+        ("mcp__ide__executeCode", {"code": "print('!git stash')"}, []),
+    ],
+)
+def test_shell_commands_in_code(tool: str, given: dict, expected: list[str], top: Path):
+    effects = effects_of_tool(tool, given, str(top))
+    assert [" ".join(["git", *one.words]) for one in (effects.git if effects else ())] == expected
+
+
 def test_shell_servers(top: Path):
     for tool, arguments in [
         ("mcp__dc__start_process", {"command": "echo x > a.txt", "timeout_ms": 1}),

@@ -538,6 +538,75 @@ def test_a_submodule_that_is_taken_out_with_a_peer_s_change(work, tmp_path, limi
     assert "PEER" in (work / "module" / "deep.md").read_text()
 
 
+IN_SUBMODULES = rows("""
+    git submodule foreach 'git checkout .'
+    git submodule foreach --recursive git reset --hard
+    git submodule foreach 'git clean -fdx; git stash'
+    git submodule update --force
+    git submodule update --init --force --recursive -j 4 module
+    git reset --hard --recurse-submodules
+    git checkout -f --recurse-submodules main
+    git checkout --recurse-submodules -- .
+    git restore --recurse-submodules module
+    git switch --discard-changes --recurse-submodules main
+    git read-tree -u --reset --recurse-submodules HEAD
+    git -c submodule.recurse=true reset --hard
+""")
+OUTSIDE_SUBMODULES = rows("""
+    git submodule foreach 'git status --short'
+    git submodule update --init --recursive
+    git reset --hard
+    git checkout -f main
+    git -c submodule.recurse=true reset --hard --no-recurse-submodules
+    git restore --recurse-submodules notes.md
+    git submodule sync --recursive
+""")
+
+
+def test_commands_that_reach_into_submodules_lose_no_line_there(work, tmp_path, limits):
+    limits(tenants, APART_NS=0)
+    inner = traced.checkout(tmp_path / "inner", "deep.md", "own.md")
+    traced.git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "commit", "-qm", "module")
+    me, peer = traced.Player("codex", work), traced.Player("claude-code", work / "module")
+    peer.edits("deep.md", "beta", "PEER")
+    for command in IN_SUBMODULES:
+        for _ in range(2):
+            assert "module/deep.md" in me.denied("Bash", {"command": command}), command
+    for command in OUTSIDE_SUBMODULES:
+        assert me.told("Bash", {"command": command}) == "", command
+
+
+def test_a_person_s_line_in_a_submodule_is_held_for_a_session_that_is_alone(work, tmp_path):
+    inner = traced.checkout(tmp_path / "inner", "deep.md")
+    traced.git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "commit", "-qm", "module")
+    me = traced.Player("codex", work)
+    (work / "module" / "deep.md").write_text("mine\n")
+    for command in (IN_SUBMODULES[0], IN_SUBMODULES[3], IN_SUBMODULES[5]):
+        assert "a person's work" in me.denied("Bash", {"command": command}), command
+
+
+def test_a_submodule_with_a_session_is_set_to_another_commit_at_the_second_attempt(work, tmp_path):
+    inner = traced.checkout(tmp_path / "inner", "deep.md")
+    traced.git(work, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(inner), "module")
+    traced.git(work, "commit", "-qm", "module")
+    module = work / "module"
+    me, _peer = traced.Player("codex", work), traced.Player("claude-code", module)
+    assert me.denied("Bash", {"command": "git submodule update"}) == "", "it is at that commit"
+    traced.git(module, "commit", "-q", "--allow-empty", "-m", "Parse empty lines")
+    for command in (
+        "git submodule update",
+        "git reset --hard --recurse-submodules",
+        "git checkout --recurse-submodules HEAD",
+    ):
+        traced.git(module, "checkout", "-q", "--detach")
+        traced.git(module, "commit", "-q", "--allow-empty", "-m", command)
+        said = me.denied("Bash", {"command": command})
+        assert f"would switch the work tree {module}" in said and f'"{command}"' in said, (command, said)
+        assert me.denied("Bash", {"command": command}) == ""
+
+
 @pytest.mark.parametrize("level", ["keep", "turn"])
 def test_a_patch_into_the_index_takes_along_what_it_is_about(beside, limits, level: str):
     here = beside(level)

@@ -39,6 +39,11 @@ def me(trees: Path) -> Player:
     return Player("claude-code", trees / "work" / ".trees" / "mine")
 
 
+def rows(text: str) -> list[str]:
+    """Return the lines of a text."""
+    return [line.strip() for line in text.strip().split("\n")]
+
+
 WRITES: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
     "Write": lambda path: ("Write", {"file_path": path, "content": "x\n"}),
     "Edit": lambda path: ("Edit", {"file_path": path, "old_string": "beta", "new_string": "x"}),
@@ -83,6 +88,29 @@ def test_other_files_are_free(write, target: str, trees: Path, me: Player) -> No
 def test_a_session_that_began_outside_of_linked_work_trees_is_free(place: str, trees: Path) -> None:
     me = Player("claude-code", trees / place)
     assert me.denied(*WRITES["Write"](str(trees / "theirs" / "notes.md"))) == ""
+
+
+CROSSING = ["git checkout -b x", "git commit -qam x", "git reset --hard", "git add -A", "git stash", "git merge main",
+            "git symbolic-ref HEAD refs/heads/x"]  # fmt: skip
+SHARED = ["git log", "git fetch", "git push origin main", "git branch x", "git worktree list", "git tag x"]
+
+
+@pytest.mark.parametrize("command", CROSSING)
+def test_a_git_command_in_another_work_tree_is_denied_once(command: str, trees: Path, me: Player) -> None:
+    for call in (f"cd ../.. && {command}", command.replace("git", f"git -C {trees / 'work'}", 1)):
+        said = me.denied("Bash", {"command": call})
+        if call.startswith("cd"):
+            assert f"the files, the index or HEAD of the main checkout {trees / 'work'}" in said, said
+            assert f"`git -C {me.folder} ...`" in said
+        else:
+            assert said == "", "once for each tree"
+    assert "another work tree" in me.denied("Bash", {"command": f"cd {trees / 'theirs'} && {command}"})
+    assert me.denied("Bash", {"command": command}) == "", "its own"
+
+
+@pytest.mark.parametrize("command", SHARED)
+def test_a_git_command_about_what_all_trees_share_is_free(command: str, me: Player) -> None:
+    assert me.told("Bash", {"command": f"cd ../.. && {command}"}) == ""
 
 
 def test_the_folder_of_the_call_does_not_count(trees: Path, me: Player) -> None:
@@ -250,6 +278,71 @@ def test_commits_on_a_branch_are_not_lost_unless_it_goes_along(tree: Path, tenan
     assert "2 commits there are on no other branch or tag: " in said and '"More lines"' in said, said
 
 
+@pytest.mark.parametrize(
+    "command", ["git branch -D feature", "git branch -df feature", "git update-ref -d refs/heads/feature"]
+)
+def test_the_branch_of_a_tree_that_has_gone_is_held(
+    command: str, tree: Path, work: Path, tenant_me: Player, tenant: Player
+) -> None:
+    git(tree, "checkout", "-q", "-b", "feature")
+    tenant.is_prompted()
+    assert tenant_me.denied("Bash", {"command": f"git worktree remove --force {TREE}"})
+    git(work, "worktree", "remove", "--force", TREE)
+    said = tenant_me.denied("Bash", {"command": command})
+    assert f"would delete the branch feature of {tree}, in which codex" in said, said
+    assert '"Parse empty lines"' in said and "`git branch NAME " in said, said
+    assert tenant_me.denied("Bash", {"command": command}) == ""
+    assert tenant_me.denied("Bash", {"command": command.replace("feature", "other")}) == ""
+
+
+def test_the_client_s_own_tool_is_held(tree: Path, work: Path, tenant: Player) -> None:
+    git(tree, "checkout", "-q", "-b", "feature")
+    me = Player("claude-code", work)
+    for given, is_denied in (({"action": "keep"}, False), ({"action": "remove", "discard_changes": True}, True)) * 2:
+        call = ToolCall("ExitWorktree", given, me.session_id, str(tree))
+        verdict = me.core.check(call)
+        denial = verdict.denial if verdict is not None else None
+        assert (denial is not None) is is_denied, given
+        if denial is not None:
+            assert "would remove" in denial.reason and '"Parse empty lines"' in denial.reason, denial.reason
+            break
+
+
+GONE = {
+    "emptied": "rm -rf {0}/.git {0}/*",
+    "removed": "git worktree remove --force {0}",
+    "pruned": "rm -rf {0}; git worktree prune",
+}
+
+
+@pytest.mark.parametrize("how", GONE)
+def test_a_session_whose_tree_has_gone_is_told_before_its_next_command(
+    how: str, tree: Path, work: Path, tenant: Player, limits: Limits
+) -> None:
+    limits(fence, APART_NS=0)
+    assert tenant.runs("ls") == ""
+    subprocess.run(["sh", "-c", GONE[how].format(TREE)], cwd=work, check=True)
+    tenant.folder = tree if tree.exists() else work  # the client starts the next command there
+    said = tenant.denied("Bash", {"command": "git status"})
+    assert f"{tree}, the work tree in which this session began, has gone" in said, said
+    assert f"git uses the checkout around it, {work}" in said and "the same command again goes ahead" in said
+    assert tenant.denied("Bash", {"command": "git status"}) == ""
+
+
+def test_a_session_that_takes_its_own_tree_away_knows(tree: Path, work: Path, tenant: Player, limits: Limits) -> None:
+    limits(fence, APART_NS=0)
+    assert tenant.runs(f"cd {work} && git worktree remove --force {TREE}") == "" and not tree.exists()
+    tenant.folder = work
+    assert tenant.denied("Bash", {"command": "git status"}) == ""
+
+
+def test_a_session_outside_of_any_work_tree_is_not_told(work: Path) -> None:
+    plain = Player("codex", work.parent)
+    assert plain.told("Bash", {"command": "ls"}) == ""
+    git(work.parent, "init", "-q")
+    assert plain.told("Bash", {"command": "ls"}) == "", "the repository is its own"
+
+
 def test_uncommitted_work_there_is_named_and_stays_protected(tree: Path, tenant_me: Player, tenant: Player) -> None:
     tenant.edits("other.md", "beta", "PEER")
     call = ("Bash", {"command": REMOVALS["git worktree remove"]})
@@ -275,6 +368,59 @@ SILENT = {
 def test_a_call_that_leaves_the_tree_is_silent(command: str, work: Path, tenant_me: Player) -> None:
     (work / ".claude/worktrees/old").mkdir()
     assert tenant_me.told("Bash", {"command": command}) == ""
+
+
+TOLD = rows("""
+    jj undo
+    jj op restore abc
+    jj workspace forget wt
+    jj abandon abc
+    jj edit main
+    but undo
+    but discard k3
+    gt sync
+    gt up
+    sl undo
+    sl goto main
+    git undo
+    git-branchless undo
+""")
+DISCARDING = rows("""
+    but discard notes.md
+    jj restore notes.md
+    jj restore
+    jj abandon
+    sl revert --all
+    sl goto -C main
+    gt reset --hard
+""")
+
+
+def test_commands_of_other_tools_are_told_or_asked_of_git(work: Path) -> None:
+    me = Player("claude-code", work)
+    for command in [*TOLD, *DISCARDING]:
+        assert me.told("Bash", {"command": command}) == "", command
+    peer = Player("codex", work, "identity:p tenant")
+    peer.edits("notes.md", "beta", "PEER")
+    for command in DISCARDING:
+        for _ in range(2):
+            said = me.denied("Bash", {"command": command})
+            assert (
+                "notes.md" in said and "tenant" in said and f"`{command}`" in said.replace("git reset", "gt reset")
+            ), said
+    for command in TOLD:
+        said = me.told("Bash", {"command": command})
+        assert f"Bash (`{command}`) may discard or move the work of others" in said and "tenant" in said, (
+            command,
+            said,
+        )
+    for command in ("jj log", "but status", "gt log", "sl status", "jj op log", "git sw --help"):
+        assert me.told("Bash", {"command": command}) == "", command
+
+
+def test_a_tree_that_another_tool_removes_is_held(tree: Path, tenant_me: Player) -> None:
+    said = tenant_me.denied("Bash", {"command": f"but worktree destroy {TREE}"})
+    assert f"would remove {tree}" in said and '"Parse empty lines"' in said, said
 
 
 def test_an_own_tree_and_one_without_a_session_are_free(tree: Path, work: Path) -> None:

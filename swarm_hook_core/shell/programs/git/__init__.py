@@ -27,6 +27,8 @@ _MOVES = frozenset(
 )
 _NAMES = frozenset("branch tag replace remote".split())  # move nothing, but may give a name another meaning
 _RUNS_HOOKS = frozenset("am checkout cherry-pick commit merge pull push rebase revert switch worktree".split())
+_OF_BRANCHLESS = frozenset("branchless undo hide unhide move restack sync sw next prev reword amend record".split())
+_ENTERS_SUBMODULES = frozenset("checkout read-tree reset restore submodule switch".split())
 _LEAVES_HOOKS_OUT = ("HUSKY", "LEFTHOOK", "OVERCOMMIT_DISABLE", "SKIP_SIMPLE_GIT_HOOKS")
 _ABOUT_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR")
 
@@ -69,6 +71,13 @@ def git(call: Call) -> None:
 
         made.patch = patched(inner, options_of(words))
     effects.add(made)
+    if words[0] in _OF_BRANCHLESS:
+        call.moves()
+    if words[0] in _ENTERS_SUBMODULES:
+        from swarm_hook_core.shell.programs.git.uncommitted import within_submodules
+
+        for inside in within_submodules(made):
+            effects.add(inside)
 
 
 def _moves(earlier: list[str], words: list[str]) -> bool:

@@ -48,15 +48,22 @@ def removed_trees(call: GitCall, are_changed: bool = True) -> list[str]:
 
 
 def submodules(
-    folder: str, top: str, words: Sequence[str], found: Mapping[str, list[Found]] | None = None
+    folder: str,
+    top: str,
+    words: Sequence[str],
+    found: Mapping[str, list[Found]] | None = None,
+    is_deep: bool = False,
 ) -> list[str]:
     """Return the tops of the checked out submodules in work tree `top` that `words`, said in `folder`, mean.
 
-    No words mean all, as ``--all`` does.
+    No words mean all, as ``--all`` does. `is_deep`: with the submodules of submodules.
     """
     listed = [os.path.join(top, path) for path in _listed(os.path.join(top, ".gitmodules"))]
     trees = [os.path.realpath(one) for one in listed if os.path.lexists(os.path.join(one, ".git"))]
-    return [tree for tree in trees if not words or any(_means(word, tree, folder, found or {}) for word in words)]
+    trees = [tree for tree in trees if not words or any(_means(word, tree, folder, found or {}) for word in words)]
+    for tree in trees if is_deep else ():  # the list grows meanwhile
+        trees += submodules(tree, tree, ())[: MOST - len(trees)]
+    return trees
 
 
 def _means(word: str, tree: str, folder: str, found: Mapping[str, list[Found]]) -> bool:
@@ -150,9 +157,14 @@ def add_submodule(call: Call, reading: Reading) -> None:
 
 
 def in_submodules(call: Call, reading: Reading) -> None:
-    """``submodule foreach``: shell text that runs in folders known only to git."""
-    if reading.options.operands:
-        Call(call.walk, call.name, call.words, None, None).script(" ".join(reading.options.operands))
+    """``submodule foreach``: shell text that runs in each checked out submodule."""
+    options = reading.options
+    top = work_tree(call.folder) if call.folder else None
+    folders: list[str | None] = []
+    if call.folder and top:
+        folders += submodules(call.folder, top, (), is_deep=options.has("--recursive"))
+    for folder in (folders or [None]) if options.operands else ():
+        Call(call.walk, call.name, call.words, folder, None).script(" ".join(options.operands))
 
 
 def format_patch(call: Call, reading: Reading) -> None:

@@ -102,7 +102,7 @@ replace: reads
 rerere: nothing
   status diff remaining: reads
   *: nothing
-symbolic-ref: reads
+symbolic-ref: -m= reads
   -d --delete: nothing
   *: reads
     *: nothing
@@ -116,7 +116,8 @@ worktree: -bB,--reason,--expire,--orphan= reads
   remove: remove-all {1}
   move: remove-all {1} tree {2}
   *: nothing
-gc update-ref repack pack-refs prune-packed commit-tree mktag write-tree pack-objects unpack-objects index-pack: nothing
+update-ref: -m= nothing
+gc repack pack-refs prune-packed commit-tree mktag write-tree pack-objects unpack-objects index-pack: nothing
 fast-import send-pack fetch-pack receive-pack update-server-info pack-redundant replay backfill: nothing
 http-fetch http-push: nothing
 
@@ -161,7 +162,7 @@ lfs: reads
 sparse-checkout: reads
   list check-rules: reads
   *: asks anything
-submodule: -b,--branch,--name,--reference,--depth= reads
+submodule: -bj,--branch,--name,--reference,--depth,--jobs,--filter= reads
   status summary get-url: reads
   add: asks anything do add_submodule
   deinit: asks anything do removed_submodules

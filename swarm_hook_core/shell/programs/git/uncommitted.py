@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.paths import own_path
+from swarm_hook_core.repository import ON
 from swarm_hook_core.shell.call import Options
-from swarm_hook_core.shell.model import GitCall, absolute
+from swarm_hook_core.shell.model import GitCall, absolute, is_known
 from swarm_hook_core.shell.programs.git.listings import cut, inside, tree_of
-from swarm_hook_core.shell.programs.git.named_files import places, removed_trees
+from swarm_hook_core.shell.programs.git.named_files import places, removed_trees, submodules
 from swarm_hook_core.shell.programs.git.pathspec import Pathspec
 from swarm_hook_core.shell.programs.git.table import options_of
 from swarm_hook_core.shell.programs.git.touched_files import touched
@@ -75,6 +76,75 @@ def moved_or_removed(call: GitCall) -> list[str]:
     if len(sources) == 1:
         return [*found, place]
     return []
+
+
+# Commands of a work tree that reach into its submodules.
+
+_RECURSING = "--recurse-submodules"
+SECONDS = 0.2  # for git's answer about the commits of submodules
+
+
+def within_submodules(call: GitCall) -> list[GitCall]:
+    """Return the commands in submodules that have the effects of GitCall `call` there: on changes, and on HEAD.
+
+    Of ``submodule update``, and of commands with ``--recurse-submodules`` or that setting.
+    """
+    words, options, top = call.words, options_of(call.words), tree_of(call)
+    if top is None or not os.path.isfile(os.path.join(top, ".gitmodules")):
+        return []
+    repository, named = Repository(top, SECONDS, call.top, call.environment), options.operands[1:]
+    compare, is_forced, is_deep = ["diff-files"], options.has("-f", "--force"), True
+    if words[0] == "submodule":
+        if options.operands[:1] != ["update"]:
+            return []
+        is_deep = options.has("--recursive")
+    else:
+        losing_here = losing(call, words)
+        is_forced = losing_here is not None and not options.has("--merge")
+        named = losing_here or []
+        if words[0] in ("checkout", "reset", "switch") and not named:
+            compare = ["diff-index", next(filter(is_known, options.operands), "HEAD")]
+        if not (is_forced or compare[1:]) or not _recurses(options, repository):
+            return []
+    trees = submodules(call.folder, top, named, call.found, is_deep)
+    commits = _commits_elsewhere(repository, compare, trees)
+    found = []
+    for tree in trees:
+        if is_forced:
+            found.append(GitCall(tree, ["reset", "--hard"], call.by))
+        if tree in commits:
+            found.append(GitCall(tree, ["checkout", "--detach", commits[tree]], call.by))
+    return found
+
+
+def _recurses(options: Options, repository: Repository) -> bool:
+    if options.has(_RECURSING) or options.has("--no" + _RECURSING[1:]):
+        return options.has(_RECURSING)
+    try:
+        return repository.setting("submodule.recurse").lower() in ON
+    except (NoAnswer, Refused):
+        return False  # git is too slow: the setting is rare
+
+
+def _commits_elsewhere(repository: Repository, compare: list[str], trees: list[str]) -> dict[str, str]:
+    """Return ``{top: commit}`` of those submodules in which the command checks another commit out than is there now.
+
+    compare  the git command that compares their present commits with the coming ones
+    """
+    paths = [os.path.relpath(tree, repository.top) for tree in trees]
+    if not paths:
+        return {}
+    try:
+        output = repository.ask(*compare, "--raw", "-z", "--no-abbrev", "--ignore-submodules=dirty", "--", *paths)
+    except (NoAnswer, Refused):  # no such commit: git refuses the command, too
+        return {}
+    words = iter(output.split("\0"))
+    found = {}
+    for facts, path in zip(words, words):
+        modes = facts.split(" ")
+        if modes[0] == ":160000" and len(modes) > 2:
+            found[os.path.join(repository.top, path)] = modes[2]
+    return found
 
 
 def roots(call: GitCall) -> list[str]:
