@@ -54,7 +54,7 @@ UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 # the real clients found here, for which the environment of the tests is made.
 demo:
 	@rm -rf "$(SWARM_DEV)/demo" && mkdir -p "$(SWARM_DEV)/demo"
-	@tar -cf - --exclude=__pycache__ $(SHOWN) | tar -xf - -C "$(SWARM_DEV)/demo"
+	@tar -cf - --exclude=__pycache__ $(SHOWN) qwen-extension.json | tar -xf - -C "$(SWARM_DEV)/demo"
 	@cd "$(SWARM_DEV)/demo" && "$(PYTHON)" -m swarm_mcp demo
 	@found=; for client in claude codex; do PATH="$$PATH:$(FETCHED)/node_modules/.bin" command -v $$client >/dev/null && found=yes; done; \
 	if [ -z "$$found" ]; then echo "No real client was found on PATH: \`make e2e\` fetches both, and plays every scenario in them."; \

@@ -7,10 +7,9 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from swarm_mcp.answers.views import short
 from swarm_mcp.errors import SwarmError, UsageError
 
 SECONDS = 60.0  # for a command
@@ -42,8 +41,11 @@ class Deed(NamedTuple):
         return shlex.join(["swarm-mcp", *(one or "TEXT" for one in self.argv)])
 
 
-def deed_of(given: Mapping[str, str]) -> Deed:
-    """Return the command that the parameters of a request ask for. Raises UsageError, SwarmError."""
+def deed_of(given: Mapping[str, str], name_of: Callable[[str], str]) -> Deed:
+    """Return the command that the parameters of a request ask for. Raises UsageError, SwarmError.
+
+    `name_of`: the name of the session with this id.
+    """
     kind, scope, text = given.get("deed", ""), given.get("scope", ""), given.get("text", "").strip()
     if not os.path.isabs(scope) or not os.path.isdir(scope):
         raise SwarmError("it names no checkout of this machine")
@@ -61,13 +63,13 @@ def deed_of(given: Mapping[str, str]) -> Deed:
         effect = (
             "The lines that this session wrote in its last turn go. Lines of others stay. `undo --undo` takes it back."
         )
-        return Deed(f"Undo the last turn of {short(who)}?", effect, ["undo", "--turn", "--session", who], scope, True)
+        return Deed(f"Undo the last turn of {name_of(who)}?", effect, ["undo", "--turn", "--session", who], scope, True)
     if kind == "restore":
         effect = "The file gets this content. Its present content is kept, and the same list has it then."
         return Deed(f"Restore {name}?", effect, ["restore", "--id", named("id"), "--", path], scope, True)
     if kind == "unlock":
         who = named("session")
-        effect = f"The lock of {short(who)} ends, and the next session in the queue gets the file. The session is told."
+        effect = f"The lock of {name_of(who)} ends, and the next session in the queue gets the file. The session is told."
         return Deed(f"Release the lock on {name}?", effect, ["unlock", "--as", who, "--", path], scope)
     if kind == "ask":
         effect = "The holder of the lock gets a message with your reason, and its next hook shows it."

@@ -239,7 +239,7 @@ def application(
                 return told("The form is of another time. Go back, and begin anew.", 403, Asked(DO, "", {}))
         asked = Asked(DO, given.get("scope", ""), {})
         try:
-            deed = deed_of(given)
+            deed = await looker.ask(lambda store: deed_of(given, People(store, viewer, own_id).called))
         except SwarmError as error:
             return told(str(error), 400, asked)
         shown: dict[str, object] = {"done": None, "may": True, "shown": "", "about": []}
