@@ -406,6 +406,8 @@ def uninstall(args: Arguments) -> int:
     """
     wanted = args.value("--client") or args.value("--host")
     everything = wanted in ("", "all")
+    if args.given("--purge") and (args.json or not everything):
+        raise UsageError("uninstall: --purge goes without --client and --json")
     candidates = [runtime(name) for name in NAMES]
     if not everything:
         candidates = chosen(wanted)
@@ -430,8 +432,6 @@ def uninstall(args: Arguments) -> int:
             for one in projects.left():
                 say(f"would take out of {one.folder}: {one.what}")
         return 0
-    if args.given("--purge") and (args.json or not everything):
-        raise UsageError("uninstall: --purge goes without --client and --json")
     command = "swarm-mcp uninstall"
     if not everything:
         command += f" --client {wanted}"

@@ -328,7 +328,7 @@ def statusline(args: Arguments) -> int:
         own_id = row.id if row else ""
         others = store.instances.count(scope) - bool(row)
         edited = contributions.uncommitted(store, scope, People(store, token((row and row.label) or "", "identity")))
-        files = {one.path for one in edited if one.instance_id != own_id}
+        files = {one.path for one in edited if not own_id or one.instance_id != own_id}
         locks = store.locks.counts(scope)["live"]
     parts = [count(others, "session")] * bool(others) + [count(locks, "lock")] * bool(locks)
     if files:

@@ -6,12 +6,12 @@ import os
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from contextlib import suppress
 
 from swarm_hook_core.json_text import dumps
+from swarm_hook_core.process import start_detached
 from swarm_hook_core.untrusted_text import cut
 from swarm_mcp.answers.incidents import REFUSED, incident_of, keys_of, sentence
 from swarm_mcp.answers.timeline import of_feed
@@ -153,7 +153,7 @@ def _notify(words: str) -> None:
             sys.stdout.write(f"\33]9;swarm: {text}\a")  # as iTerm2, WezTerm, Ghostty and kitty show it; others beep
         return
     with suppress(OSError):
-        subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        start_detached(argv)
 
 
 def _say(event: Event, kind: str, text: str, reader: Reader) -> None:

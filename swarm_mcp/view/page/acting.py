@@ -69,7 +69,9 @@ def deed_of(given: Mapping[str, str], name_of: Callable[[str], str]) -> Deed:
         return Deed(f"Restore {name}?", effect, ["restore", "--id", named("id"), "--", path], scope, True)
     if kind == "unlock":
         who = named("session")
-        effect = f"The lock of {name_of(who)} ends, and the next session in the queue gets the file. The session is told."
+        effect = (
+            f"The lock of {name_of(who)} ends, and the next session in the queue gets the file. The session is told."
+        )
         return Deed(f"Release the lock on {name}?", effect, ["unlock", "--as", who, "--", path], scope)
     if kind == "ask":
         effect = "The holder of the lock gets a message with your reason, and its next hook shows it."

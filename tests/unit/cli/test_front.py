@@ -1,14 +1,11 @@
 """The first commands name things as a person does: lines, owners, workers, and each refusal by itself."""
 
 import os
-from typing import Any
 
 import pytest
 from support.fixtures import Ground
-from support.world import Agent, World
+from support.world import World
 
-from swarm_hook_core.hooks import ToolCall
-from swarm_mcp.answers.incidents import REFUSED, lately
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import worker
 
@@ -17,9 +14,8 @@ pytestmark = pytest.mark.slow
 
 def test_blame_takes_a_line_and_lines(world: World) -> None:
     world.session("codex", "agent0").edit("notes.md", "beta", "THEIRS")
-    all_lines = world.ground.swarm("blame", "notes.md").out.splitlines()
-    assert len(all_lines) > 2
-    assert world.ground.swarm("blame", "notes.md:2").out.splitlines()[0].split() == all_lines[1].split()
+    (line,) = world.ground.swarm("blame", "notes.md:2").out.splitlines()
+    assert line.split()[0] == "agent0" and line.split()[-2:] == ["2", "THEIRS"]
     assert [one["line"] for one in world.swarm("blame", "notes.md:1-2").json["lines"]] == [1, 2]
     done = world.ground.swarm("blame", "notes.md:900")
     assert done.code == 1 and "has no line 900" in done.err
@@ -43,7 +39,7 @@ def test_the_kept_contents_have_owners_and_restoring_over_others_asks(
     second.edit("notes.md", "FIRST", "SECOND")
     kept = world.swarm("restore", "--list", "notes.md").json
     assert kept and all(one["by"] for one in kept), kept
-    assert any("codex" in one["by"] for one in kept) and any("claude-code" in one["by"] for one in kept)
+    assert {name for name in ("agent0", "agent1") for one in kept if name in one["by"]} == {"agent0", "agent1"}, kept
     before, asked = world.read("notes.md"), []
 
     def agreed(question: str, answer: bool | None) -> bool | None:
@@ -53,31 +49,10 @@ def test_the_kept_contents_have_owners_and_restoring_over_others_asks(
     monkeypatch.setattr("swarm_mcp.cli.commands.restore.agreed", lambda question: agreed(question, False))
     done = world.ground.swarm("restore", "notes.md", "--id", kept[-1]["id"])
     assert done.code == 1 and "is left as it is" in done.err and world.read("notes.md") == before
-    assert "claude-code" in asked[0] and "uncommitted changes of" in asked[0]
+    assert "agent1" in asked[0] and "uncommitted changes of" in asked[0]
     monkeypatch.setattr("swarm_mcp.cli.commands.restore.agreed", lambda question: agreed(question, None))
     done = world.ground.swarm("restore", "notes.md", "--id", kept[-1]["id"])
     assert done.code == 0 and "without the uncommitted changes of" in done.out and world.read("notes.md") != before
-
-
-def try_all(agent: Agent, *lines: str) -> None:
-    """Ask about shell commands as the hook of a client does."""
-    for at, line in enumerate(lines):
-        call = ToolCall("Bash", {"command": line}, agent.session_id, str(agent.folder), "PreToolUse", id=f"c-{at}")
-        agent.core.judge(call)
-
-
-def test_only_the_same_command_on_the_same_file_is_a_repeat(world: World, commands: Any) -> None:
-    commands.run = True
-    agent = world.session("codex", "agent0")
-    world.write("notes.md", "a person's\n")
-    try_all(agent, "git checkout .", "git checkout .", "git stash", "git reset --hard")
-    with world.store() as store:
-        groups = lately(store, str(world.repo), People(store), 0, 20, REFUSED)
-    assert sorted(one.last.command for one in groups) == ["git checkout .", "git reset --hard", "git stash"]
-    logged = [
-        one for one in world.ground.swarm("log", "--limit", "50").out.splitlines() if "refused" in one.split()[:4]
-    ]
-    assert len(logged) == 3, logged
 
 
 def test_why_names_paths_from_where_the_reader_stands(world: World) -> None:
@@ -85,15 +60,6 @@ def test_why_names_paths_from_where_the_reader_stands(world: World) -> None:
     for folder, name in ((world.repo, "sub/deep.md"), (world.repo / "sub", "deep.md")):
         told = world.ground.swarm("why", name, cwd=folder).out
         assert f"`cat {name}`" in told and str(world.repo) not in told, told
-
-
-def test_a_command_of_several_lines_is_told_in_one(world: World, commands: Any) -> None:
-    commands.run = True
-    agent = world.session("codex", "agent0")
-    world.write("notes.md", "a person's\n")
-    try_all(agent, "git checkout \\\n  .")
-    for words in (("why", "notes.md"), ("log",), ("status",)):
-        assert "\\n" not in world.ground.swarm(*words).out, words
 
 
 def test_a_worker_keeps_its_name_and_the_newest_is_meant(ground: Ground) -> None:

@@ -29,7 +29,7 @@ def test_the_line_counts_the_others(world: World, monkeypatch: pytest.MonkeyPatc
     asked = {"cwd": str(world.repo), "session_id": me.session_id}
     assert line(world, monkeypatch, **asked) == "1 session\n"
     other.edit("notes.md", "alpha", "THEIRS")
-    me.edit("other.md", "alpha", "MINE")
+    me.edit("sub/deep.md", "alpha", "MINE")
     world.write("made.md", "a person's\n")
     world.lock(other, "notes.md")
     assert line(world, monkeypatch, **asked) == "1 session, 2 files of others uncommitted, 1 lock\n"
@@ -60,7 +60,7 @@ def test_the_status_line_is_put_in_and_taken_out_and_anothers_stays(settings: Pa
     assert "it stays" in ClaudeCode().set_status_line(True) and ClaudeCode().set_status_line(False) == ""
     assert settings.read_text() == own
     settings.write_text("{ broken")
-    with pytest.raises(SwarmError, match="left as it was"):
+    with pytest.raises(SwarmError, match="left as it is"):
         ClaudeCode().set_status_line(True)
     settings.unlink()
     ClaudeCode().set_status_line(True)
@@ -100,4 +100,4 @@ def test_the_desktop_shows_a_notification(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.defpath}")
     monkeypatch.setenv("DISPLAY", ":0")
     watch._notify("refused f\x1b[2J to bob")
-    assert seen.read_text() == "--app-name=swarm|swarm|refused f\\x1b[2J to bob|"
+    assert seen.read_text() == "--app-name=swarm|swarm|refused f\\e[2J to bob|"
