@@ -36,21 +36,32 @@ FROM_PYPI := $(strip $(foreach client,$(MORE_CLIENTS),$(if $(findstring ==,$(cli
 # The relay (native/): for this machine, and for all that get a wheel with it.
 PROGRAM   := $(SWARM_DEV)/native/swarm_relay
 NATIVES   := $(wildcard native/*.c native/*.py)
-SOURCES   := $(shell find pyproject.toml LICENSE README.md CHANGELOG.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents -type f -not -name '*.pyc')
+SHOWN     := pyproject.toml LICENSE README.md CHANGELOG.md swarm_hook_core swarm_mcp integrations skills .claude-plugin .codex-plugin .agents
+SOURCES   := $(shell find $(SHOWN) -type f -not -name '*.pyc')
 # exec: what Ctrl-C interrupts is pytest, which then shows its summary, and no shell around it.
 NAMED     := "$$(find "$(PROGRAM)" -size +0 2>/dev/null)"
 PYTEST    := SWARM_RELAY=$(NAMED) HYPOTHESIS_STORAGE_DIRECTORY="$(SWARM_DEV)/hypothesis" SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/pytest" -q
 # The tests' own bytecode goes there too: they are compiled once, and the checkout stays clean.
 # It is written even where the environment forbids that: each worker would compile all tests, 20 s of processor time.
 CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/bytecode"
+QUIET     ?= --quiet
 UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: collected compiled explore demo prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled explore demo demo-clients prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
-# What an agent is refused: through the real hook processes, then in the real clients found here.
-demo: $(INSTALLED)
-	@"$(BIN)/swarm-mcp" demo
+# What an agent is refused: through the real hook processes, from a copy of the sources, which needs Python alone; then in
+# the real clients found here, for which the environment of the tests is made.
+demo:
+	@rm -rf "$(SWARM_DEV)/demo" && mkdir -p "$(SWARM_DEV)/demo"
+	@tar -cf - --exclude=__pycache__ $(SHOWN) qwen-extension.json | tar -xf - -C "$(SWARM_DEV)/demo"
+	@cd "$(SWARM_DEV)/demo" && "$(PYTHON)" -m swarm_mcp demo
+	@found=; for client in claude codex; do PATH="$$PATH:$(FETCHED)/node_modules/.bin" command -v $$client >/dev/null && found=yes; done; \
+	if [ -z "$$found" ]; then echo "No real client was found on PATH: \`make e2e\` fetches both, and plays every scenario in them."; \
+	else echo "The same in the real clients found here. First what their tests need is fetched into $(SWARM_DEV):"; \
+	$(MAKE) --no-print-directory demo-clients QUIET="--progress-bar off"; fi
+
+demo-clients: $(INSTALLED)
 	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS="$(FETCHED)/node_modules" "$(BIN)/python" -m e2e.demo
 
 # Three of the installations that .ci/run needs. They have a folder each: `make -j3 prepared` makes them at once.
@@ -138,6 +149,7 @@ check: $(CHECKERS)
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy"
 	@"$(PYTHON)" tests/documents/python_programs.py "$(SWARM_DEV)/python-page"
 	@"$(CHECK_BIN)/mypy" --cache-dir "$(SWARM_DEV)/mypy" "$(SWARM_DEV)/python-page" --no-error-summary
+	@"$(CHECK_BIN)/ruff" check --quiet --config pyproject.toml "$(SWARM_DEV)/python-page"
 
 # `test` with each hook as a process of its own.
 test-alone: export SWARM_ALONE := 1
@@ -223,8 +235,8 @@ $(NEEDED): pyproject.toml
 	@mkdir -p "$(SWARM_DEV)"
 	@test -x "$(BIN)/python" || { echo "making the environment in $(SWARM_DEV)/venv ..." && "$(PYTHON)" -m venv "$(SWARM_DEV)/venv"; }
 	@echo "installing what swarm and its tests need, which takes a minute where nothing is cached ..."
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check "hatchling>=1.25"
-	@"$(BIN)/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation ".[test]"
+	@"$(BIN)/python" -m pip install $(QUIET) --disable-pip-version-check "hatchling>=1.25"
+	@"$(BIN)/python" -m pip install $(QUIET) --disable-pip-version-check --no-build-isolation ".[test]"
 	@touch "$@"
 
 $(DRIVER): $(NEEDED) $(PROGRAM)

@@ -2,9 +2,9 @@
 
 One JSON object a line: ``{"at": unix seconds, "instance": the denied session, "holder", "keys": of the lock}``. A
 denial by a hook also has ``"path"``, the path of the write, ``"times"``, the number of recent denials with this one,
-``"event"``, true if the store has it too, and ``"call"``, the client's id of the call: a session's server and the
-command beside it may both deny one call, which then counts once. A notice has ``"notice"`` in the place of ``"path"``,
-and no keys: it counts as no denial.
+``"event"``, true if the store has it too, ``"by"``, the tool and the command, and ``"call"``, the client's id of the
+call: a session's server and the command beside it may both deny one call, which then counts once. A notice has
+``"notice"`` in the place of ``"path"``, and no keys: it counts as no denial.
 """
 
 import os
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 LIMIT_BYTES = 128 * 1024
 LATE_SECONDS = 30  # by which the store may hear of a hook's denial
+LONGEST = 300  # characters of a tool and its command
 MOST = 24  # of one file that are looked at, the newest: of more it is enough to know that there are so many
 
 
@@ -77,16 +78,16 @@ def lately(instance_id: str, holder_id: str, file: str, since: float, call_id: s
     return _calls(found), max((one["times"] for one in found if isinstance(one.get("times"), int)), default=0), first
 
 
-def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name: str = "path") -> bool:
+def is_recorded(instance_id: str, holder_id: str, file: str, since: float, name: str = "path", by: str = "") -> bool:
     """Return True if the store was told since then that `file` was denied to that session because of that holder.
 
-    `name` is the field that has it; ``notice`` for a notice.
+    `name` is the field that has it; ``notice`` for a notice. `by`: the tool and the command of the denied call.
     """
     wanted = (instance_id, holder_id, file)
     for one in _newest_first(instance_id, dumps(file)):
         if one["at"] < since:
             return False
-        if (one["instance"], one["holder"], one.get(name)) == wanted and one.get("event"):
+        if (one["instance"], one["holder"], one.get(name)) == wanted and one.get("event") and one.get("by", "") == by:
             return True
     return False
 
@@ -138,7 +139,7 @@ def weigh(denial: "Denial", session: "Session", call: "ToolCall", peers: "Peers"
     held = denial.held
     if held is None or not peers.own_id:
         return
-    is_known = peers.was_denied(held, denial.path, NOTED_SECONDS)
+    is_known = peers.was_denied(held, denial.path, NOTED_SECONDS, call.tool)
     denial.is_news = not is_known
     if not denial.certain:
         if is_known:
@@ -162,9 +163,10 @@ def weigh_loss(denial: "Denial", session: "Session", call: "ToolCall", now: floa
     assert loss is not None
     whose = own_id, loss.held.instance_id, denial.path
     denial.times = denial.times or lately(*whose, now - SECONDS, call.id)[0] + 1
-    denial.is_news = not is_recorded(*whose, now - NOTED_SECONDS)
+    by = f"{call.tool} {loss.by}"[:LONGEST]
+    denial.is_news = not is_recorded(*whose, now - NOTED_SECONDS, by=by)
 
-    more = {"path": denial.path, "times": denial.times, "event": denial.is_news, "call": call.id}
+    more = {"path": denial.path, "times": denial.times, "event": denial.is_news, "by": by, "call": call.id}
     note(own_id, loss.held.instance_id, key_of(denial.path), **more)
 
 

@@ -37,6 +37,7 @@ VERBS = {
     "watch": "swarm_mcp.cli.commands.watch",
     "kv": "swarm_mcp.cli.commands.kv",
     "inspect": "swarm_mcp.cli.commands.status",
+    "statusline": "swarm_mcp.cli.commands.status",
     "resolve-workspace-handle": "swarm_mcp.cli.commands.ui",
     "ui": "swarm_mcp.cli.commands.ui",
     "cleanup": "swarm_mcp.cli.commands.doctor",

@@ -164,10 +164,11 @@ class LockReader:
         """Return how many wait for a lock on absolute `path`, on something over it or below."""
         return 0
 
-    def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
+    def was_denied(self, instance_id: str, held: Held, since: float, path: str = "", tool: str = "") -> bool:
         """Return True if the record has a write by this session that this lock denied after `since` (Unix seconds).
 
-        With `path`, only a write of that path counts. A denied request for the lock is no write.
+        With `path`, only a write of that path counts; with `tool`, only one by it. A denied request for the lock is no
+        write.
         """
         return False
 
@@ -270,9 +271,9 @@ class Peers:
         """Return how many wait for a lock on `path` already."""
         return self.reader.waiting_for(path)
 
-    def was_denied(self, held: "Held", path: str, seconds: float) -> bool:
-        """Return True if the last `seconds` have a record that this lock kept this session from writing `path`."""
-        return self.reader.was_denied(self.own_id, held, self.now - seconds, path)
+    def was_denied(self, held: "Held", path: str, seconds: float, tool: str) -> bool:
+        """Return True if the last `seconds` have a record that this lock kept `tool` from writing `path` here."""
+        return self.reader.was_denied(self.own_id, held, self.now - seconds, path, tool)
 
     def _live(self, found: list[Held]) -> list[Held]:
         rows = [held for held in found if self._is_peers(held)]

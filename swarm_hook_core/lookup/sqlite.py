@@ -106,13 +106,13 @@ class StoreReader(StoreGlance, LockReader):
         sql = "SELECT 1 FROM context WHERE type = 'lock' AND instance_id = ? AND agent = ? LIMIT 1"
         return bool(self._rows_if_known(sql, (instance_id, agent)))
 
-    def was_denied(self, instance_id: str, held: Held, since: float, path: str = "") -> bool:
+    def was_denied(self, instance_id: str, held: Held, since: float, path: str = "", tool: str = "") -> bool:
         sql = (
             "SELECT 1 FROM swarm_denials WHERE instance_id = ? AND path_key IN (?, ?) AND holder_id = ?"
             " AND denied_at > ? AND (path IS NULL OR ? IN ('', path))"
-            f" AND coalesce(tool, '') NOT IN ({_marks(REQUESTS)})"
+            f" AND coalesce(tool, '') NOT IN ({_marks(REQUESTS)}) AND ('' IN (?, coalesce(tool, '')) OR tool = ?)"
         )
-        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path, *REQUESTS)
+        values = (instance_id, held.names[0], held.names[-1], held.instance_id, since, path, *REQUESTS, tool, tool)
         return bool(self._rows_if_known(sql, values))
 
     def waiting_for(self, path: str) -> int:

@@ -250,8 +250,8 @@ class Theirs:
         return f"`cat {' '.join(quoted(self._short(path)) for path in paths)}`"
 
     def _short(self, path: str) -> str:
-        """Return `path` relative to the reader's folder if it lies there."""
-        return path.removeprefix(self.call.reader_folder.rstrip("/") + "/")
+        """Return `path`, which may count from the call's folder, relative to the reader's folder if it lies there."""
+        return os.path.join(self.call.folder, path).removeprefix(self.call.reader_folder.rstrip("/") + "/")
 
 
 def late(call: ToolCall, by: str, deed: str) -> str:

@@ -77,7 +77,7 @@ def around_name(one: Incident, path: Callable[[str], str] = str) -> tuple[str, s
     `path` returns a path's name for the reader.
     """
     first, last = REASONS.get(one.reason, ("it was in the way of ", ""))
-    command, before, more, note = cut(one.command, LONGEST), "", "", ""
+    command, before, more, note = cut(" ".join(one.command.split()), LONGEST), "", "", ""
     by, detail = "it", ""
     if command:
         by, detail = f"`{command}`", f": {command}"
@@ -216,10 +216,10 @@ def incidents(store: Store, scope: str, people: People, since: int, limit: int, 
 
 
 def grouped(found: list[Incident], limit: int) -> list[Group]:
-    """Return incidents of one session about one file for one reason as one, the last one first."""
+    """Return incidents of one session as one, the last one first: the same call on the same file for one reason."""
     alike: dict[tuple[object, ...], list[Incident]] = {}
     for one in found:
-        alike.setdefault((one.level, one.who, one.file, one.other, one.reason), []).append(one)
+        alike.setdefault((one.level, one.who, one.file, one.other, one.reason, one.tool, one.command), []).append(one)
     return [Group(some[0], len(some)) for some in list(alike.values())[:limit]]
 
 

@@ -7,7 +7,7 @@ from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_hook_core.wording import duration
 from swarm_mcp import contributions
 from swarm_mcp.answers.views import name_of, without_walls
-from swarm_mcp.domain import SYSTEM, Session
+from swarm_mcp.domain import SYSTEM, Run, Session
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
@@ -41,6 +41,12 @@ class People:
         """Remember a session's label from a row that has it."""
         if label or instance_id not in self._labels:
             self._label(instance_id, label)
+
+    def learn_worker(self, run: Run) -> None:
+        """Remember the name of a worker whose session has gone."""
+        if run.instance_id not in self._labels and self._store.instances.get(run.instance_id) is None:
+            runtime = contributions.function_named("swarm_mcp.runtimes:started_by")(run.harness)
+            self._label(run.instance_id, f"origin:{runtime} run:{run.id}")
 
     def called(self, instance_id: str | None) -> str:
         """Return the name of the session with this id; for a forgotten session, the beginning of its id."""

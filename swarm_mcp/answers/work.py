@@ -14,6 +14,7 @@ from swarm_hook_core.traces import level, others_in, place_of
 from swarm_hook_core.traces.file_changes import Patience
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import OnlookersTrail
+from swarm_mcp import contributions
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening, timeline
 from swarm_mcp.answers.views import short
@@ -152,6 +153,7 @@ def workers(store: Store, scope: str, people: People, limit: int = WORKERS) -> l
 
 def worker(store: Store, run: Run, people: People) -> Worker:
     """Return a run in the form of the views."""
+    people.learn_worker(run)
     until = run.ended_at or (run.updated_at if run.state == ENDED else store.now())
     return Worker(run, outcome(run), people.called(run.instance_id), max(0.0, until - run.started_at))
 
@@ -278,7 +280,7 @@ def checkout_history(store: Store, scope: str, people: People, since: int, limit
     found = timeline(store, scope, people, since, store.now() + 1, COUNTED, with_tasks=True)
     changed = [
         Happening(0, scope, one.at, CHANGED, one.instance_id, one.name, one.path, "", "", 0.0, "", {"tool": one.tool})
-        for one in edits(store, scope, people)
+        for one in contributions.uncommitted(store, scope, people)
         if one.at >= since
     ]
     every = sorted([*found.happenings, *changed], key=lambda one: one.at)

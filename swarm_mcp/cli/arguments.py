@@ -23,7 +23,7 @@ START, LOCKS, CHANGES, SCREENS = "Start here", "Locks", "Uncommitted work", "On 
 SETUP, SUBJECTS, SESSIONS, MORE_LOCKS = "Setup", "By subject", "Sessions", "More about locks"
 TASK, MSG, WORKER = "Tasks", "Messages", "Workers"  # verbs of a noun
 MORE_SETUP, INTERNAL = "More about the setup", "For hooks and programs"
-FRONT = (START, LOCKS, CHANGES, SCREENS, SETUP, SUBJECTS)
+FRONT = (START, CHANGES, LOCKS, SCREENS, SETUP, SUBJECTS)
 BEHIND = (TASK, MSG, WORKER, MORE_LOCKS, SESSIONS, MORE_SETUP, INTERNAL)
 GROUPS = (*FRONT, *BEHIND)
 # The sources of completion for a word or a value; a tuple of words is one as well.

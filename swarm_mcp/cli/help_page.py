@@ -6,7 +6,7 @@ import re
 import textwrap
 from inspect import cleandoc
 
-from swarm_mcp import __version__
+from swarm_mcp import __version__, contributions
 from swarm_mcp.cli.arguments import (
     ABSOLUTE,
     ACTING,
@@ -20,6 +20,7 @@ from swarm_mcp.cli.arguments import (
     Word,
     parse,
 )
+from swarm_mcp.cli.commands.status import say_uncommitted
 from swarm_mcp.cli.output import line_width, listing, say, say_help
 from swarm_mcp.cli.terminal import paint
 from swarm_mcp.cli.verbs import NOUNS, aliases, all_verbs, called, declared, summary_of, verb_named, words_of
@@ -27,6 +28,7 @@ from swarm_mcp.cli.words import Reader, clause, count
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.installation import marketplace_folder
+from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
 
@@ -195,7 +197,7 @@ def _wrapped(text: str, room: int, indent: str = "") -> list[str]:
 
 # The front page of `swarm-mcp` without arguments at a terminal: the state of this checkout, and the first commands.
 
-MOST_LOCKS = 5  # the whole page shall fit a terminal of 24 lines
+MOST_LOCKS, MOST_AUTHORS = 5, 3  # the whole page shall fit a terminal of 24 lines
 
 
 def show_front_page() -> int:
@@ -223,10 +225,12 @@ def _say_standing(args: Arguments) -> None:
         sessions = store.instances.count(scope)
         total, locks = store.locks.foremost(scope, viewer, MOST_LOCKS, reader.own_id, waiting)
         shown = [(reader.path(lock["file"]), reader.holder(lock), reader.when(lock["created_at"])) for lock in locks]
+        edited = contributions.uncommitted(store, scope, reader.people)
     if not sessions and not total:
         say(f"No sessions and no locks here. {_first_step()}")
-        return
-    say(f"{count(sessions, 'session')}, {count(total, 'lock')}")
+    else:
+        say(f"{count(sessions, 'session')}, {count(total, 'lock')}")
+    say_uncommitted(edited, user_settings.lowered(scope), reader, MOST_AUTHORS)
     listing(
         ("file", "who", "since", "waits"),
         [(*row, waiting.get(lock["id"], "")) for row, lock in zip(shown, locks)],

@@ -159,6 +159,14 @@ def refused(args: Arguments, verb: str, answer: dict[str, Any], reason: str = ""
     return 1
 
 
+def agreed(question: str) -> bool | None:
+    """Ask the person at the terminal; None if there is none to be asked."""
+    if sys.stdin is None or not sys.stdin.isatty() or sys.stderr is None or not sys.stderr.isatty():
+        return None
+    complain(f"{question} [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def listing(
     headers: tuple[str, ...],
     rows: Sequence[tuple[object, ...]],

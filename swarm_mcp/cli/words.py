@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from time import localtime, strftime
 
 from swarm_hook_core.naming import UNNAMED
@@ -124,6 +125,13 @@ class Reader:
     def path(self, path: str) -> str:
         """`path` as it is called from this folder, where it is in the same checkout; else as it is."""
         return near(path, self._places)
+
+    def prose(self, text: str) -> str:
+        """`text` with the paths of this checkout as they are called from this folder."""
+        for folder, root in self._places:
+            for place, instead in ((folder, ""), (root, os.path.relpath(root, folder) + os.sep)):
+                text = re.sub(rf"(?<![\w./-]){re.escape(place)}/(?=[^\s`])", lambda _found, name=instead: name, text)
+        return text
 
     def session(self, row: Session) -> str:
         """The name of a session; one without a label, as strangers are shown, is only a number."""

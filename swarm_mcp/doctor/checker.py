@@ -28,7 +28,7 @@ def findings(_asked: Asked) -> list[Finding]:
     alone = _alone()
     details = {"clients": living, "alone": dict(alone)}
     if not names and not alone:
-        text = "no client has had a checker yet: each hook runs as a process"
+        text = "no client is running; its first session starts a checker"
         return [*found, Finding(NAME, "info", text, details=details)]
     text = f"{len(living)} client{'s' * (len(living) != 1)} with a checker now"
     count, spent_ns = [sum(numbers) for numbers in zip(*(_answered(name) for name in living), (0, 0))]

@@ -50,7 +50,7 @@ SHELL_WRITES = (
     f"python3 -c \"open('{SCHEMA}', 'w').write('')\"",
     f"cd .. && mv shop/{SCHEMA} shop/old.sql",
 )
-WAIT = 20  # seconds
+WAIT = 60  # seconds
 
 
 def lay_out(stage: Stage) -> None:

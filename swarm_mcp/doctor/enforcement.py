@@ -235,7 +235,9 @@ def finding(clients: Sequence[Runtime]) -> Finding:
     """Return the finding: is it on, does it work, and for commands of which of these `clients`?"""
     on = is_on()
     if not any(on.values()):
-        text = "off: changes to locked files by a command that cannot be read are seen once it has ended"
+        text = (
+            "off, which is the default: changes to locked files by unreadable commands are seen once these have ended"
+        )
         return Finding(NAME, "info", text, SWITCH, {"on": []})
     found = ability()
     details: dict[str, Any] = {"on": [name for name, is_it in on.items() if is_it], "why": found.why or None}

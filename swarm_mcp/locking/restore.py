@@ -9,13 +9,16 @@ import contextlib
 import os
 import stat
 
-from swarm_hook_core.naming import holder_name
-from swarm_hook_core.paths import FolderOf, key_of, keys_for, own_path
+from swarm_hook_core.naming import holder_name, session_name
+from swarm_hook_core.paths import FolderOf, git_root, key_of, keys_for, own_path
 from swarm_hook_core.state import open_private, read_private, state_dir, write_all
 from swarm_hook_core.traces.versions import locked
 from swarm_hook_core.traces.versions.locked import Kept, NotKept
 from swarm_hook_core.traces.versions.stored import Version, contents_below, contents_of, version_at
+from swarm_hook_core.untrusted_text import token
 from swarm_hook_core.watching.records import digest_of, full_resolved, glance
+from swarm_mcp import contributions
+from swarm_mcp.answers.people import People
 from swarm_mcp.answers.views import may_meet
 from swarm_mcp.domain import Breach, Session
 from swarm_mcp.errors import SwarmError
@@ -40,15 +43,21 @@ class Content:
     mode    the file's permissions
     size    in bytes
     at      time when it was kept, in Unix seconds
+    by      name of the journal of the session that kept it, may be empty
+    is_look  True if it was kept after that session's write, not before
     """
 
-    def __init__(self, path: str, file: str, digest: str, mode: int, size: int, at: int):
+    def __init__(
+        self, path: str, file: str, digest: str, mode: int, size: int, at: int, by: str = "", is_look: bool = False
+    ):
         self.path = path
         self.file = file
         self.digest = digest
         self.mode = mode
         self.size = size
         self.at = at
+        self.by = by
+        self.is_look = is_look
 
     def read(self) -> bytes:
         """Return the bytes. Raises OSError if they are gone or were changed."""
@@ -113,15 +122,15 @@ def _copies(path: str, versions: list[Version]) -> list[Content]:
 def _contents(file: str, versions: list[Version]) -> list[Content]:
     found = []
     for one in versions:
-        at_seconds = one.at_ns // 10**9
+        about = one.size, one.at_ns // 10**9, one.journal, one.is_look
         if one.facts is not None:
-            found.append(Content(one.path, file, one.facts.digest, one.facts.mode, one.size, at_seconds))
+            found.append(Content(one.path, file, one.facts.digest, one.facts.mode, *about))
             continue
         try:
             digest = digest_of(one.content())
         except OSError:
             continue  # removed just now
-        found.append(Content(one.path, file, digest, one.mode | stat.S_IWUSR, one.size, at_seconds))
+        found.append(Content(one.path, file, digest, one.mode | stat.S_IWUSR, *about))
     return found
 
 
@@ -135,8 +144,8 @@ LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so t
 class Choice:
     """One earlier state of the file: a kept `content`, or its absence (`removes`).
 
-    `name` is its word for ``--id``; `at` the end of that state in Unix seconds; `by` the author of the change that
-    ended it; `key` a digest of the file's key then.
+    `name` is its word for ``--id``; `at` the time when it was kept in Unix seconds; `by` the author of the change that
+    ended it, or of the state itself ("as ... left it"); `key` a digest of the file's key then.
     """
 
     def __init__(self, name: str, at: int, by: str, content: Content | None, key: str):
@@ -179,7 +188,16 @@ class Restoring:
         keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
         found = choices_of(rows, self.session)
         named = {choice.content.path for choice in found if choice.content}
-        return found + [_unnamed(one) for one in _without_repeats(of_file(self.file, keys), named)]
+        of_sessions = _without_repeats(of_file(self.file, keys), named)
+        return found + [_unnamed(self.store, one, self.session) for one in of_sessions]
+
+    def owners(self) -> list[str]:
+        """Return the names of the others with uncommitted changes in the file."""
+        people = People(self.store, token((self.session and self.session.label) or "", "identity"))
+        own_id = self.session.id if self.session else ""
+        edits = contributions.uncommitted(self.store, git_root(os.path.dirname(self._resolved)), people)
+        theirs = [one for one in edits if one.path == self._resolved and one.instance_id != own_id]
+        return list(dict.fromkeys(one.name for one in theirs))
 
     def choose(self, name: str) -> Choice:
         """The state called `name`; without a name the latest that is not the present one. Raises SwarmError."""
@@ -287,9 +305,19 @@ def choices_of(rows: list[Breach], session: Session | None) -> list[Choice]:
     return found
 
 
-def _unnamed(content: Content) -> Choice:
-    """Return a content of a file that was not changed under a lock: no row names its author."""
-    return Choice(content.digest[:8], content.at, "", content, content.file)
+def _unnamed(store: Store, content: Content, session: Session | None) -> Choice:
+    """Return a content that a session has kept: no row is about it."""
+    runtime, _, session_id = content.by.partition(".")
+    row, by = store.instances.of_session(runtime, session_id), ""
+    if session and not may_meet(session.label, row.label if row else ""):
+        by = "a session of another identity"
+    elif runtime == "person":
+        by = "a person"
+    elif session_id:
+        by = session_name(runtime, session_id, row.label if row else "")
+    if by and content.is_look:
+        by = f"as {by} left it"
+    return Choice(content.digest[:8], content.at, by, content, content.file)
 
 
 def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]]:
@@ -303,7 +331,7 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
     found = [(files[choice.name], choice) for choice in choices_of(rows, session)]
     known = {choice.content.path for _file, choice in found if choice.content}
     for path, contents in below([scope]).items():
-        found += [(path, _unnamed(one)) for one in _without_repeats(contents, known)]
+        found += [(path, _unnamed(store, one, session)) for one in _without_repeats(contents, known)]
     return sorted(found, key=lambda one: -one[1].at)
 
 

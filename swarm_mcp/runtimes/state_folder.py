@@ -47,6 +47,14 @@ def remove_ours() -> None:
         pass  # an entry is left in it, and `left` names it
 
 
+def remove_theirs() -> list[str]:
+    """Remove what a person may still want, but for work trees; return its paths."""
+    found = [path for path in left() if os.path.basename(path) in THEIRS and os.path.basename(path) != "worktrees"]
+    for path in found:
+        _remove(path)
+    return found
+
+
 def left() -> dict[str, str]:
     """Return the entries of the state folder by path, each with a few words about it."""
     folder = state_dir()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from time import localtime, strftime
 
 from swarm_hook_core import settings
 from swarm_hook_core.environment import first_set, is_word
@@ -26,6 +27,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 CHECKOUTS = "checkouts"
+OFF, NOTICE, KEEP, TURN = settings.WORDS["protect"]
+MEANS = {
+    OFF: "only locks count",
+    NOTICE: "a session that edits a file with another session's uncommitted change is told about it",
+    KEEP: "a call that would destroy another session's uncommitted change, or a person's, is denied",
+    TURN: "the first write of a file locks it until its session's turn ends",
+}
 
 
 def checkout_here() -> str:
@@ -39,6 +47,24 @@ def in_force(name: str, folder: str) -> tuple[Setting, dict[str, Setting]]:
     general = ask("", folder)
     own = {runtime: ask(hook_config(runtime).env_prefix, folder) for runtime in NAMES}
     return general, {runtime: found for runtime, found in own.items() if found.source != general.source}
+
+
+def level_in_words(found: Setting) -> tuple[str, str]:
+    """Return a level of protection with the end of its time, and its meaning."""
+    if not found.until:
+        return found.value, MEANS[found.value]
+    meaning = MEANS[found.value]
+    if found.value == OFF:
+        meaning = "swarm checks nothing and says nothing here, locks included"
+    return f"{found.value} until {strftime('%H:%M:%S', localtime(found.until))}", meaning
+
+
+def lowered(folder: str) -> str:
+    """Return a line about a protection below the default in `folder`; an empty text at the default or above."""
+    found = settings.protect("", folder)
+    if found.value in (KEEP, TURN):
+        return ""
+    return "protection is {}: {}".format(*level_in_words(found))
 
 
 def merging(folder: str) -> tuple[list[str], list[str]]:
@@ -66,7 +92,8 @@ def whose(found: Setting) -> str:
 
 def described(found: Setting) -> dict[str, Any]:
     """The same for machines."""
-    return {"value": found.value, "source": found.source, **({"folder": found.folder} if found.folder else {})}
+    shown = {"value": found.value, "source": found.source, "folder": found.folder, "until": int(found.until)}
+    return {name: value for name, value in shown.items() if value}
 
 
 def unknown_words(name: str) -> list[str]:

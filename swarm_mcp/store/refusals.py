@@ -148,14 +148,15 @@ def are_recent(tx: Transaction, instance_id: str) -> bool:
 def is_known(tx: Transaction, instance: Session, lock: Lock | Waiter, path: str, tool: str) -> bool:
     """Return True if this session's refusal of `path` by this lock's holder was written down just now.
 
-    A refused write stands for a refused request for the lock as well (`tool` tells them apart), but not the other way
-    round: a request must not hide a write.
+    A write by another tool is another refusal. A refused write stands for a refused request for the lock as well
+    (`tool` tells them apart), but not the other way round: a request must not hide a write.
     """
     others = (ASKED,) if tool in REQUESTS else REQUESTS
     row = tx.row(
         "SELECT denied_at FROM swarm_denials WHERE instance_id = ? AND path_key = ? AND holder_id = ?"
-        f" AND (path IS NULL OR ? IN ('', path)) AND coalesce(tool, '') NOT IN ({','.join('?' * len(others))})",
-        (instance.id, key_of_lock(lock), lock.instance_id, path, *others),
+        f" AND (path IS NULL OR ? IN ('', path)) AND coalesce(tool, '') NOT IN ({','.join('?' * len(others))})"
+        " AND (? OR coalesce(tool, '') IN ('', ?))",
+        (instance.id, key_of_lock(lock), lock.instance_id, path, *others, tool in REQUESTS, tool),
     )
     return row is not None and 0 <= tx.now() - row.denied_at < KNOWN_SECONDS
 
@@ -447,8 +448,8 @@ def _note(
 ) -> None:  # fmt: skip
     """Inside a transaction: record a refused write, or one with a notice, that met something of `holder_id`.
 
-    An empty `holder_id` stands for a person, or for no owner (``Attempt.why``). The same is recorded once in
-    ``denials.KNOWN_SECONDS``.
+    An empty `holder_id` stands for a person, or for no owner (``Attempt.why``). The same file denied to the same tool
+    and command is recorded once in ``denials.KNOWN_SECONDS``; a notice about a file is, whatever the command.
     """
     kind, actor = WRITE_DENIED, None
     if attempt.is_notice:
@@ -457,8 +458,13 @@ def _note(
         actor = instance.id
     same = tx.row(
         "SELECT 1 FROM events WHERE created_at > ? AND type = ? AND actor IS ? AND subject = ?"
-        " AND coalesce(json_extract(payload, '$.holder'), '') = ? AND json_extract(payload, '$.reason') = ?",
-        (tx.now() - KNOWN_SECONDS, kind, actor, file, holder_id, attempt.why),
+        " AND coalesce(json_extract(payload, '$.holder'), '') = ? AND json_extract(payload, '$.reason') = ?"
+        " AND (? OR (coalesce(json_extract(payload, '$.tool'), '') = ?"
+        " AND coalesce(json_extract(payload, '$.command'), '') = ?))",
+        (
+            *(tx.now() - KNOWN_SECONDS, kind, actor, file, holder_id, attempt.why),
+            *(attempt.is_notice, attempt.tool, attempt.command),
+        ),
     )
     if same:
         return  # the hook that denied it has counted it

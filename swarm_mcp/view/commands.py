@@ -10,7 +10,7 @@ from swarm_mcp.cli.extras import extra_command
 from swarm_mcp.cli.output import flush, say
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import current_scope
-from swarm_mcp.sessions.acting import onlooker_identity, surrounding_session
+from swarm_mcp.sessions.acting import is_person, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
@@ -68,8 +68,10 @@ def page(args: Arguments) -> int:
     """page: sessions, locks, queues and changes in a browser
 
     Prints the address of a page on this machine, opens it if there is a browser, and serves it until Ctrl-C. The page
-    only reads, and updates by itself. Its address contains a random token, so that other users cannot open it. With
-    --json the address is a line {"url", "port"}. It needs the packages of the extra `page`; exit 1 without them.
+    updates by itself. A person can undo a session's last turn there, restore a kept content, release a lock or ask for
+    it, and answer a worker: each command is shown with its effect before it runs. The address contains a random token,
+    so that other users cannot open it. With --json the address is a line {"url", "port"}. It needs the packages of the
+    extra `page`; exit 1 without them.
 
     example: swarm-mcp page --no-open
     """
@@ -81,7 +83,7 @@ def page(args: Arguments) -> int:
         raise SwarmError(f"it needs the missing package {error.name}: {extra_command('page')}") from None
 
     with Store(read_only=True) as store:
-        me, viewer = surrounding_session(store), onlooker_identity(store)
+        me, viewer, is_persons = surrounding_session(store), onlooker_identity(store), is_person(store)
 
     def tell(address: str, port: int) -> None:
         line = address
@@ -93,7 +95,7 @@ def page(args: Arguments) -> int:
     own_id = ""
     if me:
         own_id = me.id
-    serve(args.number("--port", 0), not args.given("--no-open"), tell, viewer, own_id)
+    serve(args.number("--port", 0), not args.given("--no-open"), tell, viewer, own_id, is_persons)
     return 0
 
 

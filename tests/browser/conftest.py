@@ -4,6 +4,8 @@ A tool missing on the machine fails the test, it never skips. These tests have a
 browser``): playwright keeps an event loop running in it, and other tests that start one do not bear that.
 """
 
+import os
+import pty
 import subprocess
 from pathlib import Path
 
@@ -46,12 +48,15 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ground:
 
 
 class Served:
-    """``swarm-mcp page`` in `folder` as a process of its own: its `address`, with the token, and its `origin`."""
+    """``swarm-mcp page`` in `folder`, at a terminal: its `address`, with the token, and its `origin`."""
 
     def __init__(self, folder: Path):
+        self._terminal, inside = pty.openpty()
         self.process = subprocess.Popen(
-            [*SWARM, "page", "--no-open"], cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True
-        )
+            [*SWARM, "page", "--no-open"],
+            cwd=folder, stdin=inside, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        os.close(inside)
         self.address = self.process.stdout.readline().strip()
         self.origin = self.address.partition("/?")[0]
 
@@ -60,6 +65,9 @@ class Served:
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
+        if self._terminal >= 0:
+            os.close(self._terminal)
+        self._terminal = -1
 
 
 @pytest.fixture

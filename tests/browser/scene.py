@@ -61,7 +61,7 @@ def played(
     return Scene(
         {
             "Now": "/", "this checkout": address("/", scope=scope),
-            "Timeline": "/timeline", "this timeline": address("/timeline", scope=scope), "Lines": "/lines",
+            "Timeline": "/timeline", "this timeline": address("/timeline", scope=scope), "Queues": "/queues",
             "Tasks and messages": address("/work", scope=scope), "Workers": address("/workers", scope=scope),
             "a task": address("/task", scope=scope, id=task.id), "a worker": address("/worker", id=RUN),
             "a file": address("/file", scope=scope, path=path),

@@ -277,7 +277,7 @@ def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
     tab.page.get_by_role("button", name="Who holds it?").click()
     tab.shows("moving the tables")  # the holder and the reason
     clicked("src/schema.sql", "main").shows("swarm lock blocked")  # why was I refused
-    clicked("Lines").shows("codex 12ab34cd")  # the waiter
+    clicked("Queues").shows("codex 12ab34cd")  # the waiter
     clicked("Timeline").shows("was refused")  # the morning's events
     clicked("Workers").shows("swarm-mcp worker cancel")  # how do I stop it
 

@@ -1,4 +1,6 @@
-"""Write the programs of docs/dev/python.md into a folder, for a type checker: users begin with them.
+"""Write the programs of docs/dev into a folder, for ruff and a type checker: users and contributors begin with them.
+
+A program begins with a comment that has its name.
 
 usage: python tests/documents/python_programs.py FOLDER
 """
@@ -7,16 +9,24 @@ import re
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "dev" / "python.md"
+PAGES = Path(__file__).parents[2] / "docs" / "dev"
+
+
+def programs() -> dict[str, str]:
+    """Return the programs of all pages by name."""
+    found: dict[str, str] = {}
+    for page in sorted(PAGES.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        found.update(re.findall(r"```python\n# (\w+)\.py\b[^\n]*\n(.*?)```", text, re.DOTALL))
+    return found
 
 
 def main(folder: Path) -> None:
-    """Write each program of the page as ``<name>.py``."""
+    """Write each program as ``page_<name>.py``."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = re.findall(r"```python\n# (\w+)\.py\b[^\n]*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert found, f"{PAGE} has no programs"
-    for name, text in found:
+    for name, text in programs().items():
         (folder / f"page_{name}.py").write_text(text, encoding="utf-8")
 
 
-main(Path(sys.argv[1]))
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

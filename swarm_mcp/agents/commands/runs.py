@@ -79,8 +79,10 @@ def _table(rows: list[Run], reader: Reader) -> None:
     Usage(
         Word(
             "TASK|RUN",
-            "the task or the run, by an id or its beginning (swarm-mcp worker runs); of a task the newest is shown",
+            "the task or the run, by an id or its beginning (swarm-mcp worker runs); of a task the newest is shown, and"
+            " without it the newest of all",
             source=TASKS,
+            optional=True,
         ),
         Option("--follow", "go on until the run has ended", also="-f"),
         SCOPE,
@@ -99,7 +101,14 @@ def logs(args: Arguments) -> int:
     """
     follow = args.given("--follow")
     with Store(read_only=True) as store:
-        row = store.runs.find(current_scope(args.value("--scope")), args.words[0])
+        scope = current_scope(args.value("--scope"))
+        if args.words:
+            row = store.runs.find(scope, args.words[0])
+        else:
+            newest = next(store.runs.walk(scope), None)
+            if newest is None:
+                raise SwarmError("no agent has run here")
+            row = newest[1]
     if follow:
         row = _begun(row)
     if not row.record and row.state == ENDED:

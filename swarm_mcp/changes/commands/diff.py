@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from time import localtime, strftime
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
@@ -74,7 +76,7 @@ def diff(args: Arguments) -> int:
     before it. Each author is {"name", "is_person", "runtime",
     "session_id", "instance_id", "agent", "tool", "at", "task"}; "hunks" are the smallest parts with the same authors.
 
-    Exit 1 outside of a repository, or if git does not answer.
+    Exit 1 outside of a repository, for a FILE that is not there, or if git does not answer.
 
     example: swarm-mcp diff --stat
     """
@@ -83,7 +85,11 @@ def diff(args: Arguments) -> int:
     if not os.path.isdir(place):
         place = os.path.dirname(place)
     top = top_over(place)
-    files = uncommitted(top, relative_names(top, paths))
+    names = relative_names(top, paths)
+    files = uncommitted(top, names)
+    for path, name in zip(paths, names):
+        if not os.path.lexists(path) and not any(f"{one.file.name}/".startswith(f"{name}/") for one in files):
+            raise SwarmError(f"{path} is not there, and has no uncommitted change")
     with Store(read_only=True) as store:
         owners = owners_for(store, args)
         sessions = _chosen(args, store, owners, files)
@@ -252,7 +258,7 @@ if TYPE_CHECKING:
 
 @verb(
     Usage(
-        Word("FILE", "the file"),
+        Word("FILE", "the file; FILE:LINE and FILE:FIRST-LAST are some of its lines"),
         Option("--uncommitted", "only lines that are not committed"),
         ABSOLUTE,
         *ACTING,
@@ -272,9 +278,9 @@ def blame(args: Arguments) -> int:
 
     Exit 1 outside of a repository, or if git does not answer.
 
-    example: swarm-mcp blame src/schema.sql --uncommitted
+    example: swarm-mcp blame src/schema.sql:12-20
     """
-    path = os.path.realpath(clean(args.words[0]))
+    path, first, last = _place(args.words[0])
     top = top_over(os.path.dirname(path))
     if not os.path.isfile(path):
         raise SwarmError(f"{path} is no file")
@@ -298,14 +304,24 @@ def blame(args: Arguments) -> int:
         numbered = [
             (number, line)
             for number, line in enumerate(lines, 1)
-            if line.at_head is None or not args.given("--uncommitted")
+            if first <= number <= last and (line.at_head is None or not args.given("--uncommitted"))
         ]
+        if len(lines) < first > 1:
+            raise SwarmError(f"{path} has no line {first}: it has {len(lines)}")
         if args.json:
             rows = [_described_line(number, line, commits, owners) for number, line in numbered]
             show({"file": path, "reason": None, "authors": [], "lines": rows})
         else:
             _say_lines(numbered, commits, owners, Reader(args, store))
     return 0
+
+
+def _place(word: str) -> tuple[str, int, int]:
+    """Return the real path of ``FILE``, ``FILE:LINE`` or ``FILE:FIRST-LAST``, and its first and last line."""
+    path, found = clean(word), re.fullmatch(r"(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
+    if found is None or os.path.lexists(path):
+        return os.path.realpath(path), 1, sys.maxsize
+    return os.path.realpath(clean(found[1])), int(found[2]), int(found[3] or found[2])
 
 
 def _say_reason(args: Arguments, file: DirtyFile, owners: Owners) -> int:

@@ -121,7 +121,8 @@ def _say_finding(args: Arguments, finding: Finding) -> None:
         f"  [{finding.status.upper():<4}] {finding.name}: {finding.message}", finding.status.upper(), finding.status
     )
     if finding.mend and finding.status != "ok":
-        say(f"         mend: {finding.mend}")
+        word = "to change that" if finding.status == "info" else "mend"
+        say(f"         {word}: {finding.mend}")
     flush()
 
 

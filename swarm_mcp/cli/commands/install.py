@@ -27,7 +27,7 @@ from swarm_mcp.cli.arguments import (
     Word,
     verb,
 )
-from swarm_mcp.cli.output import answer, complain, line_width, say, show
+from swarm_mcp.cli.output import agreed, answer, complain, line_width, say, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
 from swarm_mcp.doctor import enforcement
@@ -40,6 +40,7 @@ from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, s
 from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
 from swarm_mcp.runtimes.bundle import leave_launcher
 from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.claude_code import ClaudeCode
 from swarm_mcp.runtimes.installed import Entry
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.server_name import add_server
@@ -191,6 +192,10 @@ _ON = {True: "on", False: "off"}
             " and tested releases of Codex. A lasting setting for all your sessions",
         ),
         Option("--no-kernel", "remove that setting"),
+        Option(
+            "--statusline", "show other sessions, their uncommitted files and locks in the status line of Claude Code"
+        ),
+        Option("--no-statusline", "take that out again"),
         Option("--dry-run", "print the steps, and do nothing"),
         Option("--no-skills", "changes nothing: the skills are part of the plugin", also="--no-skill"),
         Option("--transport HOW", hidden=True),
@@ -241,6 +246,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
     _make_store()
+    of_status_line = _set_status_line(args)
     earlier = upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
         about = as_json(earlier)
@@ -248,6 +254,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
             {
                 "dry_run": False, "marketplace": str(folder), "changed": changed, "results": results,
                 "absent": [client.name for client in _absent(args)], "upgrade": about, "kernel": of_kernel,
+                "statusline": of_status_line or None,
             }
         )  # fmt: skip
     else:
@@ -257,6 +264,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         _say_absent(args)
         if of_kernel:
             say(f"kernel: {of_kernel['message']}")
+        say(of_status_line or STATUS_LINE_OFFER)
         say("Check with: swarm-mcp doctor --play")
     return int(not all(result["ok"] for result in results))
 
@@ -297,6 +305,23 @@ def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict[str, Any] | Non
         message += enforcement.said_of(held, others)
         result.update(works=not found.why, why=found.why or None, mend=found.mend or None, held=held, not_held=others)
     return {**result, "message": message}
+
+
+STATUS_LINE_OFFER = (
+    "Not taken: `swarm-mcp install --statusline` shows others' work in the status line of Claude Code;"
+    " `swarm-mcp watch --notify` tells you when something is refused, or an agent waits for you"
+)
+
+
+def _set_status_line(args: Arguments) -> str:
+    """Set or remove the status line of Claude Code if an option asks for it. Return a sentence about it."""
+    if not args.given("--statusline") and not args.given("--no-statusline"):
+        return ""
+    try:
+        told = ClaudeCode().set_status_line(args.given("--statusline"))
+    except (OSError, SwarmError) as error:
+        return f"the status line could not be changed: {error}"
+    return told or "there was no status line of ours"
 
 
 def _absent(args: Arguments) -> list[Runtime]:
@@ -360,6 +385,8 @@ def _dry_run(args: Arguments, clients: list[Runtime], folder: Path) -> int:
     Usage(
         CLIENT,
         Option("--projects", "also remove the guard's git hooks and the files of `init` from all projects"),
+        Option("--purge", "then list all that is left, your data too, and remove it after a question"),
+        Option("--yes", "with --purge: no question"),
         Option("--dry-run", "print the steps, and do nothing"),
         JSON,
     ),
@@ -371,13 +398,16 @@ def uninstall(args: Arguments) -> int:
     After the last client its plugin folder is removed too, with swarm's own files in the state folder. Your data stays,
     and is named: the store with its locks and messages, contents kept for `swarm-mcp restore`, records of workers,
     config.json. Files in projects stay as well: git hooks of `swarm-mcp guard`, and files of `swarm-mcp init`;
-    --projects removes them from all projects, and needs this command to do it. While workers run, the state folder is
-    left alone. Only a person may uninstall: refused (exit 1) from an agent's shell.
+    --projects removes them from all projects, and needs this command to do it. --purge lists all of it, and removes it
+    after a question, also if the plugins went earlier; without a terminal it wants --yes. Work trees stay. While
+    workers run, the state folder is left alone. Only a person may uninstall: refused (exit 1) from an agent's shell.
 
     example: swarm-mcp uninstall
     """
     wanted = args.value("--client") or args.value("--host")
     everything = wanted in ("", "all")
+    if args.given("--purge") and (args.json or not everything):
+        raise UsageError("uninstall: --purge goes without --client and --json")
     candidates = [runtime(name) for name in NAMES]
     if not everything:
         candidates = chosen(wanted)
@@ -459,9 +489,35 @@ def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtim
         say(f"left, for you to keep or to remove: {path}" + clause(" ({})", what))
     for one in in_projects:
         say(f"left in {one.folder}: {one.what}; to remove it: {one.mend}")
+    if args.given("--purge") and fine and not working:
+        stuck = _purge(left, bool(in_projects), args.given("--yes"))
     for why in stuck:
         complain(f"swarm-mcp uninstall: could not be taken out of {why}")
-    return int(not fine)
+    return int(not fine or bool(stuck))
+
+
+def _purge(left: dict[str, str], in_projects: bool, is_sure: bool) -> list[str]:
+    """Remove all that is left, and has been listed, after a question. Return the failures, in sentences."""
+    if not left and not in_projects:
+        say("nothing is left")
+        return []
+    agreement = True if is_sure else agreed("Remove all of it? It cannot be brought back.")
+    if not agreement:
+        say("it stays" if agreement is False else "it stays: without a terminal to ask, --yes removes it")
+        return []
+    stuck = projects.take_out()
+    gone = [store_path(), config_path(), *state_folder.remove_theirs()]
+    for path in gone:
+        for one in (path, f"{path}-wal", f"{path}-shm"):
+            with suppress(OSError):
+                os.remove(one)
+    for folder in {os.path.dirname(path) for path in gone}:
+        with suppress(OSError):
+            os.rmdir(folder)  # unless something of others is in it
+    say("removed")
+    for path in _left():
+        say(f"it stays: {path}")
+    return stuck
 
 
 def _farewell(result: dict[str, Any]) -> str:

@@ -90,7 +90,7 @@ def _say_why(found: Row, reader: Reader) -> None:
     for name, number in found.get("not_shown", {}).items():
         say(f"  and {number} more {_NOT_SHOWN[name]}")
     if found["write"]:
-        _say_write(found["write"], found["file"], reader)
+        _say_write(found["write"], reader)
 
 
 def _say_lock(lock: Row, reader: Reader) -> None:
@@ -114,11 +114,8 @@ def _named(one: Row, reader: Reader) -> str:
     return name
 
 
-def _say_write(write: Row, path: str, reader: Reader) -> None:
-    def for_reader(words: str | None) -> str:
-        return (words or "").replace(named(path), named(reader.path(path)))
-
-    reason = for_reader(write["reason"])
+def _say_write(write: Row, reader: Reader) -> None:
+    reason = reader.prose(write["reason"] or "")
     who = "a session that holds nothing"
     if write["instance_id"]:
         who = _named(write, reader)
@@ -137,4 +134,4 @@ def _say_write(write: Row, path: str, reader: Reader) -> None:
         say_prose(f"to {' or '.join(refused)} it would be refused: {reason}")
     notices = dict.fromkeys(one["told"] for one in write["kinds"].values() if one["told"])
     for words in notices:
-        say_prose(f"the model would be told: {for_reader(words)}")
+        say_prose(f"the model would be told: {reader.prose(words)}")

@@ -17,6 +17,7 @@ from swarm_mcp.domain import AUTO, nobody_in
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.explaining import history
+from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
 
@@ -76,6 +77,7 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
         reader = Reader(args, store, viewer_identity(store, args))
         since = since or reader.now - DAY
         found = checkout_history(store, scope, reader.people, since, limit)
+    lowered = user_settings.lowered(scope)
     if args.json:
         rows = [
             {**{name: value for name, value in one._asdict().items() if name != "scope"}, **keys_of(incident_of(one))}
@@ -88,6 +90,8 @@ def say_checkout(args: Arguments, limit: int, since: int) -> int:
             answer["is_cut"] = True
         show({**answer, "before": before, "events": fits[::-1]})
         return 0
+    if lowered:
+        say(lowered)
     if not found.happenings:
         say(f"(nothing has happened in {scope} since {reader.when(since)})")
         return 0
@@ -162,8 +166,8 @@ def log(args: Arguments) -> int:
     """log: the events of this checkout, or the history of a path's locks
 
     Without PATH: a line of totals, then the events of this checkout one by one. Sessions that joined and left, locks
-    granted, denied and released, tasks, and changed files that are not committed, each with its last change. It shows
-    the newest N events (20), the newest last, and the number of earlier ones.
+    granted, denied and released, tasks, and files with uncommitted changes of sessions or a person, each with its last
+    change. It shows the newest N events (20), the newest last, and the number of earlier ones.
 
     With PATH: its locks and unlocks, lapses, transfers and thefts, denials with their reasons, and changes under a lock
     or restores: under any spelling of the path, through folders above it, patterns that cover it, and other work trees.

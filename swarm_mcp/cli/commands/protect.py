@@ -6,7 +6,7 @@ import time
 
 from swarm_hook_core import settings
 from swarm_hook_core.state import config_dir
-from swarm_hook_core.traces import KEEP, LEVELS, NOTICE, OFF, TURN
+from swarm_hook_core.traces import LEVELS
 from swarm_mcp.cli.arguments import JSON, LOCKS, Arguments, Option, Usage, choice, verb
 from swarm_mcp.cli.output import say, show
 from swarm_mcp.errors import UsageError
@@ -28,12 +28,6 @@ SWITCHES = {  # name -> its name in words, the effect of a change, the news of a
     ),
 }
 MINUTE, HOUR, LONGEST = 60, 3600, 24 * 3600
-MEANS = {
-    OFF: "only locks count",
-    NOTICE: "a session that edits a file with another session's uncommitted change is told about it",
-    KEEP: "a call that would destroy another session's uncommitted change, or a person's, is denied",
-    TURN: "the first write of a file locks it until its session's turn ends",
-}
 
 
 @verb(
@@ -112,8 +106,8 @@ def protect(args: Arguments) -> int:
         clients = {name: user_settings.described(one) for name, one in others.items()}
         show({**result, **user_settings.described(found), "checkout": checkout, "clients": clients})
         return 0
-    until = f" until {time.strftime('%H:%M:%S', time.localtime(found.until))}" if found.until else ""
-    say(f"{found.value}{until} in {checkout}, {user_settings.whose(found)}: {_meaning(found)}")
+    value, meaning = user_settings.level_in_words(found)
+    say(f"{value} in {checkout}, {user_settings.whose(found)}: {meaning}")
     for name, one in others.items():
         say(f"{one.value} for {name}, {user_settings.whose(one)}")
     merges = user_settings.in_force(MERGE, checkout)[0]
@@ -122,12 +116,6 @@ def protect(args: Arguments) -> int:
     if level and found.value != level:
         say(f"{level} is set for {words} now, and overridden here")
     return 0
-
-
-def _meaning(found: settings.Setting) -> str:
-    if found.value == OFF and found.until:
-        return "swarm checks nothing and says nothing here, locks included"
-    return MEANS[found.value]
 
 
 def _switch(name: str, switch: str, place: str, as_json: bool) -> int:

@@ -6,7 +6,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.answers.size import page, printed
 from swarm_mcp.answers.views import seconds_since
 from swarm_mcp.cli.arguments import ABSOLUTE, CHANGES, DOING, Arguments, Option, Usage, Word, verb
-from swarm_mcp.cli.output import answer, listing
+from swarm_mcp.cli.output import agreed, answer, listing, refused
 from swarm_mcp.cli.words import Reader, clause, say_page
 from swarm_mcp.domain import Session
 from swarm_mcp.locking.restore import Choice, Restoring, everything
@@ -24,7 +24,10 @@ from swarm_mcp.store import Store
         Option("--id N", "the content to restore (default: the one before the last change)"),
         Option("--to PATH", "write it there instead, and leave FILE as it is"),
         Option("--dry-run", "print the result, and do nothing"),
-        Option("--force", "also remove a file that was not there before, or replace one that is too large to be kept"),
+        Option(
+            "--force",
+            "no question; also remove a file that was not there before, or replace one that is too large to be kept",
+        ),
         ABSOLUTE,
         *DOING,
     ),
@@ -35,8 +38,9 @@ def restore(args: Arguments) -> int:
     """restore: bring back a file that another session's call has changed
 
     The present content of FILE is kept first, so the same command again undoes the restore. The holder of FILE is told.
-    Contents are kept for 7 days, up to 1 MiB each and 256 MiB together: of files before a session wrote or removed
-    them, and of locked files that another session's command has changed.
+    At a terminal you are asked first if uncommitted changes of others are in FILE. Contents are kept for 7 days, up to
+    1 MiB each and 256 MiB together: of files before a session wrote or removed them, and of locked files that another
+    session's command has changed.
 
     example: swarm-mcp restore src/schema.sql --list
     """
@@ -54,10 +58,17 @@ def restore(args: Arguments) -> int:
             path = restoring.write_to(choice, args.value("--to"), args.given("--dry-run"))
             done = f"{path} has the content of {restoring.file} from {_when(choice, store.now())}"
         else:
+            owners = restoring.owners()
+            question = (
+                f"{restoring.file} has uncommitted changes of {' and '.join(owners)}. Replace them? A copy is kept."
+            )
+            if owners and not args.given("--force") and not args.given("--dry-run") and agreed(question) is False:
+                return refused(args, "restore", {"error": f"{restoring.file} is left as it is"})
             restoring.restore(choice, args.given("--force"), args.given("--dry-run"))
             done = f"{restoring.file} is as it was {_when(choice, store.now())}"
             if choice.removes:
                 done = f"{restoring.file} is removed"
+            done += clause(", without the uncommitted changes of {}", " and ".join(owners))
             if restoring.kept_now:
                 done += "; the same command undoes it"
         done += clause(", {}", restoring.left_out)
@@ -94,7 +105,7 @@ def _list(states: list[tuple[str, Choice]], args: Arguments, reader: Reader, of_
                 row.insert(1, reader.path(file))
             cells.append(tuple(row))
             plain.append("  ".join(row).rstrip())
-        headers = ["id", "until", "size", "changed by"]
+        headers = ["id", "kept", "size", "changed by"]
         if of_all:
             headers.insert(1, "file")
         listing(tuple(headers), cells, plain, empty="(nothing is kept)")

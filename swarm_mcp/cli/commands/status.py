@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from heapq import merge
 from itertools import islice
 
-from swarm_hook_core.paths import git_root
+from swarm_hook_core import settings
+from swarm_hook_core.json_text import loads_object
 from swarm_hook_core.process import SERVER_RUNTIME
 from swarm_hook_core.untrusted_text import quoted, same_circle, token
 from swarm_mcp import contributions
@@ -15,9 +16,9 @@ from swarm_mcp.answers.people import Machines, People, machines_of
 from swarm_mcp.answers.size import ROWS_BYTES, fitted, place_of, printed
 from swarm_mcp.answers.views import public_instance, short, veiled
 from swarm_mcp.cli import locking
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, START, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, MORE_SETUP, SCOPE, START, Arguments, Option, Usage, verb
 from swarm_mcp.cli.locking import counted, with_waiting
-from swarm_mcp.cli.output import listing, presence, say, show, state_of
+from swarm_mcp.cli.output import listing, presence, say, say_marked, show, state_of
 from swarm_mcp.cli.words import Reader, clause, count
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain import REMOTE, STATUSES, TERMINAL, Denial, Session, Task, onlooker
@@ -43,7 +44,7 @@ else:
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600
 LOCKS, SESSIONS, STORMS, INCIDENTS, QUESTIONS = 20, 100, 20, 5, 20  # rows of each kind
-FILES = 5  # uncommitted files that are named, for each author
+FILES, AUTHORS = 5, 20  # uncommitted files that are named for each author; authors
 NEXT_STEPS = """\
 No sessions and no locks here. Next steps:
   start an agent here: it takes part by itself after swarm-mcp install
@@ -68,8 +69,8 @@ class Status(NamedTuple):
     messages: dict[str, int]
     values: int
     faults: int
-    merges: tuple[list[str], list[str]]
     edited: list[Edit]
+    lowered: str
     machines: Machines | None
 
 
@@ -80,11 +81,12 @@ class Status(NamedTuple):
 def status(args: Arguments) -> int:
     """status: sessions, locks and recent denials at a glance
 
-    Shows up to 100 sessions, and up to 20 locks: first those of your own session, then those with a queue, then the
-    newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them. Tasks, messages and shared values are counted.
-    The files with uncommitted changes of a session or a person are named. Last come the sessions that were denied the
-    same file ten times or more within minutes, and the last five refusals and notices of the past hour, each with its
-    reason. A notice was given to a model about a call that went ahead.
+    First come the files with uncommitted changes, by owner: a session, or a person. If the protection is below its
+    default, a line says so, and until when. Then come up to 100 sessions, and up to 20 locks: first those of your own
+    session, then those with a queue, then the newest. `swarm-mcp instances` and `swarm-mcp locks` list all of them.
+    Tasks, messages and shared values are counted. Last come the sessions that were denied the same file ten times or
+    more within minutes, and the last five refusals and notices of the past hour, each with its reason. A notice was
+    given to a model about a call that went ahead.
 
     A session is guarded if its client runs our hooks; `swarm-mcp doctor` proves that locks are enforced.
 
@@ -95,7 +97,8 @@ def status(args: Arguments) -> int:
     "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
     "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`. Files that
-    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for a person.
+    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for a person. `protect`
+    is the level of protection: {"value", "source", "until"}, with "until" for a limited time.
 
     example: swarm-mcp status
     """
@@ -137,18 +140,10 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         messages=store.messages.counts(scope, now - DAY_SECONDS, viewer),
         values=store.kv.count(scope, clause("identity:{}", viewer) or None),
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
-        merges=user_settings.merging(user_settings.checkout_here()),
-        edited=_uncommitted(store, scope, reader.people),
+        edited=contributions.uncommitted(store, scope, reader.people),
+        lowered=user_settings.lowered(scope),
         machines=machines_of(store, scope),
     )
-
-
-def _uncommitted(store: Store, scope: str, people: People) -> list[Edit]:
-    """Return the uncommitted changes of sessions and of a person, the newest first; none outside of a repository."""
-    if not os.path.lexists(os.path.join(git_root(scope), ".git")):
-        return []
-    found: list[Edit] = contributions.function_named(contributions.UNCOMMITTED)(store, scope, people)
-    return found
 
 
 def _questions(store: Store, viewer: Session) -> list[dict[str, str]]:
@@ -201,7 +196,8 @@ def _as_json(found: Status) -> dict[str, Any]:
         "messages": found.messages,
         "values": found.values,
         "faults": found.faults,
-        "merging": {"on": found.merges[0], "off": found.merges[1]},
+        "protect": user_settings.described(settings.protect("", found.scope)),
+        "merging": dict(zip(("on", "off"), user_settings.merging(found.scope))),
         "uncommitted": [
             {"file": one.path, "instance_id": one.instance_id or None, "name": one.name, "at": one.at}
             for one in found.edited
@@ -217,27 +213,28 @@ def _as_json(found: Status) -> dict[str, Any]:
 
 def _say(found: Status, reader: Reader) -> None:
     say(f"scope {found.scope}")
-    sessions, locks = count(found.session_count, "session"), count(found.lock_count, "lock")
-    say(f"{sessions}, {locks}, {count(found.values, 'value')}")
+    numbers = [count(found.session_count, "session"), count(found.lock_count, "lock")]
+    if found.values:
+        numbers.append(count(found.values, "value"))
+    say(", ".join(numbers))
+    say_uncommitted(found.edited, found.lowered, reader)
     if found.machines:
         shared = found.machines
         advice = f": swarm-mcp {shared.kind} status" * (not shared.is_fresh)
         say(f"{shared.kind}: {shared.repository}, {shared.freshness}{advice}")
-    by_status = ", ".join(f"{number} {state}" for state, number in found.tasks.items() if number)
-    say(f"tasks: {by_status or 'none'}")
+    if any(found.tasks.values()):
+        say(f"tasks: {', '.join(f'{number} {state}' for state, number in found.tasks.items() if number)}")
     for asked in found.questions:
         task = short(asked["task_id"])
         say(f"  {task} asks a person: {asked['question']} (swarm-mcp task answer {task} TEXT)")
-    say(f"messages: {found.messages['unread']} unread, {found.messages['recent']} in the last day")
-    if found.session_count:
-        say(f"merging: {user_settings.merging_in_words(found.merges)}")
+    if any(found.messages.values()):
+        say(f"messages: {found.messages['unread']} unread, {found.messages['recent']} in the last day")
     _say_sessions(found, reader)
     if found.machines and found.machines.machines:
         rows = [(one.name, one.person, count(one.sessions, "session"), one.state) for one in found.machines.machines]
         plain = [f"  machine  {'  '.join(filter(None, row))}" for row in rows]
         listing(("machine", "person", "sessions", "state"), rows, plain)
     _say_locks(found, reader)
-    _say_uncommitted(found, reader)
     for storm in found.storms:
         session, holder = reader.called(storm["instance_id"]), reader.called(storm["holder_id"])
         file, last = reader.path(storm["file"]), reader.when(storm["denied_at"])
@@ -278,19 +275,67 @@ def _say_locks(found: Status, reader: Reader) -> None:
         say(f"  and {count(found.lock_count - len(found.locks), 'more lock')}: swarm-mcp locks")
 
 
-def _say_uncommitted(found: Status, reader: Reader) -> None:
-    """Print the uncommitted files of each session, and of a person, the last changed first."""
+def say_uncommitted(edited: list[Edit], lowered: str, reader: Reader, authors: int = AUTHORS) -> None:
+    """Print the uncommitted files by author, the last changed first, after a line about a `lowered` protection."""
+    if lowered:
+        say_marked(lowered, lowered.partition(":")[0], "bad")
     files: dict[str, list[str]] = {}
-    for one in found.edited:
+    for one in edited:
         files.setdefault(one.name, []).append(reader.path(one.path))
-    for name, paths in files.items():
+    for name, paths in islice(files.items(), authors):
         more = f" and {len(paths) - FILES} more" * (len(paths) > FILES)
-        say(f"  not committed, by {name}: {', '.join(paths[:FILES])}{more}")
+        say_marked(f"  not committed, by {name}: {', '.join(paths[:FILES])}{more}", name, "name")
+    if len(files) > authors:
+        say(f"  and of {len(files) - authors} more: swarm-mcp diff")
 
 
 def _is_guarded(row: Session) -> bool:
     """Return True if hooks registered this session; a bare MCP connection or command has none."""
     return row.last_seen is not None and row.runtime != SERVER_RUNTIME
+
+
+# One line for the status line of a client.
+
+LONGEST_INPUT = 1024 * 1024  # bytes that the client tells about its session
+
+
+@verb(
+    Usage(SCOPE),
+    group=MORE_SETUP,
+)
+def statusline(args: Arguments) -> int:
+    """statusline: one line about this checkout, for a client's own status line
+
+    "2 sessions, 3 files of others uncommitted, 1 lock": the other sessions here, the files with uncommitted changes of
+    others or of a person, and all locks. A lowered protection is named. Without any of it the line is empty. Claude
+    Code runs this command after `swarm-mcp install --statusline`, and names its session and folder in JSON on standard
+    input.
+
+    example: echo '{"cwd": "/srv/shop"}' | swarm-mcp statusline
+    """
+    told: dict[str, Any] = {}
+    if sys.stdin is not None and not sys.stdin.isatty():
+        try:
+            told = loads_object(sys.stdin.read(LONGEST_INPUT) or "{}")
+        except (ValueError, RecursionError):
+            pass  # no input of a client
+    folder = args.value("--scope")
+    if not folder and isinstance(told.get("cwd"), str):
+        folder = told["cwd"]
+    scope = current_scope(folder)
+    with Store(read_only=True) as store:
+        row = store.instances.of_session("claude-code", str(told.get("session_id") or ""))
+        own_id = row.id if row else ""
+        others = store.instances.count(scope) - bool(row)
+        edited = contributions.uncommitted(store, scope, People(store, token((row and row.label) or "", "identity")))
+        files = {one.path for one in edited if not own_id or one.instance_id != own_id}
+        locks = store.locks.counts(scope)["live"]
+    parts = [count(others, "session")] * bool(others) + [count(locks, "lock")] * bool(locks)
+    if files:
+        parts.insert(bool(others), f"{count(len(files), 'file')} of others uncommitted")
+    lowered = user_settings.lowered(scope).partition(":")[0]
+    say(", ".join([*([lowered] if lowered else []), *parts]))
+    return 0
 
 
 # All there is in a scope, in one answer.

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import select
+import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 
 from swarm_hook_core.json_text import dumps
-from swarm_mcp.answers.incidents import incident_of, keys_of, sentence
+from swarm_hook_core.process import start_detached
+from swarm_hook_core.untrusted_text import cut
+from swarm_mcp.answers.incidents import REFUSED, incident_of, keys_of, sentence
 from swarm_mcp.answers.timeline import of_feed
 from swarm_mcp.answers.views import short
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, SESSIONS, Arguments, Option, Usage, verb
 from swarm_mcp.cli.output import flush, for_people, say, say_row
 from swarm_mcp.cli.words import HIDDEN, Reader, clause, excerpt
+from swarm_mcp.domain import WAITS
 from swarm_mcp.folders import current_scope
 from swarm_mcp.sessions.acting import viewer_identity
 from swarm_mcp.store import Store
@@ -39,6 +45,7 @@ _SESSIONS = {"registered": "joined", "deregistered": "left", "stale_reclaimed": 
 @verb(
     Usage(
         Option("--timeout S", "end after S seconds (default: go on until interrupted)"),
+        Option("--notify", "show a notification when something is refused, or an agent waits for a person"),
         Option("--since ID", "begin after this event (0: with everything that is still known, about a day)"),
         ABSOLUTE,
         *ACTING,
@@ -51,7 +58,8 @@ def watch(args: Arguments) -> int:
     One line for each message, task, lock, shared value, and session that joins or leaves, with the local time of day
     (--absolute prints dates, UTC). With --json each line is an object: {"id", "at", "change", "type", "actor",
     "actor_label", "subject", "payload"}. No message is marked as read. Words of sessions with another identity are not
-    shown, but their locks are.
+    shown, but their locks are. --notify uses `notify-send`, or `osascript` on a Mac; without these the terminal's own
+    notification.
 
     example: swarm-mcp watch --timeout 600 --json
     """
@@ -71,20 +79,22 @@ def watch(args: Arguments) -> int:
                     say(f"watching {scope}" + "; Ctrl-C ends it" * (end is None))
                     say_row((("TIME    ", "heading"), (f"{'WHAT':<8}", "heading"), ("", "")))
                 reader = Reader(args, store, viewer)
-                _print_events(feed, reader, args.json)
+                show = _Shown(reader, args.json)
+                show.new(feed)
+                show.notifies = args.given("--notify")
                 if for_eyes:
                     say("waiting for something to happen ...")
                     flush()
-                _follow(feed, changes, end, reader, args.json)
+                _follow(feed, changes, end, show)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
     return 0
 
 
-def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader, as_json: bool) -> None:
+def _follow(feed: Feed, changes: Changes, end: float | None, show: _Shown) -> None:
     while True:
-        _print_events(feed, reader, as_json)
+        show.new(feed)
         while True:
             left = READER_SECONDS
             if end is not None:
@@ -95,24 +105,55 @@ def _follow(feed: Feed, changes: Changes, end: float | None, reader: Reader, as_
                 return
 
 
-def _print_events(feed: Feed, reader: Reader, as_json: bool) -> None:
-    """Print new events for `reader`."""
-    while True:
-        events = feed.read()
-        for event in events:
-            if "type" not in event:
-                continue  # a change without an event of its own
-            happened = of_feed(event, reader.people)
-            incident = happened and incident_of(happened)
-            if as_json:
-                say(dumps({**event, **keys_of(incident)}))
-            elif incident:
-                _say(event, incident.level, sentence(incident, reader.path), reader)
-            else:
-                _say(event, *_words(event, reader), reader)
-        flush()
-        if len(events) < FEED_AT_ONCE:
-            return
+class _Shown:
+    """The events that are printed for `reader`; with `notifies` a notification for those that a person shall see."""
+
+    def __init__(self, reader: Reader, as_json: bool):
+        self.notifies = False
+        self._reader, self._as_json = reader, as_json
+
+    def new(self, feed: Feed) -> None:
+        """Print the new events."""
+        while True:
+            events = feed.read()
+            for event in events:
+                if "type" in event:  # else a change without an event of its own
+                    self._show(event)
+            flush()
+            if len(events) < FEED_AT_ONCE:
+                return
+
+    def _show(self, event: Event) -> None:
+        happened = of_feed(event, self._reader.people)
+        incident = happened and incident_of(happened)
+        if incident:
+            kind, words = incident.level, sentence(incident, self._reader.path)
+        else:
+            kind, words = _words(event, self._reader)
+        if self._as_json:
+            say(dumps({**event, **keys_of(incident)}))
+        else:
+            _say(event, kind, words, self._reader)
+        waits = kind == "task" and str((event["payload"] or {}).get("blocked_reason") or "").startswith(WAITS)
+        if self.notifies and (kind == REFUSED or waits):
+            _notify(f"{kind} {words}")
+
+
+def _notify(words: str) -> None:
+    """Show a notification of the desktop, else of the terminal."""
+    text = cut(words, LONGEST)
+    sent = shutil.which("notify-send"), shutil.which("osascript")
+    if sent[0] and any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        argv = [sent[0], "--app-name=swarm", "swarm", text]
+    elif sent[1]:
+        script = 'on run argv\ndisplay notification (item 1 of argv) with title "swarm"\nend run'
+        argv = [sent[1], "-e", script, text]
+    else:
+        if for_people():
+            sys.stdout.write(f"\33]9;swarm: {text}\a")  # as iTerm2, WezTerm, Ghostty and kitty show it; others beep
+        return
+    with suppress(OSError):
+        start_detached(argv)
 
 
 def _say(event: Event, kind: str, text: str, reader: Reader) -> None:

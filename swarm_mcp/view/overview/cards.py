@@ -15,6 +15,7 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening, timeline
 from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import Edit, MessageRow, TaskRow, message_row, messages, task_row
+from swarm_mcp.changes.owners import A_PERSON, PERSONS
 from swarm_mcp.domain import REMOTE, SYSTEM, Denial, Message, Run, Session, Task, onlooker
 from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.store import Store
@@ -29,12 +30,22 @@ STUCK, REFUSED, UNREAD, UNCOMMITTED, GONE = "stuck", "refused", "unread", "uncom
 ORDER = (STUCK, REFUSED, UNREAD, UNCOMMITTED, GONE)  # the most urgent first
 
 
+class PageDeed(NamedTuple):
+    """A command that the page offers (``page.acting``), with the session and the file that it is about."""
+
+    words: str
+    kind: str
+    session: str = ""
+    path: str = ""
+
+
 class Reason(NamedTuple):
     """A reason why a session needs a person (one of `ORDER`), in words, and the command to run."""
 
     kind: str
     words: str
     command: str
+    deed: PageDeed | None = None
 
 
 class Doing(NamedTuple):
@@ -73,12 +84,14 @@ def cards(store: Store, shown: Now, people: People, found: Work, refused: list[H
     """Return a card for each session of a checkout, those that need a person first.
 
     `refused`: the refusals of the last `HOUR`, the last one first.
-    Sessions that have gone have a card as long as uncommitted work of theirs is there.
+    Sessions that have gone, and a person, have a card as long as uncommitted work of theirs is there.
     """
     facts = _Facts(store, shown, people, found, refused)
     made = [facts.card(row) for row in shown.sessions]
     live = {card.session for card in made}
     made += [facts.gone(session) for session in found.shares if any(session) and session not in live]
+    if any(not one.instance_id for one in found.edits):
+        made.append(facts.person())
     made.sort(key=lambda card: min((ORDER.index(one.kind) for one in card.reasons), default=len(ORDER)))
     return made
 
@@ -123,7 +136,9 @@ class _Facts:
             counts[one.file] = counts.get(one.file, 0) + 1
         for storm in self._storms.get(row.id, ()):
             counts[plain(storm.file)] = max(storm.times or 0, counts.get(plain(storm.file), 0))
-        reasons = [*self._stuck(waits), *self._often_refused(counts), *self._unread_by(row)]
+        reasons = [*self._stuck(waits), *self._often_refused(counts)]
+        if not row.is_guarded:  # a hook tells its session of messages
+            reasons += self._unread_by(row)
         commands = []
         if files and row.runtime != REMOTE:
             look = f"swarm-mcp diff --session {short(row.id)}"
@@ -145,6 +160,12 @@ class _Facts:
         reason = Reason(GONE, f"has gone; {_files(len(files))} not committed", look)
         undo = f"swarm-mcp undo --session {shlex.quote(number)} --dry-run"
         return Card(row, session, None, [reason], files, [], [], None, 0, [undo])
+
+    def person(self) -> Card:
+        """Return the card of a person with uncommitted work."""
+        files = self._files("", PERSONS)
+        row = SessionNow("", self._scope, A_PERSON, "person", "", "", None, True, 0, 0, len(files))
+        return Card(row, PERSONS, None, [], files, [], [], None, 0, ["swarm-mcp diff --person"])
 
     def _files(self, instance_id: str, session: tuple[str, str]) -> list[File]:
         shares = {one.path: one for one in self._work.shares.get(session, ())}
@@ -172,7 +193,7 @@ class _Facts:
                     file = near(one.file, self._scope) or "a file"
                     words = f"waits for {file}, {duration(line.waited)} so far: {holder.name} holds it and is idle"
                     command = f"swarm-mcp unlock {word(file)} --as {short(holder.id)}"
-                    found.append(Reason(STUCK, words, command))
+                    found.append(Reason(STUCK, words, command, PageDeed("release it", "unlock", holder.id, one.file)))
         return found
 
     def _often_refused(self, counts: dict[str, int]) -> list[Reason]:

@@ -21,12 +21,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import journal_marks
+from swarm_mcp.domain import onlooker
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.work import Work
+from swarm_mcp.view.page.acting import deed_of, outcome
 from swarm_mcp.view.page.live import Edited, Live, Looker, Rendered
 from swarm_mcp.view.page.rendering import MOST_CHECKOUTS, Asked, Look, Page, View, environment
-from swarm_mcp.view.page.views import FILE, LINES, NOW, SESSION, TASK, TIMELINE, WORK, WORKER, WORKERS_VIEW
+from swarm_mcp.view.page.views import FILE, KEPT, NOW, QUEUES, SESSION, TASK, TIMELINE, WORK, WORKER, WORKERS_VIEW
 
 # The admission of requests to the page, and the limits on its answers in a browser.
 #
@@ -35,8 +37,8 @@ from swarm_mcp.view.page.views import FILE, LINES, NOW, SESSION, TASK, TIMELINE,
 #
 # - under one of the names of loopback (``Host``): a page of the network could have its own name lead here,
 # - from no other page (``Origin``): such a page would send the browser's cookies along,
-# - with the cookie that is given in exchange for the token in the terminal's address, and
-# - if it only reads.
+# - with the cookie that a browser gets in exchange for the token in the terminal's address, and
+# - if it reads; or if it comes from a form of our own page (``Origin``) with the key of that browser.
 #
 # No foreign origin, no inline script and no inline style is allowed in a page: a session's text can at most look like
 # one.
@@ -48,14 +50,17 @@ HEADERS = {
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # without a referrer no form would name its origin
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
 NAMES = ("127.0.0.1", "localhost", "[::1]")
-TOKEN = "token"
+TOKEN, KEY = "token", "key"
+DO = "/do"  # the address of forms
+LONGEST_FORM = 64 * 1024  # bytes
+MOST_BROWSERS = 100
 _REFUSAL = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>swarm</title></head><body><main>'
     "<h1>This page is not open to you</h1><p>{why}</p></main></body></html>"
@@ -63,13 +68,15 @@ _REFUSAL = (
 
 
 class Keys:
-    """The keys of the page: a token in the terminal, a token that opens a browser once, and the cookie for either.
+    """The keys of the page: a token in the terminal, a token that opens a browser once, and a cookie for each browser.
 
-    The second token stands in the browser's command line, and other users of the machine can read that.
+    The second token stands in the browser's command line, and other users of the machine can read that. Each cookie
+    comes with a key for the forms of that browser.
     """
 
     def __init__(self, port: int):
-        self.shown, self.once, self._cookie = (secrets.token_urlsafe(32) for _ in range(3))
+        self.shown, self.once = (secrets.token_urlsafe(32) for _ in range(2))
+        self._forms: dict[bytes, str] = {}  # by the digest of the cookie
         self.hosts = frozenset(f"{name}:{port}" for name in NAMES)
         # Browsers keep cookies by host name without the port: two pages must not share one.
         self.cookie_name = f"swarm-page-{port}"
@@ -81,17 +88,21 @@ class Keys:
             return True
         return _same(token, self.shown)
 
-    def admits(self, cookies: str) -> bool:
-        """Return True if this cookie header has our cookie."""
+    def of_forms(self, cookies: str) -> str:
+        """Return the key of the browser's forms if this cookie header has a cookie of ours; else an empty text."""
         try:
             found = SimpleCookie(cookies).get(self.cookie_name)
         except CookieError:  # not ours
-            return False
-        return found is not None and _same(found.value, self._cookie)
+            return ""
+        return self._forms.get(_digest(found.value), "") if found else ""
 
     def give_cookie(self, answer: Response) -> None:
-        """Have the browser keep the cookie."""
-        answer.set_cookie(self.cookie_name, self._cookie, path="/", httponly=True, samesite="strict")
+        """Have the browser keep a cookie of its own."""
+        cookie = secrets.token_urlsafe(32)
+        while len(self._forms) >= MOST_BROWSERS:
+            del self._forms[next(iter(self._forms))]
+        self._forms[_digest(cookie)] = secrets.token_urlsafe(32)
+        answer.set_cookie(self.cookie_name, cookie, path="/", httponly=True, samesite="strict")
 
 
 class Guarded:
@@ -124,7 +135,11 @@ class Guarded:
         origin = headers.get("origin", "").lower()
         if origin and origin.removeprefix("http://") not in self.keys.hosts:
             return _refused(403, "Another web page asked for it.")
-        if scope["method"] not in ("GET", "HEAD"):
+        if scope["method"] == "POST" and scope["path"] == DO:
+            is_own = origin == f"http://{headers['host'].lower()}"
+            if not is_own or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+                return _refused(403, "It is no form of this page.")
+        elif scope["method"] not in ("GET", "HEAD"):
             refusal = _refused(405, "It can only be read.")
             refusal.headers["allow"] = "GET, HEAD"
             return refusal
@@ -135,7 +150,7 @@ class Guarded:
             answer = RedirectResponse("/", 303)
             self.keys.give_cookie(answer)
             return answer
-        if not self.keys.admits(headers.get("cookie", "")):
+        if not self.keys.of_forms(headers.get("cookie", "")):
             return _refused(403, "Open it by the address that the terminal shows.")
         return None
 
@@ -148,16 +163,24 @@ def _same(left: str, right: str) -> bool:
     """Return True if two secrets are equal, in the same time for any two. It compares digests: secrets may have any
     letters.
     """
-    digests = (hashlib.sha256(one.encode("utf-8", "surrogatepass")).digest() for one in (left, right))
-    return secrets.compare_digest(*digests)
+    return secrets.compare_digest(_digest(left), _digest(right))
 
 
-VIEWS = (NOW, TIMELINE, LINES, WORK, WORKERS_VIEW, FILE, SESSION, TASK, WORKER)  # in the order of the navigation
+def _digest(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+VIEWS = (NOW, TIMELINE, QUEUES, WORK, WORKERS_VIEW, FILE, KEPT, SESSION, TASK, WORKER)  # in the order of the navigation
 STATIC = os.path.join(os.path.dirname(__file__), "static")
 
 
-def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", own_id: str = "") -> Guarded:
-    """Return the whole page behind `keys`. `viewer` and `own_id` are the identity and the session of the reader."""
+def application(
+    open_store: Callable[[], Store], keys: Keys, viewer: str = "", own_id: str = "", is_persons: bool = False
+) -> Guarded:
+    """Return the whole page behind `keys`. `viewer` and `own_id` are the identity and the session of the reader.
+
+    `is_persons`: as of ``acting.outcome``.
+    """
     looker, templates = Looker(open_store), environment()
     rendered = Rendered(looker)
     live = Live(rendered.tell)
@@ -200,6 +223,38 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
                                                                asked=asked, views=VIEWS, view=view)  # fmt: skip
             return HTMLResponse(text, status)
 
+    def told(why: str, status: int, asked: Asked) -> Response:
+        text = templates.get_template("error.html").render(
+            why=why, title="Not done", is_part=False, asked=asked, views=VIEWS, view=NOW
+        )
+        return HTMLResponse(text, status)
+
+    async def do(request: Request) -> Response:
+        """Show a command with its effect; run it for a form with the key of its browser."""
+        key, is_form = keys.of_forms(request.headers.get("cookie", "")), request.method == "POST"
+        given = dict(parse_qsl(request.url.query, errors="surrogateescape"))
+        if is_form:
+            given = dict(parse_qsl(await _body(request), errors="surrogateescape"))
+            if not _same(given.pop(KEY, ""), key):
+                return told("The form is of another time. Go back, and begin anew.", 403, Asked(DO, "", {}))
+        asked = Asked(DO, given.get("scope", ""), {})
+        try:
+            deed = await looker.ask(lambda store: deed_of(given, People(store, viewer, own_id).called))
+        except SwarmError as error:
+            return told(str(error), 400, asked)
+        shown: dict[str, object] = {"done": None, "may": True, "shown": "", "about": []}
+        if is_form:
+            shown["done"], shown["shown"] = await outcome(deed, is_persons)
+            live.changed()
+        elif deed.tries:
+            shown["may"], shown["shown"] = await outcome(deed, is_persons, "--dry-run")
+        if given.get("task"):
+            viewed = onlooker(viewer, asked.scope)
+            waiting = await looker.ask(lambda store: store.questions.waiting(viewed))
+            shown["about"] = [one.question for task, one in waiting if task.id == given["task"]]
+        shown.update(deed=deed, given=given, key=key, title=deed.title, asked=asked, views=VIEWS, view=NOW)
+        return HTMLResponse(templates.get_template("do.html").render(**shown, is_part=False))
+
     async def events(_request: Request) -> Response:
         return StreamingResponse(live.stream(), media_type="text/event-stream")
 
@@ -221,10 +276,24 @@ def application(open_store: Callable[[], Store], keys: Keys, viewer: str = "", o
 
         return Route(view.path, answer)
 
-    routes = [*map(route, VIEWS), Route("/events", events), Mount("/static", StaticFiles(directory=STATIC))]
+    routes = [
+        *map(route, VIEWS),
+        Route(DO, do, methods=["GET", "POST"]),
+        Route("/events", events),
+        Mount("/static", StaticFiles(directory=STATIC)),
+    ]
     made = Guarded(Starlette(routes=routes, lifespan=lifespan), keys)
     made.live = live
     return made
+
+
+async def _body(request: Request) -> str:
+    """Return the body of a form; what is too long for one is left out."""
+    found = b""
+    async for part in request.stream():
+        if len(found) < LONGEST_FORM:
+            found += part
+    return found[:LONGEST_FORM].decode("latin-1")
 
 
 def _scopes(store: Store) -> list[str]:

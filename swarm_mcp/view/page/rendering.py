@@ -122,8 +122,11 @@ def _local(moment: object, form: str) -> str:
 
 
 def _last(path: str) -> str:
-    """Return the last part of a folder's path, its name among people."""
-    return path.rstrip("/").rpartition("/")[2] or path
+    """Return the last part of a path, its name among people; of a pattern such as ``src/**`` the part before it too."""
+    folder, _, name = path.rstrip("/").rpartition("/")
+    if "*" in name and folder:
+        return f"{_last(folder)}/{name}"
+    return name or path
 
 
 def _dollars(amount: float | None) -> str:

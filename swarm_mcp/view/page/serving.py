@@ -28,12 +28,13 @@ CLIENT_SECONDS = 20.0  # for a request, from the connection or the answer before
 
 
 class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or httptools', whichever is installed
-    """A connection that is closed if its client stays silent. uvicorn itself would wait for ever."""
+    """A connection that is closed if its client stays silent, or takes nothing. uvicorn itself would wait for ever."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._silent_since = self.loop.time()  # no request is complete, or nothing more of its body has come
         self._last: object = None
+        self._unsent = 0  # bytes of an answer that the client had not taken at the last look
         self._look = self.loop.call_later(CLIENT_SECONDS, self._close_half_open)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -47,7 +48,11 @@ class _Patient(AutoHTTPProtocol):  # type: ignore[valid-type,misc]  # h11's or h
             self._last, self._silent_since = self.cycle, self.loop.time()
 
     def _close_half_open(self) -> None:
-        now = self.loop.time()
+        now, unsent = self.loop.time(), self.transport.get_write_buffer_size()
+        if 0 < self._unsent <= unsent:
+            self.transport.abort()
+            return
+        self._unsent = unsent
         if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
             self._silent_since = now
         elif now - self._silent_since >= CLIENT_SECONDS:
@@ -105,13 +110,18 @@ async def serve_until_ended(
     await server.serve(sockets=[listens])
 
 
-def serve(port: int, opens: bool, say: Callable[[str, int], object], viewer: str, own_id: str) -> None:
-    """Serve the page on this port (0: any) until SIGINT or SIGTERM, and `say` its address and port."""
+def serve(
+    port: int, opens: bool, say: Callable[[str, int], object], viewer: str, own_id: str, is_persons: bool
+) -> None:
+    """Serve the page on this port (0: any) until SIGINT or SIGTERM, and `say` its address and port.
+
+    The last three arguments: as of ``application``.
+    """
     listens = listening(port)
     port = listens.getsockname()[1]
     keys = Keys(port)
     begin = f"http://{LOOPBACK}:{port}/?{TOKEN}="
-    app = application(lambda: Store(read_only=True), keys, viewer, own_id)
+    app = application(lambda: Store(read_only=True), keys, viewer, own_id, is_persons)
 
     def tell() -> None:
         say(begin + keys.shown, port)

@@ -25,9 +25,12 @@ from swarm_mcp.answers.work import (
     workers,
 )
 from swarm_mcp.answers.work import WORKERS as MOST_WORKERS
+from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.domain import ENDED, Run, nobody_in, onlooker
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.locking.explaining import explanation, history
+from swarm_mcp.locking.restore import Restoring
+from swarm_mcp.runtimes import user_settings
 from swarm_mcp.view.overview.cards import HOUR, READ, cards, session_whole, word
 from swarm_mcp.view.overview.now import COUNTED, FILES, Hold, Now, lines, near, now
 from swarm_mcp.view.overview.transcript import last_entries, record_marks
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 # A file: its locks and waiters, the answer to a write now, and the history of its locks.
 
+MOST_KEPT = 50  # earlier contents
 EVENTS, EVENTS_READ = 50, 2000  # that are shown; that are looked through for them, each time that something changes
 
 
@@ -55,6 +59,8 @@ def _make_file(look: Look) -> Page:
     place = nobody_in(scope or "/", scope)
     folder = scope or _checkout_of(path, scopes)
     why = explanation(look.store, place, path, None, "", look.people.viewer, meets=False, reader_folder=folder)
+    if why["write"] and folder:
+        why["write"] = _told_near(why["write"], folder.rstrip("/") + "/")
     scope = scope or _checkout_of(why["file"], scopes)
     after = look.asked.get("after")
     log = history(look.store, place, path, look.people.viewer, EVENTS, after, most_read=EVENTS_READ)
@@ -80,6 +86,14 @@ def _make_file(look: Look) -> Page:
         "is_older": bool(after),
     }
     return Page("file.html", near(why["file"], scope), shown)
+
+
+def _told_near(write: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Return the answer to a write with the paths in `folder` as they are called from there."""
+    kinds = {
+        kind: {**one, "told": one["told"] and one["told"].replace(folder, "")} for kind, one in write["kinds"].items()
+    }
+    return {**write, "reason": write["reason"] and write["reason"].replace(folder, ""), "kinds": kinds}
 
 
 def _tags(owned: OwnedFile | None, found: dict[tuple[str, str], str]) -> dict[str, tuple[str, str]]:
@@ -116,19 +130,31 @@ def _who(look: Look, one: dict[str, Any], label: str | None) -> dict[str, Any]:
 
 FILE = View("/file", "", _make_file, with_work=True)
 
+
+def _make_kept(look: Look) -> Page:
+    path = look.asked.get("path")
+    if not os.path.isabs(path) or not look.scope:
+        raise SwarmError("it names no file of a checkout")
+    found = [one for one in Restoring(look.store, None, path).choices() if one.content]
+    title = f"Earlier contents of {near(path, look.scope)}"
+    return Page("kept.html", title, {"path": path, "scope": look.scope, "choices": found[:MOST_KEPT]})
+
+
+KEPT = View("/kept", "", _make_kept)
+
 # Queues: waiters, their obstacles, and the circles of waiters that were found or prevented.
 
 LATELY_SECONDS, LATELY = 86400, 20  # circles of the last day, and their largest number
 
 
-def _make_lines(look: Look) -> Page:
+def _make_queues(look: Look) -> Page:
     found = lines(look.store, look.scope, look.people)
     named = [[(one, look.people.called(one)) for one in ring] for ring in found.circles]
     refused, waited = (
         newest(look.store, look.scope, look.people, look.now - LATELY_SECONDS, LATELY, what)
         for what in ("deadlock", "waited")
     )
-    return Page("lines.html", "Lines", {
+    return Page("queues.html", "Queues", {
         "lines": found,
         "circles": named,
         "in_circles": {one for ring in found.circles for one in ring},
@@ -137,7 +163,7 @@ def _make_lines(look: Look) -> Page:
     })  # fmt: skip
 
 
-LINES = View("/lines", "Lines", _make_lines)
+QUEUES = View("/queues", "Queues", _make_queues)
 
 # Now: a card for each session of each checkout, then the files that they hold, wait for and have edited.
 
@@ -165,19 +191,33 @@ def _card_of(look: Look, scope: str, is_one_of_many: bool) -> dict[str, Any]:
     shown: Now = now(look.store, scope, look.people, work.edits, **limits)
     refused = refusals(look.store, scope, look.people, look.now - HOUR, READ)
     made = cards(look.store, shown, look.people, work, refused)
+    asked = _questions(look, scope)
     return {
         "now": shown,
         "cards": made[:most],
         "others": made[most:],
-        "urgent": len([card for card in made if card.reasons]),
-        "colours": numbered([*((row.runtime, row.client_id) for row in shown.sessions), *work.shares]),
+        "urgent": len([card for card in made if card.reasons]) + len(asked),
+        "colours": {
+            **numbered([*((row.runtime, row.client_id) for row in shown.sessions), *work.shares]),
+            PERSONS: PERSON,
+        },
         "machines": machines_of(look.store, scope),
+        "lowered": user_settings.lowered(scope),
+        "questions": asked,
         "is_asked": look.work.get(scope) is None and scope in look.work,
         "held": sum(len(one.holds) for one in shown.files),
         "conflicts": len([one for one in shown.files if one.conflict]),
         "refusals": refused[:REFUSALS],
         "notices": newest(look.store, scope, look.people, look.now - HOUR, REFUSALS, NOTICED, ALTERED),
     }
+
+
+def _questions(look: Look, scope: str) -> list[dict[str, str]]:
+    """Return the questions of tasks to a person, the oldest first."""
+    if not look.store.has_questions():
+        return []
+    waiting = look.store.questions.waiting(onlooker(look.people.viewer, scope))
+    return [{"task_id": task.id, "title": task.title, "question": one.question} for task, one in waiting]
 
 
 NOW = View("/", "Now", _make_now, with_work=True)
@@ -212,7 +252,7 @@ CLOSE = 300  # seconds around a moment chosen in a longer span
 
 
 def _make_timeline(look: Look) -> Page:
-    length = look.asked.number("span", AN_HOUR, 60, DAY)
+    length = look.asked.number("span", 0, 60, DAY) or _used_span(look)
     middle = look.asked.number("at", 0, 0, 2**40)
     if middle:
         until = min(look.now, middle + length // 2)
@@ -232,6 +272,14 @@ def _make_timeline(look: Look) -> Page:
         "spans": SPANS, "close": min(CLOSE, length), "marks": MARKS, "most": MOST,
         "told": shown.happenings[::-1][:TEXTS], "chosen": look.asked.number("event", 0, 0, 2**62),
     })  # fmt: skip
+
+
+def _used_span(look: Look) -> int:
+    """Return the seconds up to now with all events of the last hour, an hour at most."""
+    begin = look.now - AN_HOUR
+    found = timeline(look.store, look.scope, look.people, begin, look.now).happenings
+    first = min((one.at for one in _with_edits(look, found, begin, look.now)), default=begin)
+    return min(AN_HOUR, max(60, -(-(look.now - first + 1) // 60) * 60))
 
 
 def _with_edits(look: Look, events: list[Happening], since: int, until: int) -> list[Happening]:
@@ -303,6 +351,7 @@ def _make_task(look: Look) -> Page:
         "runs": [worker(look.store, run, look.people) for run in found.runs],
         "messages": [message_row(message, look.people) for message in found.messages[:ABOUT]],
         "message_count": len(found.messages),
+        "question": next((one["question"] for one in _questions(look, task.scope) if one["task_id"] == task.id), ""),
         "related": [(words, [one for one in ids if one]) for words, ids in related if any(ids)],
     }
     return Page("task.html", f"Task {task.title}", shown)

@@ -96,7 +96,7 @@ class Top(App[None]):
     def compose(self) -> ComposeResult:
         """Lay out the screen."""
         yield Static("reading the store", id="where", markup=False)
-        yield Static("", id="machines", markup=False)
+        yield Static("", id="news", markup=False)
         yield Static("", id="trouble", markup=False)
         for table in self._tables:
             yield Pane(table, table.name.lower())
@@ -164,7 +164,7 @@ class Top(App[None]):
         if isinstance(told, Trouble):
             self._bar("#trouble", f"the store cannot be read, trying again: {told.reason}")
             return
-        self._bar("#machines", told.machines)
+        self._bar("#news", told.news)
         self._bar("#trouble", "")
         self._where, self._scope = told.where, told.scope
         self._say_where()
@@ -177,7 +177,7 @@ class Top(App[None]):
         """Return True if all parts of the screen exist: at the end they are removed while news may still arrive."""
         if not self.screen_stack:
             return False
-        found = self.screen_stack[0].query("#where, #machines, #trouble, Pane, #words, #line")
+        found = self.screen_stack[0].query("#where, #news, #trouble, Pane, #words, #line")
         return len(found) == len(self._tables) + 5
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -203,7 +203,7 @@ class Top(App[None]):
         if not self._is_laid_out:
             return
         screen = self.screen_stack[0]
-        taken = 2 + sum(1 for name in ("#machines", "#trouble", "#words") if screen.query_one(name).display)
+        taken = 2 + sum(1 for name in ("#news", "#trouble", "#words") if screen.query_one(name).display)
         panes, lines = self.panes, max(4, self.size.height - taken)
         if self._zoomed:
             alone = self.pane

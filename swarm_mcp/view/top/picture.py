@@ -81,13 +81,13 @@ class Table(NamedTuple):
 class Picture(NamedTuple):
     """All tables of a moment, under a line that names their subject; `scope` is the folder that `top` was started in.
 
-    `machines`: one line about the machines that share the checkout; empty without one.
+    `news`: one line about a lowered protection, and about the machines that share the checkout; may be empty.
     """
 
     where: str
     tables: tuple[Table, ...]
     scope: str = ""
-    machines: str = ""
+    news: str = ""
 
 
 class Wish(NamedTuple):

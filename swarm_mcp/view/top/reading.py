@@ -14,6 +14,7 @@ from swarm_mcp.answers.work import Edit, Marks, journal_marks, unread
 from swarm_mcp.changes.uncommitted import uncommitted_files
 from swarm_mcp.domain import ENDED, Run, Session, Task, onlooker
 from swarm_mcp.folders import here
+from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import find_acting_session, onlooker_identity, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.view.overview.now import Now, checkouts, now
@@ -74,7 +75,8 @@ class Reader:
             where = f"all checkouts of this machine ({len(found)})"
         else:
             where = self._places.whole(self._scope)
-        return Picture(where, shown, self._scope, tables.machines(machines_of(store, self._scope)))
+        news = user_settings.lowered(self._scope), tables.machines(machines_of(store, self._scope))
+        return Picture(where, shown, self._scope, "; ".join(filter(None, news)))
 
     def _edits(self, store: Store, scope: str, people: People) -> list[Edit]:
         """Return the uncommitted changes in a scope, a person's too: read anew once a journal has grown, or now and
@@ -120,6 +122,8 @@ class _Part:
         live = store.runs.live(scope)[:ROWS]
         ended = [run for _, run in islice(store.runs.walk(scope, ENDED), ENDED_RUNS)]
         self.runs: list[Run] = [run for run in live + ended if people.may_know(_label(store, run))]
+        for run in self.runs:
+            people.learn_worker(run)
 
 
 def _label(store: Store, run: Run) -> str | None:

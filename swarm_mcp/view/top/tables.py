@@ -61,7 +61,7 @@ UNCOMMITTED = Table(
         Column("file", 60, keep_end=True), Column("changed by", 34, "name", tail=NUMBER), Column("ago", 7, "faint"),
         Column("with", 40),
     ),
-    empty="no session's change waits for a commit",
+    empty="no change waits for a commit",
 )  # fmt: skip
 UNREAD = Table(
     "Unread",

@@ -41,7 +41,7 @@ def section(title: str, page: str = "README.md") -> str:
 
 def test_the_readme_stays_short():
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
-    assert len(lines) <= 120
+    assert len(lines) <= 100
     assert [line for line in lines if len(line) > 125 and not line.startswith("|")] == []
     assert "REPOSITORY" not in "".join(lines), "a placeholder cannot be typed"
 
@@ -211,10 +211,6 @@ def the_table_is_the_measured_one() -> None:
         assert cells == [[f"{float(one[of]):.0f}" for one in measured[way]] for of in ("lost", "wasted", "s")], name
 
 
-def the_longer_run_is_the_measured_one() -> None:
-    assert [one["lost"] for one in rows_of(LOST, 1000)["keep"]] == ["0"]
-
-
 def clients_wait_five_seconds() -> None:
     for client in ("claude-code", "codex"):
         hooks = (CLAIMS_ROOT / "integrations" / client / "hooks.json").read_text(encoding="utf-8")
@@ -277,9 +273,8 @@ def python_is_the_declared_one() -> None:
 def make_builds_there() -> None:
     makefile = (CLAIMS_ROOT / "Makefile").read_text()
     assert re.search(r"^SWARM_DEV \?= \$\(or \$\(XDG_CACHE_HOME\),\$\(HOME\)/\.cache\)/swarm-mcp/dev/", makefile, re.M)
-    assert re.search(r"^demo: \$\(INSTALLED\)( \$\(EXPLORED\))?$", makefile, re.M) and re.search(
-        r"^test: \$\(INSTALLED\)( \$\(EXPLORED\))?$", makefile, re.M
-    )
+    assert re.search(r"^demo:$", makefile, re.M), "it plays before anything is installed"
+    assert re.search(r"^test: \$\(INSTALLED\)$", makefile, re.M)
 
 
 def a_day_of_silence() -> None:
@@ -314,40 +309,35 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "one command installs it": "test_uninstalling_leaves_nothing",
     "There is no daemon": "test_it_plays_in_a_new_home_without_clients_and_leaves_nothing",
     "the write goes ahead, and `swarm-mcp doctor`": "test_a_write_passes_where_the_store_cannot_be_read",
-    "In a clone of this repository:": PROSE,
+    "| place |": PROSE,
+    "| VS Code and its forks": PROSE,
+    "| devcontainers |": PROSE,
     "You need Python 3.10": python_is_the_declared_one,
     "[Installing](docs/install.md) covers": PROSE,
     "Only looking?": PROSE,
     "`make demo` plays": make_builds_there,
-    "`make test` runs": make_builds_there,
-    "Both need only Python and pip": make_builds_there,
+    "It builds in": make_builds_there,
     "200 edits to the same ten files": the_table_is_the_measured_one,
     "The table counts edits": the_table_is_the_measured_one,
     "| `swarm-mcp protect` |": PROSE,
     "| without swarm |": the_table_is_the_measured_one,
     "| `keep` (default) |": the_table_is_the_measured_one,
     "| `turn` |": the_table_is_the_measured_one,
-    "These agents do little else": PROSE,
-    "A longer run of four": the_longer_run_is_the_measured_one,
     "A client waits 5 s": clients_wait_five_seconds,
-    "hears only a greeting": "test_who_works_alone_hears_nothing",
-    "One on other files is told": "test_what_a_peer_has_changed_is_told_once",
     "`protect notice` only tells": notice_loses_edits,
     "`swarm-mcp protect off --for 1h`": "test_a_level_for_a_while_gives_way_to_the_one_before",
     "[Uncommitted work](docs/uncommitted-work.md) has": PROSE,
     "[orders of real processes]": the_orders_are_the_explored_ones,
-    "`make explore` goes on": the_orders_are_the_explored_ones,
     "[Each client](docs/dev/matrix.md)": the_clients_are_played,
-    "costs 0.97 starts of a bare Python in Claude Code, and 0.87 in Codex": figure(
-        "costs 0.97 starts of a bare Python in Claude Code, and 0.87 in Codex",
-        r"^81 calls of claude-code .*\n(?:.*\n)*?a peer at work +\S+ +(\S+)",
-        r"^65 calls of codex .*\n(?:.*\n)*?a peer at work +\S+ +(\S+)",
+    "takes 62.9 ms in Claude Code (49.2 without swarm) and 55.2 in Codex (34.7)": figure(
+        "takes 62.9 ms in Claude Code (49.2 without swarm) and 55.2 in Codex (34.7)",
+        *(
+            rf"^{client}, ms a write .*\n(?:.*\n)*?{row} +(\S+)"
+            for client in ("claude-code", "codex")
+            for row in ("now", "no plugin")
+        ),
     ),
-    "keeps a process that answers for the client's hooks": "test_checks_start_no_python",
-    "Without one, a relay in Python": "test_the_checker_answers_as_a_hook_alone_does",
-    "`make bench` measures": make_builds_there,
     "| way |": PROSE,
-    "| a sentence in the prompt |": the_table_is_the_measured_one,
     "mcp-agent-mail": ELSEWHERE,
     "agent-file-claim, agent-lease-mcp, edit-guard": ELSEWHERE,
     "GitButler": ELSEWHERE,
@@ -357,8 +347,6 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "[Played side by side]": others_lose_as_played,
     "is denied once before it writes into another": "test_a_write_into_another_work_tree_is_denied_once",
     "holds a file in all that take part": "test_whichever_came_first_they_meet_in_all_work_trees",
-    "Agents do the same with tools": "test_a_session_works_with_the_tools_from_joining_to_unlocking",
-    "[The first ten minutes]": PROSE,
     "**Which clients?**": PROSE,
     "Claude Code, Codex, GitHub Copilot CLI": the_clients_are_named,
     "Other MCP clients get the tools": "test_a_bare_project_gets_the_server_and_the_skills",
@@ -367,15 +355,10 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "`kill -9` included": "test_a_killed_session_frees_its_locks",
     "for up to 24 hours": a_day_of_silence,
     "steal FILE --force --reason": "test_what_the_living_hold_goes_only_by_force",
-    "**swarm is broken?**": PROSE,
-    "names the fault": "test_recorded_faults_are_shown",
-    "`SWARM_FAIL=closed`": "test_a_write_is_denied_where_the_store_is_broken",
     "**Where does it keep things?**": PROSE,
     "In `~/.swarm-mcp/swarm.db`": the_store_is_there,
     "nothing into your checkout": "test_the_checkout_holds_nothing_of_ours",
-    "**How do I get rid of it?**": PROSE,
-    "`swarm-mcp uninstall`, then": "test_uninstalling_leaves_nothing",
-    "It lists the files left": "test_what_is_ours_goes_and_what_stays_is_named",
+    "`swarm-mcp uninstall --purge`": "test_all_that_is_left_is_listed_and_goes_after_a_question",
     "**Its limits?**": PROSE,
     "Scripts, builds and computed paths": "test_what_nobody_could_see_is_noticed_and_can_be_undone",
     "Text typed into a running program": PROSE,
@@ -398,7 +381,7 @@ def sentences() -> list[str]:
 
 def test_each_sentence_has_evidence_and_no_evidence_is_left_over() -> None:
     told = sentences()
-    assert len(told) > 60
+    assert len(told) > 50
     assert [one for one in told if not any(part in one for part in EVIDENCE)] == []
     assert [part for part in EVIDENCE if not any(part in one for one in told)] == []
 

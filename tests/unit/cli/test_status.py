@@ -16,7 +16,9 @@ from support.world import World
 from swarm_mcp.answers import work as checkout_history
 from swarm_mcp.answers.people import People
 from swarm_mcp.cli.commands.log import since_when
+from swarm_mcp.cli.help_page import show_front_page
 from swarm_mcp.errors import UsageError
+from swarm_mcp.runtimes import user_settings
 from swarm_mcp.view.overview.work import work
 from swarm_mcp.view.top.picture import Wish
 from swarm_mcp.view.top.reading import Reader
@@ -48,7 +50,18 @@ def checkout(ground: Ground) -> Ground:
     return ground
 
 
-def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(world: World) -> None:
+def front_page(world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the page of `swarm-mcp` alone, as a terminal shows it."""
+    with monkeypatch.context() as patch:
+        patch.chdir(world.repo)
+        capsys.readouterr()
+        assert show_front_page() == 0
+    return capsys.readouterr().out
+
+
+def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     agent = world.session("codex", "agent0")
     agent.edit("notes.md", "alpha", "AGENT")
     world.write("other.md", "a person's\n")
@@ -74,8 +87,34 @@ def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(world: W
     shown = Reader(str(world.repo), SimpleNamespace(value=lambda _name: "")).read(Wish())
     (table,) = [one for one in shown.tables if one.name == "Uncommitted"]
     assert of_person < {(row.file, row.cells[1]) for row in table.rows}, "the full screen"
+    front = front_page(world, capsys, monkeypatch).splitlines()
+    assert [line for line in front if "not committed, by " in line] == listed
+    logged = world.ground.swarm("log", "--limit", "100").out
+    assert all(f"{name} by a person, not committed" in logged for name in ("made.md", "other.md", "sub/deep.md"))
     world.commit()
     assert world.swarm("status").json["uncommitted"] == []
+
+
+def test_a_lowered_protection_is_said_on_each_first_screen(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.session("codex", "agent0")
+    scope, args = str(world.repo), SimpleNamespace(value=lambda _name: "")
+
+    def screens() -> list[str]:
+        printed = [world.ground.swarm(verb).out for verb in ("status", "log")]
+        return [*printed, front_page(world, capsys, monkeypatch)]
+
+    assert not any("protection is" in one for one in screens())
+    assert world.swarm("status").json["protect"] == {"value": "keep", "source": "default"}
+    user_settings.change_for_a_while("protect", "off", int(time.time()) + 300, scope)
+    until = world.swarm("status").json["protect"]["until"]
+    words = f"protection is off until {time.strftime('%H:%M:%S', time.localtime(until))}: swarm checks nothing"
+    assert 200 < until - time.time() < 400 and user_settings.lowered(scope).startswith(words)
+    assert all(words in one for one in screens())
+    assert words in Reader(scope, args).read(Wish()).news
+    user_settings.change("protect", "keep", scope)
+    assert user_settings.lowered(scope) == ""
 
 
 def test_status_counts_tasks_messages_and_values(checkout: Ground):
@@ -111,7 +150,8 @@ def test_an_empty_checkout_counts_nothing(ground: Ground):
     ground.session("me")
     found = ground.swarm("status", "--json").json
     assert not any(found["tasks"].values()) and found["messages"] == {"unread": 0, "recent": 0} and found["values"] == 0
-    assert "\ntasks: none\nmessages: 0 unread, 0 in the last day\n" in ground.swarm("status").out
+    assert ground.swarm("status").out.splitlines()[1:2] == ["1 session, 0 locks"]
+    assert not re.search("tasks|messages|merging|value", ground.swarm("status").out)
 
 
 def test_a_task_is_shown_whole(ground: Ground):

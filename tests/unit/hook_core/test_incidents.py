@@ -16,7 +16,7 @@ from support.world import some_time_passes
 from swarm_hook_core import environment, state
 from swarm_hook_core.check import rules
 from swarm_hook_core.hooks import ToolCall
-from swarm_mcp.answers.incidents import LEVELS, REASONS, incident_of, incidents, sentence
+from swarm_mcp.answers.incidents import LEVELS, REASONS, incident_of, incidents, lately, sentence
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening
 from swarm_mcp.cli.main import main
@@ -316,6 +316,27 @@ def test_a_refusal_or_notice_is_one_event_with_the_same_words_on_every_screen(
             assert f"{case.level} {case.kind} " in shown, (screen, shown)
         elif screen.split()[0] in ("status", "log", "why", "watch"):
             assert case.level in shown, (screen, shown)
+
+
+def test_only_the_same_call_on_the_same_file_is_a_repeat(
+    work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scene = Scene(work, monkeypatch)
+    of_a_person(scene)
+    commands = ("git checkout .", "git checkout .", "git stash", "git reset --hard", "echo 'one\ntwo' > notes.md")
+    for command in commands:
+        scene.tries(command)
+    scene.lock("sub")
+    scene.tries("echo x > sub/deep.md")
+    scene.uses("apply_patch", {"command": "*** Begin Patch\n*** Delete File: sub/deep.md\n*** End Patch\n"})
+    with Store() as store:
+        found = incidents(store, str(work), People(store, "p"), 0, 20)
+        of_person = [one.command for one in found if one.reason == "person"]
+        assert len(of_person) == 4 and len(set(of_person)) == 4, of_person
+        assert sorted(one.tool for one in found if one.reason == "lock") == ["Bash", "apply_patch"]
+        assert sum(one.times for one in lately(store, str(work), People(store, "p"), 0, 20, REFUSED)) == len(found) == 6
+    for words in (("log",), ("status",), ("why", "notes.md")):
+        assert "\\n" not in printed(capsys, *words), words
 
 
 PLAYED = {case.kind for case in CASES.values()}

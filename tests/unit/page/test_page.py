@@ -179,11 +179,11 @@ def test_the_timeline_around_a_moment_leaves_out_what_was_before_and_after(groun
 def test_lines_show_who_waits_behind_whom(ground, client):
     with ground.store() as store:
         lock_and_wait(ground, store, "ann", "bob", "cid")
-        words = text_of(client.get("/lines").text)
+        words = text_of(client.get("/queues").text)
         assert "claude-code bob f in repo" in words and "claude-code ann, who holds f" in words
         assert "claude-code bob, who came before" in words
         assert "waited for" in client.get("/timeline").text
-    assert "No session waits" in client.get("/lines", params={"scope": "/elsewhere"}).text
+    assert "No session waits" in client.get("/queues", params={"scope": "/elsewhere"}).text
 
 
 def test_circles_are_marked(ground, client, monkeypatch):
@@ -194,7 +194,7 @@ def test_circles_are_marked(ground, client, monkeypatch):
         ground.sql("UPDATE swarm_waiters SET instance_id = instance_id")
         shown = Lines([line_of(ann, bob), line_of(bob, ann)], 0, [[ann.id, bob.id]])
     monkeypatch.setattr("swarm_mcp.view.page.views.lines", lambda *_: shown)
-    words = text_of(client.get("/lines").text)
+    words = text_of(client.get("/queues").text)
     assert "claude-code ann waits for claude-code bob waits for claude-code ann" in words
     assert words.count("(in a circle)") == 2
 
@@ -210,11 +210,11 @@ def test_who_was_refused_since_it_would_have_closed_a_circle_stands_among_the_li
         ground.lock(bob, f"{ground.scope}/g")
         with pytest.raises(Deadlock):
             LockWait(ann, request(ann, [f"{ground.scope}/g"]), 60).advance(store)
-    words = text_of(client.get("/lines").text)
+    words = text_of(client.get("/queues").text)
     assert "claude-code ann was refused g: it would have waited in a circle" in words
 
 
-@pytest.mark.parametrize("path", ["/", "/timeline", "/timeline?span=86400", "/lines"])
+@pytest.mark.parametrize("path", ["/", "/timeline", "/timeline?span=86400", "/queues"])
 def test_every_link_leads_somewhere_and_nothing_needs_scripts(ground, client, path):
     with ground.store() as store:
         lock_and_wait(ground, store, "ann", "bob")
@@ -225,7 +225,7 @@ def test_every_link_leads_somewhere_and_nothing_needs_scripts(ground, client, pa
     assert not re.search(r"\son\w+=|javascript:|style=", page)
 
 
-@pytest.mark.parametrize("path", ["/", "/timeline", "/lines"])
+@pytest.mark.parametrize("path", ["/", "/timeline", "/queues"])
 def test_strangers_have_no_names_and_no_notes(ground, keys, path):
     ann, bob = ground.session("ann", "identity:a ann"), ground.session("bob", "identity:b secret-name")
     with ground.store() as store:
@@ -250,7 +250,7 @@ def test_all_checkouts_of_the_machine_are_on_one_page(ground, client, limits):
     alone = text_of(client.get("/", params={"scope": places[0]}).text)
     assert "note-one" in alone and "note-two" not in alone and "Checkouts of this machine" not in alone
     limits("swarm_mcp.view.page.views", MOST_CHECKOUTS=2)
-    words = text_of(client.get("/lines").text) and text_of(client.get("/", params={"again": "1"}).text)
+    words = text_of(client.get("/queues").text) and text_of(client.get("/", params={"again": "1"}).text)
     assert (
         "There are more checkouts" in words
         and len([name for name in ("one", "two", "three") if f"note-{name}" in words]) == 2

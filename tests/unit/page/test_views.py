@@ -375,7 +375,9 @@ def test_what_other_programs_have_stored_as_no_time_and_no_text_breaks_no_page(g
     ground.add(
         "tasks", **{**task, "id": "json", "files": '[1, null, {"a": 2}]', "depends_on": "[3]", "created_at": "never"}
     )
-    asked = [(path, {"scope": scope}) for path in ("/", "/timeline", "/lines", "/work") for scope in ("", ground.scope)]
+    asked = [
+        (path, {"scope": scope}) for path in ("/", "/timeline", "/queues", "/work") for scope in ("", ground.scope)
+    ]
     asked += [("/session", {"id": one}) for one in (ann.id, *(f"s{number}" for number in range(len(ODD))), "o1")]
     asked += [("/file", {"path": f"{ground.scope}/g{number}"}) for number in range(len(ODD))]
     asked += [

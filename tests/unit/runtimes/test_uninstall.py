@@ -55,6 +55,24 @@ def test_what_is_ours_goes_and_what_stays_is_named(ground: Ground, state: Path):
     ]  # fmt: skip
 
 
+def test_all_that_is_left_is_listed_and_goes_after_a_question(
+    ground: Ground, state: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ground.session("me")
+    wanted = [ground.database, *(str(state / name) for name in ("kept", "runs", "undos", "projects.json"))]
+    for answer, words in ((None, "--yes removes it"), (False, "it stays")):
+        monkeypatch.setattr("swarm_mcp.cli.commands.install.agreed", lambda _question, answer=answer: answer)
+        done = ground.swarm("uninstall", "--purge")
+        assert done.code == 0 and words in done.out and all(os.path.exists(path) for path in wanted)
+        assert all(f"left, for you to keep or to remove: {path}" in done.out for path in wanted)
+    monkeypatch.setattr("swarm_mcp.cli.commands.install.agreed", lambda _question: True)
+    done = ground.swarm("uninstall", "--purge")
+    assert done.code == 0 and not any(os.path.exists(path) for path in wanted)
+    assert sorted(path.name for path in state.iterdir()) == ["somebody's", "worktrees"]
+    assert f"it stays: {state / 'worktrees'}" in done.out
+    assert ground.swarm("uninstall", "--purge", "--client", "codex").code == 2
+
+
 def test_an_empty_state_folder_goes_too(ground: Ground, state: Path):
     for name in state_folder.THEIRS:
         shutil.rmtree(state / name) if (state / name).is_dir() else (state / name).unlink()
