@@ -21,9 +21,7 @@ implementation of the contract would (no session rows, no path keys); in ``one n
 Those marked ``three kinds`` hold files, folders and 200 patterns in the file's own folder, half of all leased. The
 sizes count locks of living sessions in the scope of the measured one.
 
-The parts are the other modules of this package, each with its goals: ``checks``, ``states``, ``mix``, ``person_commands``, ``many_files``, ``coordinator``, ``harness``,
-``locks``, ``conflicts``, ``listings``, ``large_calls``, ``traces``, ``kernel``,
-``clients``, ``burst``, ``browser``, ``full_screen``, ``team_server``, ``team_machine``. ``--part`` measures one of them.
+The parts are the other modules of this package, each with its goals; ``--part`` measures one of them.
 """
 
 import argparse
@@ -36,19 +34,13 @@ from pathlib import Path
 from typing import Any
 
 from . import page
-from .answers import Answers
 from .browser import Browser
-from .burst import Burst
 from .checks import Bench, measure_hooks
 from .clients import Clients
-from .conflicts import Conflicts
 from .coordinator import Coordinator
-from .full_screen import FullScreens
 from .harness import Harness
 from .installations import Installation, installations
 from .kernel import Kernel
-from .large_calls import LargeCalls
-from .listings import Listings
 from .locks import Locks
 from .lost_updates import LEVELS, NO_PLUGIN, LostUpdates
 from .many_files import ManyFilesBench
@@ -58,7 +50,6 @@ from .person_commands import PersonCommands
 from .plugin import WrongAnswer
 from .states import States
 from .team_server import TeamServers
-from .traces import Traces
 
 SIZES = (0, 1_000, 100_000, 1_000_000)
 
@@ -105,10 +96,6 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
     def installed() -> list[Installation]:
         return installations(options.of, Path(sys.prefix), root)
 
-    def listings() -> list[str]:
-        commands = Listings(*of_plugin)
-        return [*_missed(commands), *_missed(Answers(root, checkout, commands.run))]
-
     measures: dict[str, Callable[[], list[str]]] = {
         "corpus": _measure_corpus,
         "hooks": lambda: measure_hooks(bench, options),
@@ -117,17 +104,11 @@ def _measure(bench: Bench, options: argparse.Namespace) -> int:
         "mix-large": lambda: _missed(Mix(installed()[-1:], root, LARGE, "mix-large"), max(1, options.runs // 20)),
         "crowd": lambda: _missed(Crowd(installed(), root)),
         "commands": lambda: _missed(PersonCommands(installed(), root), max(5, options.runs // 4)),
-        "traces": lambda: _missed(Traces(*of_plugin)),
         "many": lambda: _missed(ManyFilesBench(installed(), root)),
-        "large": lambda: _missed(LargeCalls(bench.plugin, root, env)),
         "kernel": lambda: _missed(Kernel(*of_plugin)),
         "coordinator": lambda: _missed(Coordinator(*of_plugin), options.runs),
         "locks": lambda: _missed(Locks(root, checkout, env)),
-        "conflicts": lambda: _missed(Conflicts(root, checkout, env)),
-        "listings": listings,
-        "burst": lambda: _missed(Burst(root, env)),
         "page": lambda: _missed(Browser(*of_plugin)),
-        "top": lambda: _missed(FullScreens(*of_plugin)),
         "harness": lambda: _missed(Harness(*of_plugin), options.runs),
         "team": lambda: _missed(TeamServers(root)),
         "clients": lambda: _missed(Clients(installed()), options.runs),

@@ -60,14 +60,8 @@ PARTS = {
         "The same of commands by pip's script, beside a peer, and in a new home.",
         r"^load|^instructions|^\S+ +\d",
     ),
-    "traces": Part(
-        "Checks beside uncommitted work", "Ten other sessions with 10,000 traces.", r"^median|claude-code beside"
-    ),
     "many": Part(
         "Many changed files", "Changed by four sessions; checks and commands beside `git diff`.", r"^processor|^\w.* \d"
-    ),
-    "large": Part(
-        "Very large calls", "Processor time and memory of calls of up to 256 KB.", r"commands|calls|processor"
     ),
     "kernel": Part(
         "The kernel layer", "Added time of a command that holds locked files, in ms.", r"^a command|^ +wall|^held"
@@ -78,23 +72,11 @@ PARTS = {
         r"^calls|^\w+ 100,000 +\d|^commands|^\w.*, 100,000 |^server",
     ),
     "locks": Part("Locks and waiting", "Wake-up, and locks per second.", r"^wake|^nobody|^uncon|^one|^lock|^\d+ proc"),
-    "conflicts": Part(
-        "Taking a lock among many",
-        "Added time and memory with up to 100,000 locks.",
-        r"^beyond|all elsewhere|all are covered|100,000 files",
-    ),
-    "listings": Part(
-        "Listings",
-        "Commands beside 100,000 rows of everything.",
-        r"^locks  |^(locks|status) 100,000  ",
-    ),
-    "burst": Part("The store after a burst", "Cleaning up after many rows.", r"^rows|^5 kinds|^100,000"),
     "page": Part(
         "The page in a browser",
         "Fifty open pages beside 100,000 locks.",
         r"median|^/ |^from a|memory",
     ),
-    "top": Part("The full screen", "Start, memory, delay.", r"^locks|100,000|^while"),
     "harness": Part("Supervised workers", "A child with and without a supervisor.", r"^one|lines in|with hooks"),
     "team": Part(
         "The server that a team shares",

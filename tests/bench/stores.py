@@ -51,21 +51,6 @@ def fill(path: str, checkout: str, size: int, locked: str, foreign: bool = False
             raise ValueError(f"{checkout} has links in it: keys written in bulk would be wrong")
 
 
-def fill_folder(path: str, checkout: str, size: int) -> None:
-    """Make the store at `path`: `size` locks on the files ``f0.py``, ``f1.py`` ... of the folder ``src``."""
-    place = "? || '/src/f' || n || '.py'"
-    with Store(path) as store:
-        _holders(store, checkout, foreign=False)
-        with store.database.writing():
-            store.database.change(
-                "WITH RECURSIVE number(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n + 1 < ?)"
-                " INSERT INTO context (id, scope, instance_id, file, type, content, created_at, path_key)"
-                f" SELECT printf('%032x', n), ?, 'holder-' || (n % {HOLDERS}), {place}, 'lock', 'bulk ' || n,"
-                f" unixepoch(), {place} FROM number",
-                (size, checkout, checkout, checkout),
-            )
-
-
 def fill_three_kinds(path: str, checkout: str, size: int, locked: bool) -> None:
     """Make the store at `path`: `size` locks of files, folders (a tenth) and `PATTERNS` patterns, all in one folder.
 
@@ -120,57 +105,6 @@ def fill_work(path: str, checkout: str, size: int, spare: int) -> None:
             f" SELECT ?, 'holder-0', 'holder-' || (n % {HOLDERS}), 'message ' || n FROM number",
             (size, size, checkout),
         )
-
-
-def fill_lists(path: str, checkout: str, size: int) -> None:
-    """Make the store at `path` with `size` rows of each listed kind, most of them of the session ``holder-0``.
-
-    Other sessions, locks, begun tasks and unassigned tasks, messages, shared values, runs, orders to user interfaces
-    and events.
-    """
-    fill(path, checkout, size, "")
-    numbers = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?)"
-    with Store(path) as store, store.database.writing():
-        for sql, values in (
-            ("UPDATE context SET instance_id = 'holder-0' WHERE length(file) > ?", (0,)),
-            (
-                "INSERT INTO instances (id, scope, directory, root, file_root, pid, label, heartbeat, adopted, lease_until)"
-                f" {numbers} SELECT 'peer-' || n, ?, ?, ?, ?, 1, 'peer ' || n, unixepoch(), 0, unixepoch() + 86400"
-                " FROM number",
-                (size, checkout, checkout, checkout, checkout),
-            ),
-            (
-                "INSERT INTO tasks (id, scope, type, title, description, requester, assignee, status, priority, changed_at)"
-                f" {numbers} SELECT 'task-' || n, ?, 'fix', 'task ' || n, 'what is to be done', 'holder-1',"
-                " CASE n % 4 WHEN 0 THEN NULL ELSE 'holder-0' END, CASE n % 4 WHEN 0 THEN 'open' WHEN 1 THEN 'in_progress'"
-                " WHEN 2 THEN 'claimed' ELSE 'done' END, n % 10, unixepoch() * 1000 FROM number",
-                (size, checkout),
-            ),
-            (
-                f"INSERT INTO messages (scope, sender, recipient, content) {numbers} SELECT ?, 'holder-1', 'holder-0',"
-                " 'message ' || n FROM number",
-                (size, checkout),
-            ),
-            (
-                f"INSERT INTO kv (scope, key, value) {numbers} SELECT ?, 'k/' || n, 'value ' || n FROM number",
-                (size, checkout),
-            ),
-            (
-                "INSERT INTO swarm_runs (id, scope, instance_id, harness, cwd, state, started_at, updated_at, ended_at)"
-                f" {numbers} SELECT 'run-' || n, ?, 'holder-1', 'process', ?, 'ended', n, n, n FROM number",
-                (size, checkout, checkout),
-            ),
-            (
-                f"INSERT INTO ui_commands (scope, kind, payload) {numbers} SELECT ?, 'move_node', '{{}}' FROM number",
-                (size, checkout),
-            ),
-            (
-                f"INSERT INTO events (scope, type, actor, subject, payload) {numbers} SELECT ?, 'context.lock_acquired',"
-                " 'holder-1', ? || '/src/hot.py', '{}' FROM number",
-                (size, checkout, checkout),
-            ),
-        ):
-            store.database.change(sql, values)
 
 
 def _holders(store: Store, checkout: str, foreign: bool) -> None:
