@@ -151,9 +151,13 @@ def require_session(server: str) -> None:
         own = _value(one, asked)
         if own == one.info.backend_pid:
             return
-        with connect(server) as other, other.transaction():  # which no other session shares, but through a pooler
-            if _value(other, asked) == own or _value(one, asked) != own:
-                raise TeamRefused(f"the team's server {described(server)} refuses: {_POOLED}")
+        try:
+            with connect(server) as other, other.transaction():
+                is_own = _value(other, asked) != own and _value(one, asked) == own
+        except psycopg.Error:  # it allows no transaction of several statements
+            is_own = False
+    if not is_own:
+        raise TeamRefused(f"the team's server {described(server)} refuses: {_POOLED}")
 
 
 def _connected(given: dict[str, Any]) -> TimedConnection:
