@@ -1,4 +1,4 @@
-"""A whole machine whose sessions note every answer that they are given: of `lock`, of checks, and in messages.
+"""A whole machine. Its sessions note every answer: of `lock`, of checks, and in messages.
 
 A session believes in its lock from the answer until it releases it, or is told that it is lost.
 """
@@ -24,7 +24,7 @@ from .workers import _ends_all, begun
 
 FILES = [f"g{number}" for number in range(8)]
 HOLD_SECONDS = (0.3, 1.0, 1.0, 40.0)  # a hold lasts up to one of these: the last ones outlive a failover
-TOLD_SECONDS = 30.0  # within which a session hears that its lock is lost, on a busy machine
+TOLD_SECONDS = 30.0  # until a session has heard that its lock is lost, on a busy machine
 
 
 class AnsweringMachine(LocalMachine):

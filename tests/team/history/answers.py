@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from .checker import Held, _listed, doubles
 
-PREFIX_SECONDS = 2.0  # a machine may not know yet what was granted so shortly before
+PREFIX_SECONDS = 2.0  # a machine may not know yet of a grant so shortly before
 LAG_SECONDS = 20.0  # a refusal may be by a lock that was released on another machine: its news are under way
 
 
@@ -12,7 +12,7 @@ class Belief(NamedTuple):
     """A session's lock as its holder knew it.
 
     began   the first moment after its confirmation; 0 for never confirmed
-    good    the last moment at which the server still owed it to the holder: there, and within the lease of its session
+    good    the last moment when the server still owed it to the holder: there, and within the lease of its session
     ended   the moment before its release, or of the look that did not find it any more
     over    the moment after its release: a busy store may take long
     how     ``released``, ``told`` of its loss, or lost ``untold``
