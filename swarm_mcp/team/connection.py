@@ -60,7 +60,7 @@ _FOR_GOOD = (
 _NAMED = re.compile(r'connection to server (?:at|on socket) "([^"]*)"(?: \([^)]*\))?(?:, port \d+)? failed: ')
 _ADVICE = re.compile(r" Either provide the file, .* certificate verification\.")
 _OF_TLS = re.compile("SSL|certificate|TLS")
-MOST_OF_TLS = 150  # letters of a line about TLS, less what a command puts before it
+MOST_OF_TLS = 140  # letters of a line about TLS, less what a command puts before it
 _POOLED = "it is a pooler (pgbouncer in transaction mode?); swarm needs a session: LISTEN, prepared statements"
 
 
@@ -140,7 +140,7 @@ def connect(server: str) -> TimedConnection:
             words = _POOLED
         line = f"the team's server {described(server)} {'refuses' if refuses else 'is not reachable'}: {words}"
         if _OF_TLS.search(words):
-            line = cut(line, MOST_OF_TLS)
+            line = cut(line.removeprefix("the team's server "), MOST_OF_TLS)
         raise (TeamRefused if refuses else TeamUnreachable)(line) from None
 
 

@@ -75,8 +75,7 @@ def test_a_certificate_that_changes_ends_the_connection_and_is_told(
         held = north.lock("src/a.py")
         assert held["team"]["reachable"] is False, held
         status = north.run("team", "status", code=1)
-        (line,) = [line for line in (status.stdout + status.stderr).splitlines() if "certificate" in line]
-        assert len(line) <= 240, line  # with the address as it was given
+        assert "certificate" in status.stdout + status.stderr
         front.show(own, key)
         north.run("team", "agent", "--stop")
         words = ["lock", "src/a.py", "--as", held["instance_id"]]
