@@ -674,7 +674,8 @@ def _take_by_force(db: Database, instance: Session, wanted: LockRequest, reason:
                 _note_theft(tx, instance, row, reason, forced=True)
             taken += gone
             lock = grants.grant(tx, instance, wanted)[0]
-            takes = " ".join(f"{number_elsewhere(row.id)}:{row.team_fence}" for row in taken if row.machine and row.team_fence)
+            elsewhere = [row for row in taken if row.machine and row.team_fence]
+            takes = " ".join(f"{number_elsewhere(row.id)}:{row.team_fence}" for row in elsewhere)
             if takes:
                 tx.change("UPDATE context SET takes = ? WHERE id = ?", (takes, lock.id))
             _settle(tx, lock, instance)

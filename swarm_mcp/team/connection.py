@@ -60,7 +60,7 @@ _FOR_GOOD = (
 _NAMED = re.compile(r'connection to server (?:at|on socket) "([^"]*)"(?: \([^)]*\))?(?:, port \d+)? failed: ')
 _ADVICE = re.compile(r" Either provide the file, .* certificate verification\.")
 _OF_TLS = re.compile("SSL|certificate|TLS")
-MOST_OF_TLS = 150  # letters of a line about TLS, less what a command puts before it
+MOST_OF_TLS = 140  # letters of a line about TLS, less what a command puts before it
 _POOLED = "it is a pooler (pgbouncer in transaction mode?); swarm needs a session: LISTEN, prepared statements"
 
 
@@ -140,7 +140,7 @@ def connect(server: str) -> TimedConnection:
             words = _POOLED
         line = f"the team's server {described(server)} {'refuses' if refuses else 'is not reachable'}: {words}"
         if _OF_TLS.search(words):
-            line = cut(line, MOST_OF_TLS)
+            line = cut(line.removeprefix("the team's server "), MOST_OF_TLS)
         raise (TeamRefused if refuses else TeamUnreachable)(line) from None
 
 
@@ -151,9 +151,13 @@ def require_session(server: str) -> None:
         own = _value(one, asked)
         if own == one.info.backend_pid:
             return
-        with connect(server) as other, other.transaction():  # which no other session shares, but through a pooler
-            if _value(other, asked) == own or _value(one, asked) != own:
-                raise TeamRefused(f"the team's server {described(server)} refuses: {_POOLED}")
+        try:
+            with connect(server) as other, other.transaction():
+                is_own = _value(other, asked) != own and _value(one, asked) == own
+        except psycopg.Error:  # it allows no transaction of several statements
+            is_own = False
+    if not is_own:
+        raise TeamRefused(f"the team's server {described(server)} refuses: {_POOLED}")
 
 
 def _connected(given: dict[str, Any]) -> TimedConnection:

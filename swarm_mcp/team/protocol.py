@@ -47,10 +47,10 @@ documents.
 
 **Void grants.** `epoch` is a text for comparison only. It changes after a failover, after a restore, and if the server
 has lost changes that a machine has seen. Then all grants of the server are void: the caller takes every own row for
-unconfirmed, says `hello` again with neither `acked` nor `epoch`, and confirms its rows with ``again=True``. It keeps the
-rows of another machine until that one has confirmed them or was `complete`, or `grace` is over. A new agent sends the
-`epoch` of its replica. A session whose `joined` number differs from before has lapsed meanwhile: the same holds for its
-rows.
+unconfirmed, says `hello` again with neither `acked` nor `epoch`, and confirms its rows with ``again=True``. It keeps
+the rows of another machine until that one has confirmed them or was `complete`, or `grace` is over. A new agent sends
+the `epoch` of its replica. A session whose `joined` number differs from before has lapsed meanwhile: the same holds for
+its rows.
 
 **Safe beliefs.** A mirror is fresh until (boot clock when a `beat` was SENT) + its lease x (1 - `MARGIN`), once all of
 its answer is applied, `more` is False and `grace` is over. A machine's sessions hold their grants until (boot clock

@@ -437,8 +437,9 @@ class Replica:
             )
 
     def _end_later(self, body: dict[str, Any], reason: str, **more: object) -> None:
-        """Have a lock's rows removed by `_drop_ended`: after the grants of one answer, so that no file is said to be free
-        that is taken again.
+        """Have a lock's rows removed by `_drop_ended`, after the grants of the same answer.
+
+        So no session is told of a free file that is taken again.
         """
         self._ended.append(([lock.id for lock in self._mirrored_as(body)], _REASONS.get(reason, reason), more))
 

@@ -204,7 +204,8 @@ class Following:
                 return {"answer": agent_client.LOCAL}  # too large to be posted: it stays on this machine
             if clock.now() < posting.grace_until:
                 if posting.grace_until >= until:
-                    return {"answer": agent_client.UNREACHABLE, "error": _only_earlier(posting.grace_until - clock.now())}
+                    error = _only_earlier(posting.grace_until - clock.now())
+                    return {"answer": agent_client.UNREACHABLE, "error": error}
                 time.sleep(0.1)
         raise TeamUnreachable("others change the same task all the time")
 
@@ -310,7 +311,7 @@ class Talk:
         return answer
 
     def _answered(self, request: _Request, answer: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer of a request: this one, unless it has one. An asker that has given up is not told another."""
+        """Return the answer of a request: this one, unless its asker has given up and was given another."""
         with self._changed:
             request.answer = request.answer or answer
             return request.answer

@@ -61,7 +61,9 @@ def test_after_a_new_epoch_known_locks_go_on_denying(tmp_path: Path, new_engine,
         said = south.write("s1", "src/a.py")
         assert '"deny"' in said and "src/a.py is free" not in said
         north.run("unlock", "src/a.py", "--as", told["instance_id"])
-        assert "src/a.py is free" in wait_for(lambda: (said := south.write("s1", "src/a.py")) and '"deny"' not in said and said)
+        assert "src/a.py is free" in wait_for(
+            lambda: (said := south.write("s1", "src/a.py")) and '"deny"' not in said and said
+        )
     finally:
         for one in (north, south):
             one.end()

@@ -1,4 +1,4 @@
-"""A whole machine whose sessions note every answer that they are given: of `lock`, of checks, and in messages.
+"""A whole machine. Its sessions note every answer: of `lock`, of checks, and in messages.
 
 A session believes in its lock from the answer until it releases it, or is told that it is lost.
 """
@@ -24,11 +24,11 @@ from .workers import _ends_all, begun
 
 FILES = [f"g{number}" for number in range(8)]
 HOLD_SECONDS = (0.3, 1.0, 1.0, 40.0)  # a hold lasts up to one of these: the last ones outlive a failover
-TOLD_SECONDS = 30.0  # within which a session hears that its lock is lost, on a busy machine
+TOLD_SECONDS = 30.0  # until a session has heard that its lock is lost, on a busy machine
 
 
 class AnsweringMachine(LocalMachine):
-    """One machine, with what its sessions have seen."""
+    """One machine, and the observations of its sessions."""
 
     def __init__(self, name: str, clone: Path):
         super().__init__(name, clone)
@@ -105,7 +105,7 @@ class AnsweringMachine(LocalMachine):
             time.sleep(0.02)
         self.counts[how] += 1
         self.counts["lapsed"] += not is_good
-        self.beliefs.append(Belief(me.id, file, began, good, at, how))
+        self.beliefs.append(Belief(me.id, file, began, good, at, clock.now(), how))
 
     def _is_told(self, session: str, file: str) -> bool:
         end = time.monotonic() + TOLD_SECONDS
@@ -138,7 +138,9 @@ def main() -> None:
         me = AnsweringMachine(f"M{told['number']}", clone)
         threads = [threading.Thread(target=act, args=(stop.exists,)) for act in (me.watch_agent, me.look_around)]
         for one in me.sessions:
-            threads.append(threading.Thread(target=me.act, args=(one, stop.exists, random.Random(f"{told['seed']} {one}"))))
+            threads.append(
+                threading.Thread(target=me.act, args=(one, stop.exists, random.Random(f"{told['seed']} {one}")))
+            )
         begun(report).touch()
         for thread in threads:
             thread.start()

@@ -1,11 +1,10 @@
-"""The judge of answers: each that a session was given must be true of one history of grants, on whatever machine."""
+"""The judge of answers: each that a session was given must be true of one history of grants."""
 
 from typing import NamedTuple
 
 from .checker import Held, _listed, doubles
 
-
-PREFIX_SECONDS = 2.0  # a machine may not know yet what was granted so shortly before
+PREFIX_SECONDS = 2.0  # a machine may not know yet of a grant so shortly before
 LAG_SECONDS = 20.0  # a refusal may be by a lock that was released on another machine: its news are under way
 
 
@@ -13,8 +12,9 @@ class Belief(NamedTuple):
     """A session's lock as its holder knew it.
 
     began   the first moment after its confirmation; 0 for never confirmed
-    good    the last moment at which the server still owed it to the holder: there, and within the lease of its session
+    good    the last moment when the server still owed it to the holder: there, and within the lease of its session
     ended   the moment before its release, or of the look that did not find it any more
+    over    the moment after its release: a busy store may take long
     how     ``released``, ``told`` of its loss, or lost ``untold``
     """
 
@@ -23,6 +23,7 @@ class Belief(NamedTuple):
     began: float
     good: float
     ended: float
+    over: float
     how: str
 
 
@@ -55,7 +56,13 @@ class AnswerFindings(NamedTuple):
     untold: list[tuple[Belief, str]]
 
     def text(self, most: int = 4) -> str:
-        names = ("double holders", "checks that passed", "files that were not free", "releases that were none", "untold losses")
+        names = (
+            "double holders",
+            "checks that passed",
+            "files that were not free",
+            "releases that were none",
+            "untold losses",
+        )
         return _listed(names, self, most)
 
 
@@ -77,14 +84,17 @@ def judge_answers(beliefs: list[Belief], freed: list[Freed], vanished: list[Vani
         for told in freed
         for (file, holder), theirs in owed.items()
         for one in theirs
-        if file == told.file and holder != told.session and one.began <= told.refused - PREFIX_SECONDS and told.at < one.good
+        if file == told.file
+        and holder != told.session
+        and one.began <= told.refused - PREFIX_SECONDS
+        and told.at < one.good
     ]
     not_released = [
-        (told, "nobody released it")
+        (told, f"not one of {[one for one in beliefs if one.file == told.file and abs(one.ended - told.at) < 60]}")
         for told in freed
         if " released " in told.text and not any(
             one.how == "released" and one.file == told.file and one.holder != told.session
-            and told.refused - LAG_SECONDS < one.ended <= told.at
+            and one.ended <= told.at and told.refused - LAG_SECONDS < one.over
             for one in beliefs
         )
     ]  # fmt: skip

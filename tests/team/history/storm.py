@@ -124,7 +124,7 @@ class HandingPlayers(Players):
 
 
 class AnsweringPlayers(Players):
-    """Machines with sessions that note what they are told."""
+    """Machines with sessions that note each answer."""
 
     last_seconds = 240.0
 

@@ -1,4 +1,4 @@
-"""What sessions of whole machines are told, under every kind of fault: each answer is true of one history.
+"""The answers to sessions of whole machines, under every kind of fault: each is true of one history.
 
 SWARM_TEAM_SECONDS is the length of all storms together, 60 by default; SWARM_TEAM_GRANTS: the least number of grants.
 """
@@ -21,7 +21,9 @@ SECONDS = float(os.environ.get("SWARM_TEAM_SECONDS", "60")) / len(KINDS)
 GRANTS = int(os.environ.get("SWARM_TEAM_GRANTS", "70")) / len(KINDS)
 
 
-def answering(kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = "") -> Outcome:
+def answering(
+    kind: str, folder: Path, at_end: list[Callable[[], object]], seconds: float, planted: str = ""
+) -> Outcome:
     return storm_of(kind, folder, at_end, seconds, planted, None, "answering_machine", AnsweringPlayers, LEASE)
 
 
@@ -36,7 +38,7 @@ def test_every_answer_is_true(kind: str, tmp_path: Path, at_end: list) -> None:
 
 PLANTED = {
     "a lock that a new server lacks counts as released": ("replica", "voided_is_released", ("passed", "not_released")),
-    "a lost lock is told to nobody": ("cut", "loses_in_silence", ("untold",)),
+    "the holder of a lost lock hears nothing": ("cut", "loses_in_silence", ("untold",)),
 }
 
 
@@ -47,4 +49,4 @@ def test_what_is_planted_is_found(name: str, tmp_path: Path, at_end: list) -> No
         outcome = answering(kind, new_folder(tmp_path), at_end, 14, planted)
         if any(getattr(outcome.findings, sign) for sign in signs):
             return
-    raise AssertionError(f"seed {SEED}: nobody has found it in {outcome.text()}")
+    raise AssertionError(f"seed {SEED}: it was not found in {outcome.text()}")

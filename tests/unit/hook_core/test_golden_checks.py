@@ -122,7 +122,11 @@ class Scene:
             store.database.change(
                 "INSERT INTO swarm_team_repositories (id, epoch, version, state, fresh_until, booted, said_at)"
                 " VALUES ('example.org/a', 'e', 1, 'joined', ?, ?, ?)",
-                (clock.now() + fresh_seconds, clock.boot(host_id()), int(time.time()) - 900),
+                (
+                    clock.now() + fresh_seconds,
+                    clock.boot(host_id()),
+                    int(time.time()) - (900 if fresh_seconds < 0 else 0),
+                ),
             )
 
     def breaks(self, place: str, error: type[Exception] = RuntimeError) -> None:

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from support import following_cases
 from support.document_storm import Storm
 from support.fake_team import FakeTeam
 from support.following_cases import *  # noqa: F403
@@ -64,7 +65,7 @@ def test_after_a_new_epoch_known_locks_deny_until_their_machine_has_spoken_or_it
     sandbox.follow()
     denied("a.py", "b.py")
     assert sandbox.mail(other) == []
-    laptop.store.locks.release(one, "b.py")  # which the server has never heard of
+    laptop.store.locks.release(one, "b.py")  # unknown to the server
     laptop.follow()
     sandbox.follow()
     assert sandbox.held() == [("a.py", "laptop")]
@@ -88,18 +89,18 @@ def test_after_a_new_epoch_the_line_is_what_it_was(machines, team):
     one, other, third = laptop.session("one"), sandbox.session("other"), sandbox.session("third")
     held = sandbox.take(other, "a.py") and sandbox.row("a.py")
     laptop.follow()
-    wait = waiting(laptop, one, "a.py")
+    wait = following_cases.waiting(laptop, one, "a.py")
     assert wait.advance(laptop.store) is None
     both = (laptop, sandbox)
-    for machine in both:
-        machine.follow()
+    for each in both:
+        each.follow()
     team.void(REPOSITORY)
     sandbox.follow()
     sandbox.store.locks.release(other, held["file"])
     with pytest.raises(LockRefused):  # the laptop's session goes first
         sandbox.lock(third, "a.py")
-    for machine in (*both, *both):
-        machine.follow()
+    for each in (*both, *both):
+        each.follow()
     assert sandbox.mail(third) == []
     assert len(sandbox.ground.sql("SELECT 1 FROM swarm_waiters")) == 1
     wait.give_up(laptop.store)
