@@ -1,4 +1,4 @@
-"""Processes of other sessions: a command that would end one is denied once, with the session whose process it is.
+"""Processes of other sessions: a command that would end one is denied once, and their owner is named.
 
 A process belongs to the nearest client above it: the client of a session, a command with a lock (`hold`), a person's
 shell. Programs are matched as `pkill`, `killall`, `kill` and their kin do. Ports are looked up in ``/proc`` (Linux).
@@ -60,7 +60,7 @@ class Processes:
             self.above[pid] = parent, group
 
     def nearest(self, pid: int, clients: Iterable[int]) -> int:
-        """Return the nearest of `clients` at or above `pid`; 0 if there is none."""
+        """Return the nearest of `clients` at or above `pid`, or 0."""
         for _ in range(len(self.above)):
             if pid in clients:
                 return pid
@@ -72,7 +72,7 @@ class Processes:
     def meant(self, told: list[list[str]]) -> set[int]:
         """Return the processes that the commands `told`, in their order, are to end."""
         found: set[int] = set()
-        listed: set[int] = set()  # by `pgrep` and its kin, for a `kill` whose words are computed
+        listed: set[int] = set()  # by `pgrep` and its kin, for a `kill` with computed words
         for name, *words in told:
             if name == "kill":
                 found |= self._killed(words, listed)
@@ -228,7 +228,8 @@ def judge(check: Check) -> Verdict | None:
 def _clients(check: Check) -> tuple[int, dict[int, Any]]:
     """Return the pid of the session's own client, and the clients of other live sessions here."""
     own = check.reader.holder(check.config.runtime_name, check.call.session_id)
-    here, found = process.host_id(), {}
+    here = process.host_id()
+    found: dict[int, Any] = {}
     for row in check.reader.other_sessions(check.config.runtime_name, check.call.session_id, 0.0):
         if row["host"] == here and row["client_pid"] and not process.departed(row, check.now, here):
             others = process.living(here, process.clients_in(row["other_clients"]), here)
