@@ -19,7 +19,8 @@ class Loss:
 
     why   ``uncommitted``: the file was changed after the session last saw it; ``moment``: it is being written just
           now; ``sweep``: a git command meets it; ``stash``: it is an entry of the stash; ``tenant``: it is a folder in
-          which the owner works; ``process``: it is a process of the owner's client. Without an owner (`without_owner`): ``acting``: it is a person's; ``fence``: it is in
+          which the owner works; ``process``: it is a process of the owner's client.
+          Without an owner (`without_owner`): ``acting``: it is a person's; ``fence``: it is in
           another work tree; ``head``: it is the HEAD, index or stash that sessions share; ``team``: locks elsewhere
           may be unknown; ``unchecked``: the check has failed. ``kernel``: the kernel refused a write under a lock. Of
           notices alone: ``possible``: a lock that the call may run into; ``merged``, ``merged-person``; ``elsewhere``:

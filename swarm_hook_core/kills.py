@@ -1,4 +1,4 @@
-"""Processes of other sessions: a command that would end one is denied once, with the session whose process it is.
+"""Processes of other sessions: a command that would end one is denied once, and their owner is named.
 
 A process belongs to the nearest client above it: the client of a session, a command with a lock (`hold`), a person's
 shell. Programs are matched as `pkill`, `killall`, `kill` and their kin do. Ports are looked up in ``/proc`` (Linux).
@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from swarm_hook_core import process
+from swarm_hook_core import caller, process
 from swarm_hook_core.denial import Denial, Loss, Notice
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.lookup import Held
@@ -30,16 +30,15 @@ if TYPE_CHECKING:
     from swarm_hook_core.check import Check
     from swarm_hook_core.traces.trail import Trail
 
-KIND = (
-    "kills"  # of the journal's entry: `key` is the session's folder, `text` the denied commands' digest, the call's id
-)
+KIND = "kills"  # of the journal's entry: `key` is the call's folder, `text` a digest of the commands, and the call's id
 WHY = "process"  # of the Loss
 APART_NS = 10**9  # calls closer than this may run side by side: the model has not read the denial of the first yet
 NAMED = 3  # processes that are named
 LONGEST = 60  # characters of a process's command line
-_ENDS = ("kill", "pkill", "skill", "killall", "kill-port", "fkill")
-_KEEPS = ("0", "CONT", "SIGCONT", "CHLD", "SIGCHLD", "URG", "SIGURG", "WINCH", "SIGWINCH")  # signals that end nothing
-_SIGNAL = re.compile(r"-(\d+|(SIG)?[A-Z][A-Z0-9]{2,})")
+_ENDS = ("kill", "pkill", "skill", "killall", "kill-port")
+PROGRAMS = (*_ENDS, "pgrep", "pidof", "lsof", "fuser")
+_KEEPS = ("0", "CONT", "CHLD", "URG", "WINCH")  # signals that end nothing
+_SIGNAL = re.compile(r"-(?:-signal=)?(\d+|[A-Z][A-Z0-9]{2,})")
 _PORT = re.compile(r"(?:^|:)(\d+)(?:/tcp|/udp)?$")
 
 
@@ -61,7 +60,7 @@ class Processes:
             self.above[pid] = parent, group
 
     def nearest(self, pid: int, clients: Iterable[int]) -> int:
-        """Return the nearest of `clients` at or above `pid`; 0 if there is none."""
+        """Return the nearest of `clients` at or above `pid`, or 0."""
         for _ in range(len(self.above)):
             if pid in clients:
                 return pid
@@ -73,88 +72,60 @@ class Processes:
     def meant(self, told: list[list[str]]) -> set[int]:
         """Return the processes that the commands `told`, in their order, are to end."""
         found: set[int] = set()
-        listed: set[int] = set()  # by `pgrep` and its kin, for a `kill` whose words are computed
+        listed: set[int] = set()  # by `pgrep` and its kin, for a `kill` with computed words
         for name, *words in told:
             if name == "kill":
                 found |= self._killed(words, listed)
-            elif name in ("kill-port", "fuser", "lsof"):
-                some = self._at_ports(words)
-                is_ended = name == "kill-port" or (name == "fuser" and _kills(words))
-                (found if is_ended else listed).update(some)
-            elif name == "fkill":
-                ports = [word for word in words if word.startswith(":")]
-                found |= self._at_ports(ports) | self._called(words, _equal) | self._killed(words, set())
-            elif name in ("killall", "pidof"):
-                (found if name == "killall" else listed).update(self._called_by_options(words))
+                continue
+            rest = _without_signal(words)
+            if rest is None:
+                continue
+            is_ended = name in _ENDS or (name == "fuser" and _kills(words))
+            if name in ("kill-port", "fuser", "lsof"):
+                some = self._at_ports(rest)
             else:
-                (listed if name == "pgrep" else found).update(self._grepped(words))
+                some = self._called(rest, is_exact=name in ("killall", "pidof"))
+            (found if is_ended else listed).update(some)
         return found
 
     def _killed(self, words: list[str], listed: set[int]) -> set[int]:
         """Return the processes that ``kill <words>`` ends; `listed` for a word that only a run can tell."""
         found: set[int] = set()
-        if words and (words[0] in ("-l", "-L") or words[0].startswith(("--list", "--table"))):
+        first = (words or [""])[0]
+        before = 2 if first in ("-s", "-n", "--signal") else int(first[:1] == "-" and first != "--")
+        if (
+            first[:2] in ("-l", "-L")
+            or first.startswith(("--list", "--table"))
+            or _without_signal(words[:before]) is None
+        ):
             return found
-        if words and words[0] in ("-s", "-n", "--signal"):
-            signal, words = words[1:2], words[2:]
-        elif words and words[0] != "--" and words[0][:1] == "-":
-            signal, words = [words[0][1:].removeprefix("-signal=")], words[1:]
-        else:
-            signal = []
-        if signal and signal[0].upper() in _KEEPS:
-            return found
-        for word in words:
+        for word in words[before:]:
             if not is_known(word):
                 found |= listed
             elif word == "-1":
                 found |= set(self.above)
-            elif word.isdecimal():
-                found.add(int(word))
             elif word[:1] == "-" and word[1:].isdecimal():
                 found |= {pid for pid, (_parent, group) in self.above.items() if group == int(word[1:])}
+            elif word.isdecimal():
+                found.add(int(word))
         return found & set(self.above)
 
-    def _grepped(self, words: list[str]) -> set[int]:
-        """Return the processes that ``pkill <words>`` or ``pgrep <words>`` means."""
-        own = [word for word in words if _SIGNAL.fullmatch(word)]
-        if any(word[1:] in _KEEPS for word in own):
+    def _called(self, words: list[str], is_exact: bool) -> set[int]:
+        """Return the processes with a name, or a command line, as pkill, or with `is_exact` killall, takes `words`."""
+        options = split(words, "gGPtuUFdo" if not is_exact else "ouZ", ("--parent", "--user", "--euid"))
+        if options.has("-F", "-t", "--pidfile"):
             return set()
-        options = split([word for word in words if word not in own], "dFgGPrstuU", ("--signal", "--parent", "--euid"))
-        if (options.value("--signal") or "").upper() in _KEEPS or options.has("-F", "-s", "-t", "--pidfile"):
-            return set()
-        pattern = (options.operands or [""])[0]
-        fold = re.IGNORECASE * options.has("-i", "-I", "--ignore-case")
-        try:
-            wanted = re.compile(pattern, fold)
-        except re.error:  # for pkill it may be right
-            wanted = re.compile(re.escape(pattern), fold)
-        match = wanted.fullmatch if options.has("-x", "--exact") else wanted.search
-        is_other, text = options.has("-v", "--inverse"), process.program_name
-        if options.has("-f", "--full"):
-            text = process.command_line
-        found = {pid for pid in self.above if bool(match(text(pid).strip())) != is_other}
-        for place, values in enumerate((options.values("-P", "--parent"), options.values("-g", "--pgroup"))):
-            if values:
-                found = {pid for pid in found if str(self.above[pid][place]) in ",".join(values).split(",")}
-        if found and options.has("-n", "--newest", "-o", "--oldest"):
-            return {max(found) if options.has("-n", "--newest") else min(found)}
-        return found
-
-    def _called_by_options(self, words: list[str]) -> set[int]:
-        own = [word for word in words if _SIGNAL.fullmatch(word)]
-        options = split([word for word in words if word not in own], "osuyZn", ("--signal", "--user", "--context"))
-        if any(word[1:] in _KEEPS for word in own) or (options.value("-s", "--signal") or "").upper() in _KEEPS:
-            return set()
-        return self._called(options.operands, _matches if options.has("-r", "-m", "--regexp") else _equal)
-
-    def _called(self, names: list[str], fits: Callable[[str, str], bool]) -> set[int]:
-        """Return the processes with a program that has one of these names."""
+        is_exact = (is_exact and not options.has("-r", "-m", "--regexp")) or options.has("-x", "--exact")
+        patterns = options.operands if is_exact or options.operands else [""]
         found = set()
-        for pid in self.above if names else ():
-            first = process.command_line(pid).partition(" ")[0]
-            programs = (process.program_name(pid), first, os.path.basename(first))
-            if any(fits(name, one) for name in names for one in programs):
+        for pid in self.above:
+            line, name = process.command_line(pid).strip(), process.program_name(pid)
+            texts = [line] if options.has("-f", "--full") else [name, os.path.basename(line.partition(" ")[0])]
+            if any(_fits(pattern, text, is_exact) for pattern in patterns for text in texts):
                 found.add(pid)
+        parents = ",".join(options.values("-P", "--parent")).split(",")
+        if parents != [""]:
+            found = {pid for pid in found if str(self.above[pid][0]) in parents}
         return found
 
     def _at_ports(self, words: list[str]) -> set[int]:
@@ -169,15 +140,25 @@ class Processes:
         return {pid for pid in self.above if sockets and not sockets.isdisjoint(_open_files(pid))}
 
 
-def _equal(name: str, program: str) -> bool:
-    return name == program
+def _without_signal(words: list[str]) -> list[str] | None:
+    """Return `words` without the signal that they name; None if that signal ends nothing."""
+    rest, left = [], iter(words)
+    for word in left:
+        found = _SIGNAL.fullmatch(word)
+        if found is None and word not in ("-s", "--signal"):
+            rest.append(word)
+        elif (found[1] if found is not None else next(left, "")).removeprefix("SIG") in _KEEPS:
+            return None
+    return rest
 
 
-def _matches(name: str, program: str) -> bool:
+def _fits(pattern: str, text: str, is_exact: bool) -> bool:
+    if is_exact:
+        return pattern == text
     try:
-        return re.fullmatch(name, program) is not None
-    except re.error:  # the program refuses it
-        return False
+        return re.search(pattern, text) is not None
+    except re.error:  # for pkill it may be right
+        return pattern in text
 
 
 def _kills(words: list[str]) -> bool:
@@ -213,17 +194,15 @@ def judge(check: Check) -> Verdict | None:
     own, clients = _clients(check)
     if not clients:
         return None
-    all_there = Processes()
-    if own:
-        # A session that the caller has started itself is its own.
-        clients = {pid: row for pid, row in clients.items() if own not in process.ancestors(below=pid)}
-    places = {*clients, *([own] if own else [])}
+    # A session that the caller has started itself is its own.
+    clients = {pid: row for pid, row in clients.items() if own not in process.ancestors(below=pid)}
+    all_there, places = Processes(), {*clients, own}
     meant = all_there.meant([words for words, _folder, _by in deeds])
     by_pid = {pid: all_there.nearest(pid, places) for pid in sorted(meant)}
     theirs = {pid: clients[client] for pid, client in by_pid.items() if client in clients}
     if not theirs:
         return None
-    mine = [pid for pid, client in by_pid.items() if own and client == own != pid]
+    mine = [pid for pid, client in by_pid.items() if client == own != pid]
     by = next(by for words, _folder, by in deeds if words[0] in _ENDS or words[0] == "fuser")
     owners = list({row["id"]: row for row in theirs.values()}.values())
     said = [*(part for _words, _folder, part in deeds), *sorted(row["id"] for row in owners)]
@@ -246,18 +225,16 @@ def judge(check: Check) -> Verdict | None:
     return verdict
 
 
-PROGRAMS = (*_ENDS, "pgrep", "pidof", "lsof", "fuser")
-
-
 def _clients(check: Check) -> tuple[int, dict[int, Any]]:
-    """Return the pid of the session's own client, 0 if unknown, and the clients of other live sessions here."""
+    """Return the pid of the session's own client, and the clients of other live sessions here."""
     own = check.reader.holder(check.config.runtime_name, check.call.session_id)
-    here, found = process.host_id(), {}
+    here = process.host_id()
+    found: dict[int, Any] = {}
     for row in check.reader.other_sessions(check.config.runtime_name, check.call.session_id, 0.0):
         if row["host"] == here and row["client_pid"] and not process.departed(row, check.now, here):
             others = process.living(here, process.clients_in(row["other_clients"]), here)
             found.update((pid, row) for pid in (row["client_pid"], *(pid for pid, _start in others)))
-    pid = int(own[2]["client_pid"] or 0) if own is not None else 0
+    pid = int((own is not None and own[2]["client_pid"]) or caller.parent())
     found.pop(pid, None)  # another conversation of the same client
     return pid, found
 

@@ -42,7 +42,7 @@ class Effects:
     copied   absolute path -> the Stream of a file of its own, put in that file's place
     programs names of the programs that it runs, as far as they are known; for git also the command: ``git fetch``
     deeds    ``(words, folder, by)`` of commands that may weaken the protection of others: see ``protected``
-    late     commands whose list of files was asked for, and came too late: their files are unknown
+    late     commands with a list of files that came too late: their files are unknown
     moves    ``(folder, by)`` of commands of version control that may discard or move work, and cannot be asked about it
     runs     True if it runs the project's own code (tests, builds): worth watching, but not worth a notice
     budget   the time to find and judge the effects; it starts now unless it is given

@@ -143,7 +143,7 @@ def _program(walk: Walk, scope: Scope, words: list[str]) -> Stream | None:
 
 
 def _wrapped(call: Call) -> None:
-    """Follow a command in the arguments of an unknown program, which may run it: ``newtool run -- git stash``."""
+    """Follow a command in the arguments of an unknown program: it may run that, as ``newtool run -- git stash``."""
     walk, words = call.walk, call.words
     places, text = list(range(min(len(words), MOST_BEFORE))), ""
     if "--" in words[MOST_BEFORE:-1]:
@@ -154,10 +154,17 @@ def _wrapped(call: Call) -> None:
             text = words[at]
         if text or (words[at] not in _COMMON_NAMES and _runs_or_writes(walk, words[at])):
             trees = len(walk.effects.trees)
-            walk.in_doubt(lambda _walk: call.script(text) if text else call.run(words[at:]))
+            walk.in_doubt(_run_wrapped, call, text, words[at:])
             for tree in walk.effects.trees[trees:]:
                 tree.is_told = True
             return
+
+
+def _run_wrapped(_walk: Walk, call: Call, text: str, words: list[str]) -> None:
+    if text:
+        call.script(text)
+    else:
+        call.run(words)
 
 
 def _runs_or_writes(walk: Walk, word: str) -> bool:

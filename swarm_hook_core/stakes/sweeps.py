@@ -19,7 +19,7 @@ from swarm_hook_core.shell.model import Effects, GitCall, is_known
 from swarm_hook_core.shell.programs.git import commit_hooks, touched_files, uncommitted
 from swarm_hook_core.shell.programs.git.listings import tree_of, work_tree
 from swarm_hook_core.shell.programs.git.table import asks, only_reads, options_of
-from swarm_hook_core.stakes import stash, wording
+from swarm_hook_core.stakes import hook_commands, stash, wording
 from swarm_hook_core.stakes.files import Changed, Stake, size_of, top_of
 from swarm_hook_core.stakes.owners import BUILT, OWN, Authors
 from swarm_hook_core.stakes.wording import Theirs, also_in
@@ -221,7 +221,7 @@ class Sweeps:
             if top is not None and self._is_beside(top):
                 repository = Repository(top, self._changed.left(), git_call.top, git_call.environment)
                 try:
-                    before, after = commit_hooks.commands(git_call, git_call.words, repository)
+                    before, after = hook_commands.commands(git_call, git_call.words, repository)
                 except NoAnswer:  # they are unknown
                     pass
             yield from (*before, git_call, *after)
@@ -523,7 +523,7 @@ class Sweeps:
         if git_call.aside:
             return self._also(theirs, way_past_hooks(git_call.aside))
         if git_call.hook:
-            return self._also(theirs, way_past_hook(git_call.hook, git_call.hook in commit_hooks.UNCHECKED))
+            return self._also(theirs, way_past_hook(git_call.hook, git_call.hook in hook_commands.UNCHECKED))
         own, mixed = [], []
         if tree_of(git_call) == work_tree(self._call.folder):  # elsewhere the files' relative names would be wrong
             paths = set(theirs.paths)

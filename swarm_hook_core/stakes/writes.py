@@ -13,7 +13,7 @@ from swarm_hook_core import REMOVE, REPLACE, fail_closed, state
 from swarm_hook_core.denial import Denial, Loss, Notice, without_owner
 from swarm_hook_core.hooks import Verdict
 from swarm_hook_core.repeated_denials import MANY, PERSON
-from swarm_hook_core.shell.model import Effects
+from swarm_hook_core.shell.model import Effects, Tree
 from swarm_hook_core.stakes import wording
 from swarm_hook_core.stakes.wording import Theirs
 from swarm_hook_core.traces import (
@@ -181,10 +181,13 @@ class _Judgement:
         for tree in self.effects.trees if self.effects is not None else ():
             for trace in self.meetings.unseen_below(tree.root, tree.admits):
                 (lost if self._loses(tree.how) else met).append((trace, tree.how, tree.by))
-            if tree.is_told or self.effects.late:
-                doubtful = self.meetings.unseen_below(tree.root, lambda path, tree=tree: tree.admits(path) is None)
-                met += [(trace, tree.how, tree.by) for trace in doubtful]
+            if self.effects is not None and (tree.is_told or self.effects.late):
+                met += [(trace, tree.how, tree.by) for trace in self._below_in_doubt(tree)]
         return lost, met
+
+    def _below_in_doubt(self, tree: Tree) -> list[Trace]:
+        """Return others' unseen changes in files that the call may write below a folder."""
+        return self.meetings.unseen_below(tree.root, lambda path: tree.admits(path) is None)
 
     def _keeps(self, path: str, resolved: str, how: str) -> bool:
         """Return True if the new content of the file is known and keeps the other session's changes."""

@@ -297,7 +297,7 @@ def fences_held(tx: Transaction, instance_id: str, fences: list[int]) -> set[int
 
 
 def path_of(tx: Transaction, instance: Session, file: str) -> str:
-    """Return the file, or the name's key, that `file` means for a session. Raises SwarmError where there is none."""
+    """Return the file, or the name's key, that `file` means for a session. Raises SwarmError for any other text."""
     if is_name(file):
         return str(reach_of(instance, file).key)
     return file_of(instance, checked(file))

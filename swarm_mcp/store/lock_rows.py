@@ -300,7 +300,7 @@ def insert(tx: Transaction, lock: dict[str, Any], file: str) -> None:
             tx.change(sql.replace(" OR IGNORE", ""), (file, *given.values()))
         if not folder:
             folder, name = os.path.split(file)
-        folder = f"{folder}/." if folder else "."  # a name that is no file has none
+        folder = f"{folder}/." if folder else "."  # a name that is no file
         file = os.path.join(folder, name)
 
 

@@ -537,7 +537,7 @@ def _kept(call: Call, one: Found, kept: Callable[[list[str]], list[str] | None])
 
 
 def part(call: Call) -> None:
-    """cut, sed and awk print parts of the lines of their input: the names in what `git status` prints."""
+    """cut, sed and awk print parts of the lines of their input: the names in the output of `git status`."""
     stream = call.stdin
     if stream is None or stream.text is not None or not stream.found or not all(map(is_known, call.words)):
         return

@@ -13,7 +13,7 @@ from swarm_hook_core.shell.spans import spans_of_sed
 
 
 def part(call: Call) -> None:
-    """Report what it prints of its input; the module is loaded for that alone."""
+    """Report the parts of its input that it prints; the module is loaded for that alone."""
     if call.stdin is not None and call.stdin.found is not None:
         from swarm_hook_core.shell.programs import searches
 

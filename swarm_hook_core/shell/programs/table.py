@@ -134,7 +134,7 @@ dirname: reads language listers.dirname
 realpath readlink grealpath greadlink: reads language listers.realpath
 seq: reads language listers.seq
 cut gcut tr gtr: reads language sed.part
-kill killall pkill skill kill-port fkill pgrep pidof lsof fuser: reads language listers.processes
+kill killall pkill skill kill-port pgrep pidof lsof fuser: reads language listers.processes
 true false test [: reads language listers.silent
 grep egrep fgrep ggrep zgrep rg ag ack: reads language searches.grep
 find gfind: ends language searches.find

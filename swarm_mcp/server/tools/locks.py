@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 FILE = text("The file, absolute or relative to this session's folder. It need not exist yet.")
 LOCKED = text(
     "The file, absolute or relative to this session's folder. It need not exist yet. `.git` at the top of a work tree"
-    " stands for its repository: no other session may then commit, stash, switch, merge or fetch there. `name:port:3000`"
-    " is a name that is no file, such as a port or a database: locked in all work trees."
+    " stands for its repository: no other session may then commit, stash, switch, merge or fetch there."
+    " `name:port:3000` is a name that is no file, such as a port or a database: locked in all work trees."
 )
 DEFAULT_REASON = "actively editing"
 # Arguments beyond the contract's. With one of them the answer has all columns of each lock.

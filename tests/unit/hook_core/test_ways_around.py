@@ -16,12 +16,14 @@ from swarm_hook_core.shell import effects_of
 from swarm_hook_core.shell.programs.git import listings
 from swarm_hook_core.state import fault_log
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = ("claude-code", "codex")
 
 
 @pytest.fixture(params=CLIENTS)
 def me(request: pytest.FixtureRequest, work: Path) -> Player:
-    """A session beside another one, which has changed notes.md and made new.txt."""
+    """A session beside another one that has changed notes.md and made new.txt."""
     for name in ("user.name", "user.email"):
         git(work, "config", name, "t@t")
     peer = Player(CLIENTS[request.param == "claude-code"], work)
@@ -36,7 +38,7 @@ def denied(me: Player, command: str) -> str:
 
 
 def told(me: Player, command: str) -> str:
-    """Return the notice for a command, which is only asked about."""
+    """Return the notice for a command. It is not run."""
     return me.told("Bash", {"command": command})
 
 

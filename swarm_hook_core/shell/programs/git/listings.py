@@ -171,7 +171,7 @@ class _Status(_Listing):
         self._lines: list[str] | None = None
         try:
             told = Repository(self._root, SECONDS, self._top).ask("-C", self._folder, *self._words)
-        except Refused:
+        except Refused:  # it is no work tree to git
             return None
         except NoAnswer:
             self._effects.came_late("git " + " ".join(self._words))

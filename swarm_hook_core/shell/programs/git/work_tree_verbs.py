@@ -326,8 +326,10 @@ def push(question: Question) -> None:
 
 def _leave_to_hooks(question: Question, hook: str, named: Sequence[str] = ()) -> None:
     """Changes outside of the commit are put aside while this hook runs, if the hook is of such a kind."""
-    question.call.aside = commit_hooks.putting_aside(question.call, question.options, question.repository, hook)
-    if question.call.aside:
+    call = question.call
+    if not call.aside:
+        call.aside = commit_hooks.putting_aside(call, question.options, question.repository, hook)
+    if call.aside:
         question.loses(path for path in question.repository.modified(question.locked) if path not in named)
 
 
