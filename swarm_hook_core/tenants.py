@@ -39,7 +39,7 @@ from swarm_hook_core.stakes.writes import judge as of_sessions
 from swarm_hook_core.traces import NOTICE, journal
 from swarm_hook_core.traces.head import LATELY_SECONDS, commit_of, known_branches
 from swarm_hook_core.traces.head.movement import BRANCHES, Commit, only_in
-from swarm_hook_core.traces.head.wording import AGAIN, lost, working
+from swarm_hook_core.traces.head.wording import AGAIN, lost, tree_has_gone, working
 from swarm_hook_core.traces.trail import Trail, asked_trail
 from swarm_hook_core.untrusted_text import command, named
 from swarm_hook_core.wording import duration
@@ -408,10 +408,7 @@ def judge_gone(check: Check) -> Verdict | None:
     if trail is None or around is None or fence.was_told(check.call, trail, around.top, KIND_GONE, root):
         return None
     branch = next(iter(sorted(known_branches(around.top, os.path.realpath(root)))), "BRANCH")
-    words = (
-        f"swarm: {named(root)}, the work tree in which this session began, has gone: it was removed, or emptied. In"
-        f" that folder git uses the checkout around it, {named(around.top)}."
-    )
+    words = tree_has_gone(root, around.top)
     loss = without_owner("head", "change")
     if trail.level == NOTICE:
         verdict = Verdict(None, words)

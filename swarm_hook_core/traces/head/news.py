@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import Any
 
@@ -74,13 +75,29 @@ def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:
     head, note = heads.read(top), heads.noted(runtime, session_id, top)
     if head is None:
         return ""
-    words, told = "", set()
+    words, told = _of_lost_tree(runtime, session_id, os.path.realpath(folder), top), set()
     if note is not None:
         told = note.told
     if note is not None and note.head != head:
         reader = StoreReader(local_store(), driver)
         session = reader.session(runtime, session_id)
         if session is not None:
-            words = words_of(runtime, session_id, session, top, note, head, reader, time.time())
+            moved = words_of(runtime, session_id, session, top, note, head, reader, time.time())
+            words = "\n".join(filter(None, (words, moved)))
     heads.note(runtime, session_id, top, head, told)
     return words
+
+
+def _of_lost_tree(runtime: str, session_id: str, folder: str, top: str) -> str:
+    """Return the words about a work tree of the session that has gone from `folder`, told once; mostly empty.
+
+    top  the work tree that git finds there now
+    """
+    while folder != top and folder != os.path.dirname(folder):
+        if heads.noted(runtime, session_id, folder) is not None:
+            from swarm_hook_core.traces.head import wording
+
+            heads.forget_note(runtime, session_id, folder)
+            return wording.tree_has_gone(folder, top)
+        folder = os.path.dirname(folder)
+    return ""

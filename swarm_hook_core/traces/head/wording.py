@@ -70,6 +70,14 @@ def lost(commits: Sequence[Commit] | None, top: str = "") -> str:
     return f" {count} on no other branch or tag: {some}.{way}"
 
 
+def tree_has_gone(root: str, around: str) -> str:
+    """Return the sentences about the work tree `root` of a session; `around`: the one that git finds there now."""
+    return (
+        f"swarm: {named(root)}, the work tree in which this session began, has gone: it was removed, or emptied. In"
+        f" that folder git uses the checkout around it, {named(around)}."
+    )
+
+
 def moves(by: str, movement: Movement, others: Sequence[Held], own_label: str) -> str:
     """Return the notice about such a command that goes ahead."""
     deed = _DEEDS[movement.deed][0].format(_ref(movement.target))

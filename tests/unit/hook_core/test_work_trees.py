@@ -15,6 +15,7 @@ from support.world import some_time_passes
 from swarm_hook_core import fence, tenants
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.state import config_path
+from swarm_hook_core.traces.head.news import at_turn
 from swarm_mcp.store import Store
 
 from .conftest import Commands
@@ -327,6 +328,16 @@ def test_a_session_whose_tree_has_gone_is_told_before_its_next_command(
     assert f"{tree}, the work tree in which this session began, has gone" in said, said
     assert f"git uses the checkout around it, {work}" in said and "the same command again goes ahead" in said
     assert tenant.denied("Bash", {"command": "git status"}) == ""
+
+
+def test_a_session_whose_tree_was_emptied_between_turns_is_told_at_its_prompt(tree: Path, tenant: Player) -> None:
+    def prompted() -> str:
+        return at_turn("codex", tenant.session_id, str(tree), tenant.core.driver)
+
+    assert prompted() == ""
+    (tree / ".git").unlink()
+    assert f"{tree}, the work tree in which this session began, has gone" in prompted()
+    assert prompted() == ""
 
 
 def test_a_session_that_takes_its_own_tree_away_knows(tree: Path, work: Path, tenant: Player, limits: Limits) -> None:
