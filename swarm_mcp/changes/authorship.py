@@ -22,7 +22,7 @@ from swarm_hook_core import settings, state
 from swarm_hook_core.git import NO_PROGRAMS
 from swarm_hook_core.git_repository import Refused, Repository, blobs, sizes
 from swarm_hook_core.naming import UNNAMED, session_name
-from swarm_hook_core.state import client_note, open_private, read_private, state_dir
+from swarm_hook_core.state import client_note, make_private, open_private, read_private, state_dir
 from swarm_hook_core.traces import journal_name
 from swarm_hook_core.traces.changed_lines import equal_parts, split_lines
 from swarm_hook_core.traces.transcript import TAILS, tail
@@ -116,6 +116,7 @@ def hooked(hook: str, folder: str, rewritten: Sequence[str]) -> None:
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """Keep other recordings waiting: git's notes of two at one moment would lose those of one."""
+    make_private(state_dir())
     handle = open_private(os.path.join(state_dir(), "authorship.lock"), os.O_RDWR | os.O_CREAT)
     try:
         if fcntl is not None:
