@@ -28,9 +28,11 @@ WORDS = {
     "uvx": ("on", "off"),
     "fence": ("on", "off"),
     "merge": ("on", "off"),
+    "authorship": ("off", "on"),
 }
 DEFAULTS = {
     "protect": "keep", "fail": OPEN, "uvx": "on", "fence": "on", "merge": "on", "strict": False, "kernel": False,
+    "authorship": "off",
 }  # fmt: skip
 OLD_NAMES = {"auto": "protect"}
 FOR_A_WHILE = "_for"  # at the end of a name: with a limited time
@@ -124,6 +126,11 @@ def fence(prefix: str, folder: str) -> Setting:
 def merge(prefix: str, folder: str) -> Setting:
     """Return the setting by which a stale whole write goes ahead merged (``traces.merged_writes``)."""
     return _word("merge", prefix, folder)
+
+
+def authorship(_prefix: str, folder: str) -> Setting:
+    """Return the setting by which commits get notes on the authors of their lines. No variable counts."""
+    return in_file("authorship", folder)
 
 
 def strict(prefix: str, folder: str = "") -> bool:

@@ -104,6 +104,7 @@ CHECKS = {
     "settings": "swarm_mcp.doctor.own_checks:settings",
     "protect": "swarm_mcp.doctor.own_checks:protection",
     "merge": "swarm_mcp.doctor.own_checks:merging",
+    "authorship": "swarm_mcp.doctor.own_checks:authorship",
     "fail": "swarm_mcp.doctor.own_checks:failed_checks",
     "guard": "swarm_mcp.doctor.own_checks:guard",
     "kernel": "swarm_mcp.doctor.own_checks:kernel_hold",

@@ -496,6 +496,11 @@ def merging(_asked: Asked) -> Finding:
     return Finding("merge", "ok", f"{text} (`swarm-mcp protect merge` sets it)", details=details)
 
 
+def authorship(_asked: Asked) -> Finding:
+    """Return the state of the record of authors in git notes for this folder."""
+    return _setting("authorship", "on: commits get notes on the authors of their lines")
+
+
 def _setting(name: str, about: str) -> Finding:
     """Return the value of ``auto`` or ``fail`` for sessions in this folder, and its source."""
     found, others = user_settings.in_force(name, user_settings.checkout_here())

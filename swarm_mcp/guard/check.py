@@ -119,6 +119,7 @@ def _printed_names(printed: str) -> list[str]:
 
 
 HOOKS = ("pre-commit", "pre-push")
+AFTER_COMMITS = ("post-commit", "post-rewrite")  # hooks that record the authors of a commit
 BUSY_SECONDS = 1.0
 
 

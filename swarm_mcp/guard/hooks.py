@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core.state import open_private
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.guard.check import HOOKS, Repository
+from swarm_mcp.guard.check import AFTER_COMMITS, HOOKS, Repository
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.json_editor import object_of
 
@@ -76,8 +76,8 @@ def beside(hook: str, command: list[str], auto: bool = False) -> str:
     return f"#!/bin/sh\n{MARK}\n{_guarded(hook, command, chained=False, auto=auto)}"
 
 
-def chained(hook: str, command: list[str], earlier: str, auto: bool = False) -> str:
-    """A hook that runs the one of the same name in the folder `earlier`, and then, where it is of `HOOKS`, ours.
+def chained(hook: str, command: list[str], earlier: str, auto: bool = False, is_ours: bool = True) -> str:
+    """A hook that runs the one of the same name in the folder `earlier`, and then, if `is_ours`, the guard's own.
 
     An empty `earlier` is the folder that git would use without us. The earlier hook has the same arguments and
     input, and where it fails its exit code is ours.
@@ -87,7 +87,7 @@ def chained(hook: str, command: list[str], earlier: str, auto: bool = False) -> 
     else:
         folder = _EARLIER_OF_GIT
     text = f"#!/bin/sh\n{MARK}\n{folder}earlier=$earlier/{hook}\n"
-    if hook not in HOOKS:
+    if not is_ours:
         return text + '[ -f "$earlier" ] && [ -x "$earlier" ] || exit 0\nexec "$earlier" "$@"\n'
     return text + _guarded(hook, command, chained=True, auto=auto)
 
@@ -111,10 +111,12 @@ def _check(command: list[str], by_name: str = "swarm-mcp") -> str:
 def _guarded(hook: str, command: list[str], chained: bool, auto: bool) -> str:
     check = f"hook={hook}\n{_check(command)}"
     there = '[ -f "$earlier" ] && [ -x "$earlier" ]'
-    if hook != "pre-push":
+    if hook not in ("pre-push", "post-rewrite"):
         first = ""
         if chained:
             first = f'if {there}; then "$earlier" "$@" || exit $?; fi\n'
+        if hook in AFTER_COMMITS:
+            return f"{first}{check}check </dev/null >/dev/null 2>&1\nexit 0\n"
         if auto:
             return f"{first}{check}said=$(check --auto </dev/null 2>&1)\n{_VERDICT_OR_WORDS}"
         return f"{first}{check}said=$(check </dev/null 2>&1)\n{_VERDICT}"
@@ -122,6 +124,8 @@ def _guarded(hook: str, command: list[str], chained: bool, auto: bool) -> str:
     first = "told=$(cat; echo .)\ntold=${told%.}\n"
     if chained:
         first += f'if {there}; then\n    printf \'%s\' "$told" 2>/dev/null | "$earlier" "$@" || exit $?\nfi\n'
+    if hook in AFTER_COMMITS:
+        return f"{first}{check}printf '%s' \"$told\" | check >/dev/null 2>&1\nexit 0\n"
     return f'{first}{check}said=$(printf \'%s\' "$told" | check --remote "${{1:-}}" 2>&1)\n{_VERDICT_OR_WORDS}'
 
 
@@ -177,22 +181,30 @@ class _Place(NamedTuple):
         return os.path.isabs(self.looked) and os.path.realpath(self.looked) == os.path.realpath(self.folder)
 
 
-def install(folder: str, auto: bool = False) -> Outcome:
+def install(folder: str, auto: bool = False, records: bool = False) -> Outcome:
     """Guard the repository around `folder`. In a guarded one, bring the hooks up to date.
 
-    With `auto`, the hooks also check commits against changes of other sessions without a lock (``changes``).
+    With `auto`, the hooks also check commits against changes of other sessions without a lock (``changes``). With
+    `records`, further ones record the authors of commits.
     """
+    names: tuple[str, ...] = HOOKS
+    if records:
+        names = (*HOOKS, *AFTER_COMMITS)
     repository = Repository(folder)
     place, command = _place(repository), coordinator_command()
     default = os.path.join(repository.common, "hooks")
     if place.is_ours:
         earlier = str(_read_record(place.home).get("earlier") or "")
-        changed = _fill(repository, place.folder, earlier, command, auto)
+        changed = _fill(repository, place.folder, earlier, command, auto, names)
         return Outcome("dispatcher", place.folder, changed, earlier or _shared(repository))
-    if not place.looked and not any(_is_foreign(os.path.join(default, hook)) for hook in HOOKS):
+    if not place.looked and not any(_is_foreign(os.path.join(default, hook)) for hook in names):
         made = not os.path.isdir(default)
         os.makedirs(default, exist_ok=True)
-        written = [_put(os.path.join(default, hook), beside(hook, command, auto)) for hook in HOOKS]
+        written = [_put(os.path.join(default, hook), beside(hook, command, auto)) for hook in names]
+        for path in (os.path.join(default, hook) for hook in AFTER_COMMITS if hook not in names):
+            if _is_ours(path):
+                _remove(path)
+                written.append(True)
         if made:
             _write_record(place.home, {"made": default})
         return Outcome("beside", default, any(written))
@@ -203,7 +215,7 @@ def install(folder: str, auto: bool = False) -> Outcome:
     if place.is_own:
         earlier = place.looked
     try:
-        _fill(repository, place.folder, earlier, command, auto)
+        _fill(repository, place.folder, earlier, command, auto, names)
         repository.ask("config", "--file", place.config, SETTING, place.folder)
         if not _place(repository).is_ours:
             raise SwarmError(f"{SETTING} is set by something that comes after {place.config}; nothing was changed")
@@ -287,12 +299,17 @@ def _shared(repository: Repository) -> str:
     return os.path.join(repository.common, "hooks")
 
 
-def _fill(repository: Repository, folder: str, earlier: str, command: list[str], auto: bool) -> bool:
-    """Write the dispatcher's scripts, `earlier` as for ``chained``. Return True if anything changed."""
+def _fill(
+    repository: Repository, folder: str, earlier: str, command: list[str], auto: bool, own: tuple[str, ...]
+) -> bool:
+    """Write the dispatcher's scripts, `earlier` as for ``chained``. Return True if anything changed.
+
+    `own`: the hooks that do something of the guard's.
+    """
     os.makedirs(folder, exist_ok=True)
     now = os.path.join(repository.top, earlier or _shared(repository))
     there = [name for name in NAMES_IF_THERE if os.path.isfile(os.path.join(now, name))]
-    texts = {name: chained(name, command, earlier, auto) for name in (*NAMES, *there)}
+    texts = {name: chained(name, command, earlier, auto, name in own) for name in (*NAMES, *there)}
     changed = [_put(os.path.join(folder, name), text) for name, text in texts.items()]
     for name in set(NAMES_IF_THERE).difference(there):
         path = os.path.join(folder, name)
@@ -322,7 +339,7 @@ def _unset(repository: Repository, home: str) -> None:
 def _take_beside(repository: Repository) -> bool:
     """Remove our hooks from the repository's own folder. Return True if there were any."""
     default = os.path.join(repository.common, "hooks")
-    ours = [path for path in (os.path.join(default, hook) for hook in HOOKS) if _is_ours(path)]
+    ours = [path for path in (os.path.join(default, hook) for hook in (*HOOKS, *AFTER_COMMITS)) if _is_ours(path)]
     for path in ours:
         _remove(path)
     if ours and _read_record(repository.common).get("made") == default:

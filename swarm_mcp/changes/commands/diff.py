@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from time import localtime, strftime
+from typing import NamedTuple
 
 from swarm_hook_core.git_repository import NoAnswer, Refused, Repository
 from swarm_hook_core.traces.versions.acts import PERSON
@@ -13,6 +14,7 @@ from swarm_hook_core.traces.versions.lines import NoLines
 from swarm_hook_core.untrusted_text import named
 from swarm_mcp.answers.size import width
 from swarm_mcp.answers.views import short
+from swarm_mcp.changes.authorship import Contributor, contributors_of
 from swarm_mcp.changes.commit.parts import Group
 from swarm_mcp.changes.dirty import SECONDS, committed_file, relative_names, top_over
 from swarm_mcp.changes.owners import PERSONS, Owners, last_of, owners_for
@@ -240,20 +242,31 @@ SHORT_COMMIT = 8
 
 
 class Commit:
-    """The commit that brought a line: its `id`, its author's name, the time in Unix seconds."""
+    """The commit that brought a line: its `id`, its author's name, the time in Unix seconds.
 
-    __slots__ = ("id", "author", "at")
+    `file`: the file's name there, while git's answer is read.
+    """
+
+    __slots__ = ("id", "author", "at", "file")
 
     def __init__(self, commit_id: str):
         self.id = commit_id
         self.author = ""
         self.at = 0
+        self.file = ""
 
 
-UNKNOWN = Commit("")  # git does not answer
+class CommittedLine(NamedTuple):
+    """The commit of a line, and its recorded contributor there, None without a record."""
+
+    commit: Commit
+    contributor: Contributor | None = None
+
+
+UNKNOWN = CommittedLine(Commit(""))  # git does not answer
 
 if TYPE_CHECKING:
-    Commits = dict[int | None, Commit]  # by a line's index in the last commit
+    Commits = dict[int | None, CommittedLine]  # by a line's index in the last commit
 
 
 @verb(
@@ -270,10 +283,11 @@ def blame(args: Arguments) -> int:
 
     An uncommitted line has its session (and agent) or "a person", the time and tool of the call that wrote it, and the
     task that the session had then. "codex 5f0c2f6e or a person" says that either may have written it. A committed line
-    has its commit, author and date, as `git blame` has them.
+    has its commit, author and date, as `git blame` has them, and its recorded authors (`protect --authorship on`).
 
     With --json: {"file", "reason", "authors", "lines": [{"line", "text", "committed", "authors", "commit", "author",
-    "at"}]}. "authors" are those of `diff --json`. A file without lines has a "reason", such as "binary", and in
+    "at", "contributor"}]}. "authors" are those of `diff --json`; a recorded "contributor" is {"type", "model_id",
+    "sessions"}. A file without lines has a "reason", such as "binary", and in
     "authors" the sessions that may have written it.
 
     Exit 1 outside of a repository, or if git does not answer.
@@ -365,11 +379,15 @@ def _uncommitted(line: OwnedLine, owners: Owners, reader: Reader) -> tuple[str, 
     return owners.names(line.authors), when, f"{last.tool}{clause(' (task {})', task and short(task.id))}".strip()
 
 
-def _committed(commit: Commit) -> tuple[str, str, str]:
-    """Return the commit with its author, and the date, of a committed line."""
-    if commit is UNKNOWN:
+def _committed(line: CommittedLine) -> tuple[str, str, str]:
+    """Return the commit with its author, the date, and the recorded contributor, of a committed line."""
+    commit, by = line
+    if line is UNKNOWN:
         return "committed", "", ""
-    return f"{commit.id[:SHORT_COMMIT]} {commit.author}", strftime("%Y-%m-%d", localtime(commit.at)), ""
+    words = ""
+    if by is not None:
+        words = by.words
+    return f"{commit.id[:SHORT_COMMIT]} {commit.author}", strftime("%Y-%m-%d", localtime(commit.at)), words
 
 
 def _padded(text: str, cells: int) -> str:
@@ -377,7 +395,7 @@ def _padded(text: str, cells: int) -> str:
 
 
 def _described_line(number: int, line: OwnedLine, commits: Commits, owners: Owners) -> dict[str, Any]:
-    commit = commits.get(line.at_head, UNKNOWN)
+    commit, by = commits.get(line.at_head, UNKNOWN)
     return {
         "line": number,
         "text": line.text.decode("utf-8", "replace"),
@@ -386,27 +404,34 @@ def _described_line(number: int, line: OwnedLine, commits: Commits, owners: Owne
         "commit": commit.id or None,
         "author": commit.author or None,
         "at": commit.at or None,
+        "contributor": by and {"type": by.kind, "model_id": by.model_id or None, "sessions": list(by.sessions)},
     }
 
 
 def _commits(top: str, name: str) -> Commits:
-    """Return the Commit of each line of the file in the last commit, by index; empty if git does not answer."""
+    """Return the facts of each line of the file in the last commit, by index; empty if git does not answer."""
     try:
         output = Repository(top, SECONDS).ask("blame", "--porcelain", "HEAD", "--", name)
     except (NoAnswer, Refused):
         return {}  # a very long history, or a commit that is not in this clone
-    found: Commits = {}
+    found: dict[int, tuple[str, str, int]] = {}  # index -> commit, file and line there
     known: dict[str, Commit] = {}
-    commit = Commit("")
+    commit, index, number = Commit(""), 0, 0
     for line in output.split("\n"):
         key, _, value = line.partition(" ")
-        if line.startswith("\t"):
-            continue  # the line's text
-        if len(key) >= 40 and value[:1].isdigit():
+        if line.startswith("\t"):  # the line's text
+            found[index] = commit.id, commit.file, number
+        elif len(key) >= 40 and value[:1].isdigit():
             commit = known.setdefault(key, Commit(key))
-            found[int(value.split(" ")[1]) - 1] = commit
+            number, index = int(value.split(" ")[0]), int(value.split(" ")[1]) - 1
+        elif key == "filename":
+            commit.file = value
         elif key == "author":
             commit.author = value
         elif key == "author-time" and value.isdigit():
             commit.at = int(value)
-    return found
+    try:
+        recorded = contributors_of(top, set(found.values()))
+    except (NoAnswer, Refused):
+        recorded = {}
+    return {index: CommittedLine(known[line[0]], recorded.get(line)) for index, line in found.items()}

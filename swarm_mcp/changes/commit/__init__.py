@@ -23,6 +23,7 @@ from swarm_hook_core.traces import place_of, state_of
 from swarm_hook_core.traces.journal import owner_of
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.stored import journals_of
+from swarm_mcp.changes.authorship import committed
 from swarm_mcp.changes.commit.apart import Git, differing, literal, split
 from swarm_mcp.changes.commit.landing import Mending, Moved, Workshop
 from swarm_mcp.changes.commit.making import Making
@@ -124,6 +125,7 @@ class Commit:
         rewritten = making.rewritten if making.is_apart else {}
         workshop.land(self._git, head, made, making.subject, mending.write, rewritten)
         making.hook("post-commit", is_shared=True)
+        committed(self._tree.top)
         done = Committed(made, self._branch(), parts.own, parts.left_out)
         done.staged = mending.left
         done.output = making.output

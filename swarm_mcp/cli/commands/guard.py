@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from swarm_hook_core import state
+from swarm_hook_core import settings, state
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import changed_by, duration
@@ -16,7 +16,7 @@ from swarm_mcp.cli.output import answer, complain, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.guard import hooks, projects
-from swarm_mcp.guard.check import HOOKS, changed_by_others, piped, record, refusals
+from swarm_mcp.guard.check import AFTER_COMMITS, HOOKS, changed_by_others, piped, record, refusals
 from swarm_mcp.guard.hooks import SAYS
 from swarm_mcp.hooks.protection_watch import remember_guard
 from swarm_mcp.sessions.acting import require_person
@@ -40,8 +40,9 @@ AUTO = Option("--auto", "also check for changes of other sessions without a lock
         choice("check", about="action"),
         Option(
             "--hook HOOK",
-            "pre-commit (default): the staged files; pre-push: those of the commits named on standard input",
-            choices=("pre-commit", "pre-push"),
+            "pre-commit (default): the staged files; pre-push: those of the commits named on standard input; the others"
+            " record the authors of a finished commit (see `swarm-mcp protect --authorship`)",
+            choices=(*HOOKS, *AFTER_COMMITS),
         ),
         Option("--remote NAME", "of a push: where it goes"),
         AUTO,
@@ -66,6 +67,8 @@ def guard(args: Arguments) -> int:
 
     In a clone that has joined a team, a push asks the team's server first, and prints a notice if it cannot be reached.
 
+    While the authors of commits are recorded (`swarm-mcp protect --authorship on`), `install` adds the hooks for that.
+
     The hooks run `check`. Exit 1 names each locked file, its holder and the reason; --json answers without conflicts as
     well.
 
@@ -85,7 +88,7 @@ def guard(args: Arguments) -> int:
             effect = "without --auto removes the check of changes that sessions have made without a lock"
             require_person("swarm-mcp guard install", effect)
     if action == "install":
-        done = hooks.install(folder, args.given("--auto"))
+        done = hooks.install(folder, args.given("--auto"), settings.authorship("", folder).value == "on")
         projects.note(scope_of(folder))
     else:
         done = hooks.uninstall(folder)
@@ -110,6 +113,12 @@ def _outcome(action: str, done: hooks.Outcome) -> list[str]:
 
 def _check(args: Arguments, folder: str) -> int:
     hook, session = args.value("--hook") or HOOKS[0], args.value("--as")
+    if hook in AFTER_COMMITS:
+        lines: list[str] = []
+        if hook == "post-rewrite":
+            lines = list(piped() or ())
+        contributions.function_named(contributions.AUTHORSHIP)(hook, folder, lines)
+        return 0
     stdin, offline, changes = None, "", None
     if hook == "pre-push":
         stdin = piped()

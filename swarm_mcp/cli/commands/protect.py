@@ -14,7 +14,7 @@ from swarm_mcp.hooks.protection_watch import tell_lowered
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import require_person
 
-NAME, FENCE, MERGE = "protect", "fence", "merge"
+NAME, FENCE, MERGE, AUTHORSHIP = "protect", "fence", "merge", "authorship"
 SWITCHES = {  # name -> its name in words, the effect of a change, the news of a lower protection
     FENCE: (
         "the fence",
@@ -26,6 +26,7 @@ SWITCHES = {  # name -> its name in words, the effect of a change, the news of a
         "changes the fate of outdated texts of sessions {where}",
         "outdated texts are merged now where the client allows it",
     ),
+    AUTHORSHIP: ("the record of authors", "changes the record of the authors of commits {where}", ""),
 }
 MINUTE, HOUR, LONGEST = 60, 3600, 24 * 3600
 
@@ -38,10 +39,11 @@ MINUTE, HOUR, LONGEST = 60, 3600, 24 * 3600
         Option("--for DURATION", "the level holds for that time only: 5m, 90s, 2h; then the one before holds again"),
         Option("--fence SWITCH", "on or off: a session stays in its linked work tree"),
         Option("--merge SWITCH", "on or off: an outdated text is merged where the client allows it"),
+        Option("--authorship SWITCH", "on or off (default): commits get notes on the authors of their lines"),
         JSON,
     ),
     Usage(
-        choice(MERGE, about="level"),
+        choice(MERGE, AUTHORSHIP, about="level"),
         choice("on", "off", about="switch", optional=True),
         Option("--user", "for all checkouts of this user, not only the one here"),
         JSON,
@@ -72,8 +74,12 @@ def protect(args: Arguments) -> int:
     With --fence off a session that began in a linked work tree may write into other work trees of the repository; with
     on (default) it is denied once for each. SWARM_FENCE overrides it.
 
+    With --authorship on, or `protect authorship on`, `swarm-mcp commit` records who wrote the lines of a commit, as
+    git notes that `blame` shows. Type `swarm-mcp guard install` afterwards to have plain commits recorded, and notes
+    kept by amend, rebase and cherry-pick. No variable overrides it.
+
     Only a person may lower the protection: a lower level, an --unset that lowers it, --fence off, or a change of
-    --merge, is refused from an agent's shell (exit 1). Running sessions are told of the change.
+    --merge or --authorship, is refused from an agent's shell (exit 1). Running sessions are told of a lower protection.
 
     The level is kept in config.json of the configuration folder; nothing is written into the checkout. An unreadable
     config.json is left as it is: exit 1.
@@ -85,8 +91,8 @@ def protect(args: Arguments) -> int:
     if level and unset:
         raise UsageError("protect: either a level or --unset")
     switches = {name: args.value(f"--{name}") for name in SWITCHES if args.given(f"--{name}")}
-    if args.words[:1] == [MERGE]:
-        level, switches = "", {MERGE: "".join(args.words[1:])}
+    if args.words[:1] in ([MERGE], [AUTHORSHIP]):
+        level, switches = "", {args.words[0]: "".join(args.words[1:])}
     if of_user and not (level or unset or switches):
         raise UsageError("protect: --user wants a level, or --unset")
     seconds = _seconds_of(args.value("--for")) if args.given("--for") else 0
@@ -113,18 +119,21 @@ def protect(args: Arguments) -> int:
     merges = user_settings.in_force(MERGE, checkout)[0]
     if merges.value == "off":
         say(f"merging is off, {user_settings.whose(merges)}")
+    records = user_settings.in_force(AUTHORSHIP, checkout)[0]
+    if records.value == "on":
+        say(f"the authors of commits are recorded in git notes, {user_settings.whose(records)}")
     if level and found.value != level:
         say(f"{level} is set for {words} now, and overridden here")
     return 0
 
 
 def _switch(name: str, switch: str, place: str, as_json: bool) -> int:
-    """Switch the fence or merging for the checkout `place`, or for the user if that is empty.
+    """Switch one of SWITCHES for the checkout `place`, or for the user if that is empty.
 
-    An empty `switch` shows merging as it is. Raises PersonOnly, UsageError.
+    An empty `switch` shows the setting as it is, but for the fence. Raises PersonOnly, UsageError.
     """
     said, effect, news = SWITCHES[name]
-    if switch not in settings.WORDS[name] and (switch or name != MERGE):
+    if switch not in settings.WORDS[name] and (switch or name == FENCE):
         raise UsageError(f"protect: --{name} wants on or off, and goes without a level")
     changed = False
     if switch:
@@ -133,7 +142,7 @@ def _switch(name: str, switch: str, place: str, as_json: bool) -> int:
         if not place:
             where, command = "in all checkouts", f"{command} --user"
         is_lower = (name, before, switch) in ((FENCE, "on", "off"), (MERGE, "off", "on"))
-        if is_lower or (name == MERGE and before != switch):
+        if is_lower or (name != FENCE and before != switch):
             require_person(command, effect.format(where=where), config_dir())
         changed = user_settings.change(name, switch, place)
         if is_lower and changed:
