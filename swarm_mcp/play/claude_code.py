@@ -9,13 +9,12 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import FILES, KEY, SCRIPT, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
-from swarm_mcp.play.scene import YOURS, Scene, copy
+from swarm_mcp.play.clients import FILES, KEY, SPOILT, TEXT, Call, Client, Seen, Way
+from swarm_mcp.play.scene import Scene, copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.claude_code import PREFERENCES, ClaudeSettings, home
 
-QUESTION = "Do you want to"
 _MODE = re.compile(r'"permissionMode":"(\w+)"')
 
 
@@ -24,6 +23,7 @@ class ClaudeCode(Client):
 
     name = "claude-code"
     requests = "/messages"
+    question = "Do you want to"
     modes = ("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
 
     def create(self, path: str, text: str) -> Call:
@@ -87,7 +87,7 @@ class ClaudeCode(Client):
             if not (self.ground.checkout / ".claude" / name).exists():
                 copy(Path(layer.file), self.ground.checkout / ".claude" / name, sealed)
         copy(Path(here(), ".claude", "hooks"), self.ground.checkout / ".claude" / "hooks")
-        (self.ground.root / "servers.json").write_text(json.dumps({"mcpServers": {FILES: SERVER}}))
+        (self.ground.root / "servers.json").write_text(json.dumps({"mcpServers": {FILES: self.server}}))
         self.reach_loopback()
 
     def ways(self) -> list[Way]:
@@ -104,21 +104,6 @@ class ClaudeCode(Client):
         argv = [runtime(self.name).program(), "--mcp-config", str(scene.root / "servers.json")]
         if mode:
             argv += ["--permission-mode", mode]
-        script = self.models.scripts[SCRIPT]
-        asked = []
-        with scene.at_terminal([*argv, "--", prompt]) as terminal:
-            while terminal.reads():
-                done = len(self.results(SCRIPT))
-                if done == len(script) - 1:
-                    break
-                if not terminal.shows(QUESTION):
-                    continue
-                if YOURS in json.dumps(script[done].calls):
-                    asked.append(terminal.shown)
-                    break
-                terminal.press("\r")
-            else:
-                if not self.exchanges(SCRIPT):
-                    raise ClientFailed(f"it did not start: {' '.join(terminal.shown.split())[-300:]}")
+        asked = self.at_terminal([*argv, "--", prompt])
         modes = [_MODE.findall(file.read_text()) for file in (scene.home / ".claude" / "projects").glob("*/*.jsonl")]
         return Seen(mode or "".join(modes[0][:1] if modes else ""), asked)

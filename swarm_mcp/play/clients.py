@@ -14,6 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play.dialects import Dialect
 from swarm_mcp.play.models import Exchange, ModelServer
+from swarm_mcp.play.scene import YOURS
+from swarm_mcp.runtimes import hook_config
 
 Call = dict[str, Any]
 SERVER = {"command": sys.executable, "args": [str(Path(__file__).with_name("files_server.py"))]}
@@ -69,6 +71,8 @@ class Client:
     name: ClassVar[str]  # as `swarm-mcp install --client` has it
     requests: ClassVar[str]  # the end of the path of its model requests
     modes: ClassVar[tuple[str, ...]] = ()  # the permission modes that a person can choose
+    question: ClassVar[str] = ""  # words on the screen with each question to the person
+    consent: ClassVar[str] = "\r"  # the key for "yes, this once"
     models_played: ClassVar[tuple[str, ...]] = ("",)  # one for each set of tools that the client gives to models
     model = ""
 
@@ -130,11 +134,37 @@ class Client:
         """Play a prompt in a session of its own. Raises ClientFailed."""
         raise NotImplementedError
 
+    def at_terminal(self, argv: list[str]) -> list[str]:
+        """Play the script at a terminal, as a person who says yes. Return the questions of our hooks.
+
+        A client whose hooks can ask is left at its question about the person's line. Raises ClientFailed.
+        """
+        script, hooks_ask = self.models.scripts[SCRIPT], hook_config(self.name).asks is not None
+        with self.ground.at_terminal(argv) as terminal:
+            while terminal.reads():
+                done = len(self.results(SCRIPT))
+                if done == len(script) - 1:
+                    break
+                if not terminal.shows(self.question):
+                    continue
+                if hooks_ask and YOURS in json.dumps(script[done].calls):
+                    return [terminal.shown]
+                terminal.press(self.consent)
+            else:
+                if not self.exchanges(SCRIPT):
+                    raise ClientFailed(f"it did not start: {' '.join(terminal.shown.split())[-300:]}")
+        return []
+
     def seen(self, mode: str, trouble: str) -> Seen:
         """Return a session that has ended and asked nothing. Raises ClientFailed if its model was never asked."""
         if not self.exchanges(SCRIPT):
             raise ClientFailed(f"it did not start: {trouble}")
         return Seen(mode, [], trouble)
+
+    @property
+    def server(self) -> dict[str, Any]:
+        """The other server of a play, as a client's settings have it."""
+        return {**SERVER, "args": [*SERVER["args"], str(self.ground.listed)]}
 
     def _written_by_server(self, file: str) -> Way:
         calls = self.server_tool(FILES, "write_file", {"path": self.absolute(file), "content": SPOILT})

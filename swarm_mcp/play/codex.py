@@ -10,13 +10,12 @@ from typing import Any
 from swarm_hook_core.paths import git_root
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import FILES, KEY, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
+from swarm_mcp.play.clients import FILES, KEY, SPOILT, TEXT, Call, Client, Seen, Way
 from swarm_mcp.play.scene import copy
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.codex import AppServer, home, setting_file
 from swarm_mcp.runtimes.json_editor import object_of
 
-SERVER_SECONDS = 3  # Codex does not wait for its servers
 _BARE = re.compile(r"^[\w-]+$")
 
 
@@ -87,7 +86,7 @@ class Codex(Client):
             config.write_text(text, encoding="utf-8")
         settings = self.settings_for_loopback()
         settings.update({f"otel.{kind}exporter": "none" for kind in ("", "trace_", "metrics_")})
-        settings.update({f"mcp_servers.{FILES}.{name}": value for name, value in SERVER.items()})
+        settings.update({f"mcp_servers.{FILES}.{name}": value for name, value in self.server.items()})
         settings.update({"analytics.enabled": False, "notify": [], "chatgpt_base_url": "http://127.0.0.1:9"})
         settings[f"mcp_servers.{FILES}.default_tools_approval_mode"] = "approve"
         self.options = _options(settings)
@@ -106,12 +105,11 @@ class Codex(Client):
         self.options += _options({f"mcp_servers.{name}.enabled": False for name in others})
 
     def ways(self) -> list[Way]:
-        server = self._written_by_server("server.md")
         return [
             Way("apply_patch", "edit.md", self.change("edit.md", TEXT.strip(), SPOILT.strip())),
             Way("apply_patch of a whole file", "whole.md", [self.create("whole.md", SPOILT)]),
             Way("the shell", "shell.md", [self.shell("echo spoilt > shell.md")]),
-            server._replace(calls=[self.shell(f"sleep {SERVER_SECONDS}"), *server.calls]),
+            self._written_by_server("server.md"),
         ]
 
     def session(self, prompt: str, mode: str) -> Seen:

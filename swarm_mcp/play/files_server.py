@@ -1,4 +1,7 @@
-"""A small MCP server over stdio that writes files, as the common ones do: tools `write_file`, `read_file`."""
+"""A small MCP server over stdio that writes files, as the common ones do: tools `write_file`, `read_file`.
+
+Its argument, if there is one, is a file that it makes once its client knows the tools.
+"""
 
 import json
 import sys
@@ -45,3 +48,6 @@ for line in sys.stdin:
         else:
             reply["error"] = {"code": -32601, "message": "no such method"}
         print(json.dumps(reply), flush=True)
+        if message["method"] == "tools/list":
+            for name in sys.argv[1:]:
+                Path(name).touch()

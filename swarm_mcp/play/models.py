@@ -11,6 +11,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_mcp.play.dialects import (
@@ -52,6 +53,19 @@ class Gate:
         """Called by the server, in the thread of the request."""
         self._reached.set()
         self._opened.wait(GATE_LIMIT)
+
+
+class FileGate(Gate):
+    """Holds an answer back until a file is there, or `seconds` are over."""
+
+    def __init__(self, file: Path, seconds: float) -> None:
+        super().__init__()
+        self._file, self._seconds = file, seconds
+
+    def pass_through(self) -> None:
+        end = time.monotonic() + self._seconds
+        while not self._file.exists() and time.monotonic() < end and not self._opened.is_set():
+            time.sleep(0.1)
 
 
 class Step(NamedTuple):
@@ -161,6 +175,12 @@ class ModelServer(LoopbackServer):
     def record(self, exchange: Exchange) -> None:
         with self._guard:
             self._exchanges.append(exchange)
+
+    def quiet_seconds(self, since: float) -> float:
+        """Return the time since the last request, or since the time `since` if that is later."""
+        with self._guard:
+            last = self._exchanges[-1].at if self._exchanges else 0.0
+        return time.time() - max(since, last)
 
     def exchanges(self, suffix: str = "") -> list[Exchange]:
         """Return the requests so far to paths that end in `suffix`, oldest first."""

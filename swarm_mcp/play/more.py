@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import FILES, KEY, SERVER, Call
+from swarm_mcp.play.clients import FILES, KEY, Call
 from swarm_mcp.play.models import ModelServer
 from swarm_mcp.play.others import OneShot
 from swarm_mcp.play.scene import MODULES, copy
 from swarm_mcp.play.settings import sealed
-from swarm_mcp.runtimes import copilot, grok, opencode, pi, runtime
+from swarm_mcp.runtimes import copilot, grok, opencode, runtime
 
 
 class OpenCode(OneShot):
-    """OpenCode, and its forks. The settings let all calls pass, because it asks nobody without a terminal."""
+    """OpenCode, and its forks."""
 
     name = "opencode"
     requests = "/chat/completions"
-    modes = ("allow",)
+    modes = ("default", "auto")  # without a terminal both ask nobody, and the first denies where it would ask
     whole, changes = "write", "edit"
     prefix: ClassVar[str] = "OPENCODE"
     plugin: ClassVar[str] = "@opencode-ai/plugin"  # it fetches this from npm into a home without it, for a minute
@@ -30,7 +30,7 @@ class OpenCode(OneShot):
     model = plain_model
 
     def settings_on_loopback(self) -> dict[str, Any]:
-        """Return the settings that have the model on loopback, and let all calls pass."""
+        """Return the settings that have the model on loopback."""
         limits = {"limit": {"context": 100_000, "output": 8_000}}
         provider = {
             "npm": "@ai-sdk/openai-compatible",
@@ -40,7 +40,7 @@ class OpenCode(OneShot):
         model = f"loopback/{self.plain_model}"
         return {
             "$schema": "https://opencode.ai/config.json", "autoupdate": False, "share": "disabled", "model": model,
-            "small_model": model, "provider": {"loopback": provider}, "permission": "allow",
+            "small_model": model, "provider": {"loopback": provider},
         }  # fmt: skip
 
     def point_at_model(self) -> None:
@@ -63,7 +63,7 @@ class OpenCode(OneShot):
             for name in client.settings_files:
                 source = users / name if folder == place else Path(here(), name)
                 copy(source, folder / name, sealed)
-        servers = {FILES: {"type": "local", "command": [SERVER["command"], *SERVER["args"]]}}
+        servers = {FILES: {"type": "local", "command": [self.server["command"], *self.server["args"]]}}
         settings, file = {**self.settings_on_loopback(), "mcp": servers}, place / f"{self.name}.json"
         text = sealed(file.read_text(encoding="utf-8") if file.exists() else "{}", **settings)
         file.write_text(text, encoding="utf-8")
@@ -73,7 +73,7 @@ class OpenCode(OneShot):
         return [self.name, "run", "--format", "json", "-m", f"loopback/{self.model}", *words, prompt]
 
     def in_mode(self, mode: str) -> list[str]:
-        return []
+        return {"auto": ["--auto"]}.get(mode, [])
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "write", "input": {"filePath": self.absolute(path), "content": text}}
@@ -105,7 +105,9 @@ class Copilot(OneShot):
 
     name = "copilot"
     requests = "/chat/completions"
-    modes = ("allow-all-tools",)
+    modes = ("default", "allow-all-tools", "allow-all")
+    asking = modes[:1]
+    question = "1. Yes"
     whole, changes = "create", "edit"
     new_files_only = True
     plain_model: ClassVar[str] = "claude-sonnet-4.5"
@@ -131,7 +133,7 @@ class Copilot(OneShot):
         place = self.ground.home / ".copilot"
         copy(copilot.home() / "settings.json", place / "settings.json", sealed)
         copy(copilot.home() / "hooks", place / "hooks")
-        server = {"type": "local", "tools": ["*"], **SERVER}
+        server = {"type": "local", "tools": ["*"], **self.server}
         (place / "mcp-config.json").write_text(json.dumps({"mcpServers": {FILES: server}}))
         copy(Path(here(), ".github", "hooks"), self.ground.checkout / ".github" / "hooks")
         self.point_at_model()
@@ -139,8 +141,11 @@ class Copilot(OneShot):
     def started(self, prompt: str, *words: str) -> list[str]:
         return ["copilot", "--output-format", "json", *words, "-p", prompt]
 
+    def opened(self, prompt: str, *words: str) -> list[str]:
+        return ["copilot", *words, "-i", prompt]
+
     def in_mode(self, mode: str) -> list[str]:
-        return ["--allow-all-tools"]
+        return {"default": []}.get(mode, [f"--{mode}"])
 
     def create(self, path: str, text: str) -> Call:
         return self._function("create", {"path": self.absolute(path), "file_text": text})
@@ -167,7 +172,9 @@ class Grok(OneShot):
 
     name = "grok"
     requests = "/chat/completions"
-    modes = ("always-approve",)
+    modes = ("default", "acceptEdits", "auto", "dontAsk", "bypassPermissions", "plan")
+    asking = modes[:3]
+    question, consent = "Yes, proceed", "2"
     model = "doctor-play"
     whole, changes = "write", "search_replace"
 
@@ -189,15 +196,18 @@ class Grok(OneShot):
         for name in ("config.toml", "hooks", "disabled-hooks", "skills"):
             copy(grok.home() / name, place / name)
         with open(place / "config.toml", "a", encoding="utf-8") as file:
-            file.write(self.table() + toml(f"mcp_servers.{FILES}", SERVER))
+            file.write(self.table() + toml(f"mcp_servers.{FILES}", self.server))
         copy(Path(here(), ".grok"), self.ground.checkout / ".grok")
         self.point_at_model()
 
     def started(self, prompt: str, *words: str) -> list[str]:
         return ["grok", "-p", prompt, "--output-format", "streaming-messages-json", *words]
 
+    def opened(self, prompt: str, *words: str) -> list[str]:
+        return ["grok", *words, prompt]
+
     def in_mode(self, mode: str) -> list[str]:
-        return ["--always-approve", "-m", self.model]
+        return ["--permission-mode", mode, "-m", self.model]
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "write", "input": {"file_path": self.absolute(path), "content": text}}
@@ -211,74 +221,6 @@ class Grok(OneShot):
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         return [{"name": "use_tool", "input": {"tool_name": f"{server}__{tool}", "tool_input": arguments}}]
-
-
-class Pi(OneShot):
-    """pi. It has no permission modes, and asks nothing."""
-
-    name = "pi"
-    requests = "/messages"
-    model = "loopback/scripted"
-    whole, changes = "write", "edit"
-
-    def provider(self) -> dict[str, Any]:
-        """Return the provider on loopback, as pi's list of models has it."""
-        cost = {"input": 10, "output": 20, "cacheRead": 1, "cacheWrite": 0}
-        models = [{"id": "scripted", "contextWindow": 100_000, "cost": cost}, {"id": "unpriced"}]
-        return {
-            "baseUrl": f"http://127.0.0.1:{self.models.port}", "api": "anthropic-messages", "apiKey": KEY,
-            "models": models,
-        }  # fmt: skip
-
-    def point_at_model(self) -> None:
-        folder = self.ground.home / ".pi" / "agent"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "models.json").write_text(json.dumps({"providers": {"loopback": self.provider()}}))
-        self.ground.env["PI_OFFLINE"] = "1"
-
-    def bring(self) -> None:
-        place = self.ground.home / ".pi" / "agent"
-        copy(pi.home() / "settings.json", place / "settings.json", _with_whole_paths)
-        for name in ("extensions", "skills", "git"):
-            copy(pi.home() / name, place / name)
-        (place / "mcp.json").write_text(json.dumps({"mcpServers": {FILES: {**SERVER, "exposure": "direct"}}}))
-        copy(Path(here(), ".pi"), self.ground.checkout / ".pi")
-        self.point_at_model()
-
-    def started(self, prompt: str, *words: str) -> list[str]:
-        return ["pi", "-p", "--mode", "json", "--model", self.model, *words, prompt]
-
-    def in_mode(self, mode: str) -> list[str]:
-        return []
-
-    def create(self, path: str, text: str) -> Call:
-        return {"name": "write", "input": {"path": path, "content": text}}
-
-    def replace(self, path: str, old: str, new: str) -> Call:
-        return {"name": "edit", "input": {"path": path, "edits": [{"oldText": old, "newText": new}]}}
-
-    def shell(self, command: str) -> Call:
-        return {"name": "bash", "input": {"command": command}}
-
-    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
-        return [{"name": f"mcp__{server}__{tool}", "input": arguments}]
-
-
-def _with_whole_paths(text: str) -> str:
-    """Return pi's settings with whole paths of packages: short ones count from the folder of the settings."""
-
-    def whole(source: str) -> str:
-        if ":" in source:  # of npm or git
-            return source
-        return str(pi.home() / Path(source).expanduser())
-
-    tree = json.loads(text)
-    for number, entry in enumerate(tree.get("packages") or []):
-        if isinstance(entry, dict):
-            entry["source"] = whole(entry["source"])
-        else:
-            tree["packages"][number] = whole(entry)
-    return json.dumps(tree)
 
 
 def toml(table: str, values: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Clients that play one prompt and end. A mode that asks a person denies by itself there."""
+"""Clients that play one prompt and end. In a mode that asks a person they are played at a terminal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from swarm_hook_core.paths import contains
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import FILES, KEY, NEW, SERVER, SPOILT, TEXT, Call, Client, Seen, Way
+from swarm_mcp.play.clients import FILES, KEY, NEW, SPOILT, TEXT, Call, Client, Seen, Way
 from swarm_mcp.play.scene import Scene, copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import gemini, qwen, runtime
-from swarm_mcp.runtimes.base import object_in
-from swarm_mcp.runtimes.settings_layers import Layer
+from swarm_mcp.runtimes.settings_layers import Layer, last_of
 
 
 class OneShot(Client):
@@ -25,6 +23,7 @@ class OneShot(Client):
     new_files_only: ClassVar[bool] = False  # its tool for whole files refuses one that is there
     patch_model: ClassVar[str] = ""  # has apply_patch in the place of both
     settings_for_loopback: ClassVar[dict[str, Any]]
+    asking: ClassVar[tuple[str, ...]] = ()  # the modes in which it asks
 
     def point_at_model(self) -> None:
         """Set the variables that point sessions at the model on loopback."""
@@ -34,9 +33,24 @@ class OneShot(Client):
         """Return the command that plays a prompt; `words`: more options."""
         raise NotImplementedError
 
-    def in_mode(self, mode: str) -> list[str]:
-        """Return the options for a permission mode; without one, for the mode that lets all calls pass."""
+    def opened(self, prompt: str, *words: str) -> list[str]:
+        """Return the command that plays a prompt at a terminal; `words` as above."""
         raise NotImplementedError
+
+    def in_mode(self, mode: str) -> list[str]:
+        """Return the options for a permission mode."""
+        raise NotImplementedError
+
+    def usual_mode(self) -> str:
+        """Return the mode that it starts in here."""
+        return next(iter(self.modes), "")
+
+    def _chosen_mode(self, layers: Sequence[Layer], *place: str) -> str:
+        """Return the mode that these settings choose; without one, the first of its modes."""
+        found = last_of(layers, *place, kind=str)
+        if found and found[0].replace("_", "-") in [mode.replace("_", "-") for mode in self.modes]:
+            return str(found[0])
+        return self.modes[0]
 
     def patch(self, body: str) -> list[Call]:
         """Return the calls that apply a patch with `body` between the markers."""
@@ -55,15 +69,18 @@ class OneShot(Client):
 
     def session(self, prompt: str, mode: str) -> Seen:
         scene: Scene = self.ground
+        mode, program = mode or self.usual_mode(), runtime(self.name).program()
+        if mode in self.asking:
+            _name, *words = self.opened(prompt, *self.in_mode(mode))
+            return Seen(mode, self.at_terminal([program, *words]))
         _name, *words = self.started(prompt, *self.in_mode(mode))
-        trouble = scene.run([runtime(self.name).program(), *words])
-        return self.seen(mode or next(iter(self.modes), ""), trouble)
+        return self.seen(mode, scene.run([program, *words]))
 
     def _bring_settings(self, users: Path, layers: Sequence[Layer]) -> None:
         """Copy settings and extensions from the user's folder `users`, and the settings of the project here."""
         refuse_services([layer for layer in layers if layer.is_policy])
         place, projects = self.ground.home / users.name, Path(layers[2].file)
-        more = {**self.settings_for_loopback, "mcpServers": {FILES: {**SERVER, "trust": True}}}
+        more = {**self.settings_for_loopback, "mcpServers": {FILES: {**self.server, "trust": True}}}
         place.mkdir()
         (place / "settings.json").write_text(json.dumps(more))
         copy(users / "settings.json", place / "settings.json", lambda text: sealed(text, **more))
@@ -77,7 +94,9 @@ class Qwen(OneShot):
 
     name = "qwen"
     requests = "/chat/completions"
-    modes = ("yolo", "auto", "auto-edit", "default", "plan")
+    modes = ("auto", "auto-edit", "default", "plan", "yolo")
+    asking = modes[:-1]
+    question = "Yes, allow once"
     whole, changes = "write_file", "edit"
     settings_for_loopback = {
         "security": {"auth": {"selectedType": "openai"}},
@@ -98,8 +117,14 @@ class Qwen(OneShot):
     def started(self, prompt: str, *words: str) -> list[str]:
         return ["qwen", "-m", "scripted", "-o", "stream-json", *words, "-p", prompt]
 
+    def opened(self, prompt: str, *words: str) -> list[str]:
+        return ["qwen", "-m", "scripted", *words, "-i", prompt]
+
     def in_mode(self, mode: str) -> list[str]:
-        return ["--approval-mode", mode or "yolo"]
+        return ["--approval-mode", mode]
+
+    def usual_mode(self) -> str:
+        return self._chosen_mode(qwen.layers(), "tools", "approvalMode").replace("_", "-")
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "write_file", "input": {"file_path": self.absolute(path), "content": text}}
@@ -129,7 +154,9 @@ class Gemini(OneShot):
 
     name = "gemini"
     requests = ":streamGenerateContent"
-    modes = ("yolo", "auto_edit", "default", "plan")
+    modes = ("default", "auto_edit", "plan", "yolo")
+    asking = modes[:-1]
+    question = "Allow once"
     model = "gemini-2.5-pro"
     whole, changes = "write_file", "replace"
     settings_for_loopback = {
@@ -143,16 +170,24 @@ class Gemini(OneShot):
 
     def bring(self) -> None:
         self._bring_settings(gemini.home(), gemini.layers())
-        rules = object_in(gemini.home() / "trustedFolders.json")
-        if any(rule == "TRUST_FOLDER" and contains(folder, here()) for folder, rule in rules.items()):
+        if gemini.trusts(here(), gemini.layers()):
             trust = {str(self.ground.checkout): "TRUST_FOLDER"}  # then it reads the settings of the project, too
             (self.ground.home / ".gemini" / "trustedFolders.json").write_text(json.dumps(trust))
 
     def started(self, prompt: str, *words: str) -> list[str]:
         return ["gemini", "--skip-trust", *words, "-m", self.model, "-o", "stream-json", "-p", prompt]
 
+    def opened(self, prompt: str, *words: str) -> list[str]:
+        return ["gemini", "--skip-trust", *words, "-m", self.model, "-i", prompt]
+
     def in_mode(self, mode: str) -> list[str]:
-        return ["--approval-mode", mode or "yolo"]
+        return ["--approval-mode", mode]
+
+    def usual_mode(self) -> str:
+        mode = self._chosen_mode(gemini.layers(), "general", "defaultApprovalMode")
+        if mode in self.asking:
+            return mode
+        return self.modes[0]  # its settings cannot choose yolo
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "write_file", "input": {"file_path": path, "content": text}}

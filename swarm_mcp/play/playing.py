@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_mcp.doctor import enforcement, own_checks
@@ -13,17 +14,20 @@ from swarm_mcp.installation import marketplace_folder, plugin_source
 from swarm_mcp.play.claude_code import ClaudeCode
 from swarm_mcp.play.clients import NEW, NOTEBOOK, SCRIPT, TEXT, Client
 from swarm_mcp.play.codex import Codex
-from swarm_mcp.play.models import play
-from swarm_mcp.play.more import Copilot, Grok, Kilo, OpenCode, Pi
+from swarm_mcp.play.models import FileGate, Step, play
+from swarm_mcp.play.more import Copilot, Grok, Kilo, OpenCode
+from swarm_mcp.play.newer import Cline, Hermes
 from swarm_mcp.play.others import Gemini, Qwen
+from swarm_mcp.play.pi import Omp, Pi
 from swarm_mcp.play.scene import FREE, LINE, YOURS, Scene
 from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps, object_in
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
 
-PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Pi)
+PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Cline, Hermes, Pi, Omp)
 CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}
 SWEEP = f"git checkout -- {YOURS}"
+SERVER_SECONDS = 20.0  # at most, for its start
 GREETED = "registered as"  # in the words of a session's start
 DENIED, LANDED = "denied", "landed"
 KEPT, ASKED, LOST = "denied", "asked", "lost"
@@ -69,7 +73,7 @@ def findings(runtime: Runtime, mode: str, steps: Steps) -> Iterator[Finding]:
             return
         modes: tuple[str, ...] = (mode,)
         if mode == "all":
-            modes = client.modes
+            modes = client.modes or ("",)
         elif mode not in ("", *client.modes):
             raise ClientFailed(f"{runtime.title} has no mode {mode!r}; choose from {', '.join(client.modes)}, all")
         for each in modes:
@@ -78,10 +82,12 @@ def findings(runtime: Runtime, mode: str, steps: Steps) -> Iterator[Finding]:
                 client.choose(model or client.model)
                 title = f"{runtime.title} {release}" + f", model {model}" * bool(model)
                 try:
-                    yield _judged(runtime, look, scene, _played(client, scene, each), title)
+                    found = _judged(runtime, look, scene, _played(client, scene, each), title)
                 except ClientFailed as error:
                     status = "info" if mode == "all" else "fail"  # a mode may not be for this user
-                    yield Finding(name, status, f"{title}, mode {each or 'by default'}: not played: {error}")
+                    text = f"{title}, mode {each or 'by default'}: not played: {error}"
+                    found = Finding(name, status, text, details={"mode": each, "not_played": str(error)})
+                yield replace(found, details={**found.details, "release": release, "model": model})
     finally:
         scene.close()
 
@@ -93,7 +99,11 @@ def _played(client: Client, scene: Scene, mode: str) -> Outcome:
     files.update({name: text for name, text in {"notebook.ipynb": NOTEBOOK, NEW: ""}.items() if name in files})
     scene.set_up(files)
     last = [client.shell(f"echo {TEXT.strip()} > {FREE}"), client.shell(SWEEP)]
-    client.models.script(SCRIPT, *(call for way in ways for call in way.calls), *last)
+    steps = [Step((call,)) for call in [*(call for way in ways for call in way.calls), *last]]
+    # Not all clients wait for servers: the answer before the last way, which is that of a server, comes when they can.
+    before = len(steps) - len(last) - len(ways[-1].calls) - 1
+    steps[before] = steps[before]._replace(gate=FileGate(scene.listed, SERVER_SECONDS))
+    client.models.script(SCRIPT, *steps)
     seen = client.session(play(SCRIPT), mode)
     results = iter(client.results(SCRIPT))
     ends = {}
@@ -147,11 +157,11 @@ def _judged(runtime: Runtime, look: Look, scene: Scene, outcome: Outcome, title:
     if not is_broken:
         status = "warn" if unclear or outcome.persons_line not in line else "ok"
         return Finding(name, status, f"{title}{mode}: hooks run, {', '.join(told)}", details=details)
-    cause, mend = _cause(runtime, look, scene)
+    cause, mend = _cause(runtime, look, scene, outcome)
     return Finding(name, "fail", f"{title}{mode}: {', '.join(told)}. {cause}", mend, details)
 
 
-def _cause(runtime: Runtime, look: Look, scene: Scene) -> tuple[str, str]:
+def _cause(runtime: Runtime, look: Look, scene: Scene, outcome: Outcome) -> tuple[str, str]:
     """Return the reason why hooks do not hold, and its mend."""
     found = [finding for finding in look.findings if finding.status == "fail"]
     assert look.installed
@@ -165,6 +175,9 @@ def _cause(runtime: Runtime, look: Look, scene: Scene) -> tuple[str, str]:
     fault = last_fault(scene.state)
     if fault:
         return f"a hook recorded: {fault}", "swarm-mcp doctor"
+    if outcome.named(DENIED):
+        text = "It runs its hooks: they denied others. It may have given this check up, as clients do if one takes long"
+        return text, f"play it again, on a machine that is less busy: swarm-mcp doctor --play {runtime.name}"
     return "Started by hand, its hooks deny it: the client does not run them, and does not say why", ""
 
 

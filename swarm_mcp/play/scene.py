@@ -35,7 +35,7 @@ from swarm_mcp.store.sessions import Registration
 
 MODULES = "node_modules"  # are large, and only read
 LEASE_SECONDS = 600
-SECONDS = 180.0  # of one session
+SECONDS = 180.0  # without a request to the model, after which a session is given up
 FREE, YOURS, LINE = "free.md", "yours.md", "a person's line\n"
 # Variables that lead a client to a real service, or to an account there.
 SERVICE = re.compile(
@@ -46,7 +46,8 @@ SERVICE = re.compile(
 # The places of swarm and of clients follow the home.
 _PLACES = re.compile(
     r"^(SWARM_(DB_PATH|STATE_DIR|CONFIG_DIR|MCP_\w*)|XDG_\w+|AGENT_IDENTITY|GIT_\w+"
-    r"|CLAUDE_CONFIG_DIR|PI_CODING_AGENT_DIR|GEMINI_CLI_HOME|(CODEX|COPILOT|GROK|QWEN)_HOME)$"
+    r"|CLAUDE_CONFIG_DIR|PI_CODING_AGENT_DIR|(CODEX|COPILOT|GROK|QWEN|HERMES|GEMINI_CLI|KIMI_CODE)_HOME"
+    r"|CLINE_(DIR|DATA_DIR|MCP_SETTINGS_PATH)|GEMINI_CLI_TRUSTED_FOLDERS_PATH)$"
 )
 _SWARM = "Library/Application Support/swarm-mcp" if sys.platform == "darwin" else ""
 
@@ -57,17 +58,17 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?>]*[a-zA-Z]|\x1b\][^\x07]*\x07|\s")
 class Terminal:
     """The terminal of a client: `shown` has the text since the last key."""
 
-    def __init__(self, handle: int, process: subprocess.Popen[str]):
+    def __init__(self, handle: int, process: subprocess.Popen[str], is_stuck: Callable[[], bool]):
         self.shown = ""
-        self._handle, self._process, self._end = handle, process, time.monotonic() + SECONDS
+        self._handle, self._process, self._is_stuck = handle, process, is_stuck
         size = struct.pack("HHHH", 50, 160, 0, 0)
         fcntl.ioctl(handle, termios.TIOCSWINSZ, size)
 
     def reads(self) -> bool:
-        """Read the news of the screen for a moment. Return False if the client has ended, or takes too long."""
+        """Read the news of the screen for a moment. Return False if the client has ended, or is stuck."""
         if select.select([self._handle], [], [], 0.1)[0]:
             self.shown += _CONTROL.sub(" ", os.read(self._handle, 65536).decode("utf-8", "replace"))
-        return self._process.poll() is None and time.monotonic() < self._end
+        return self._process.poll() is None and not self._is_stuck()
 
     def shows(self, words: str) -> bool:
         """Return True if these words are there; a client may leave out spaces, and move the cursor instead."""
@@ -89,6 +90,7 @@ class Scene:
         self.home, self.checkout, temporary = (self.root / name for name in ("home", "checkout", "tmp"))
         for folder in (self.home, self.checkout, temporary):
             folder.mkdir()
+        self.listed = self.root / "listed"  # is there once the client has the tools of the play's own server
         self.models = ModelServer()
         nowhere = f"http://127.0.0.1:{self.models.port}"  # it refuses to stand between a client and another host
         self.env = {
@@ -114,6 +116,7 @@ class Scene:
             shutil.rmtree(place, ignore_errors=True)
         store.parent.mkdir()
         self.models.reset()
+        self.listed.unlink(missing_ok=True)
         for name, text in {**files, YOURS: "committed\n", FREE: ""}.items():
             (self.checkout / name).unlink(missing_ok=True)
             if text:
@@ -162,23 +165,33 @@ class Scene:
         outer, inner = os.openpty()
         try:
             with self.started(argv, stdin=inner, stdout=inner, stderr=inner) as process:
-                yield Terminal(outer, process)
+                yield Terminal(outer, process, self._stuck())
         finally:
             os.close(outer)
             os.close(inner)
 
     def run(self, argv: list[str]) -> str:
         """Run a client's command to its end. Returns its complaint if it fails. Raises ClientFailed."""
+        is_stuck = self._stuck()
         with self.started(argv) as process:
-            try:
-                output, complaints = process.communicate(timeout=SECONDS)
-            except subprocess.TimeoutExpired:
-                raise ClientFailed(f"`{Path(argv[0]).name}` did not end within {SECONDS:g} s") from None
+            while True:
+                try:
+                    output, complaints = process.communicate(timeout=1)
+                    break
+                except subprocess.TimeoutExpired:
+                    if is_stuck():
+                        text = f"`{Path(argv[0]).name}` asked its model nothing for {SECONDS:g} s, and did not end"
+                        raise ClientFailed(text) from None
         if process.returncode:
             return (complaints.strip() or output.strip()).splitlines()[-1][:200]
         return ""
 
     # ---------------------------------------------------------------- innards
+
+    def _stuck(self) -> Callable[[], bool]:
+        """Return a function that tells if a session that starts now makes no progress: a busy machine is only slow."""
+        begun = time.time()
+        return lambda: self.models.quiet_seconds(begun) > SECONDS
 
     @property
     def state(self) -> Path:

@@ -62,6 +62,7 @@ UNCHECKED = "integrations/unchecked.sh"  # of a bundle: the answers if no hook c
 COMMAND_SECONDS = 90
 _SAYS_WRONG = re.compile(r"(?:\w*Error|\w*Exception|error|fatal|failed)\b[^:]{0,40}: ?\S", re.IGNORECASE)
 _STACK = re.compile(r"at \S|\^+$|Node\.js v|File \"|\S+:\d+$|[{}\]]+$|\w+: \S+,$")  # of Node.js and Python
+_RELEASE = re.compile(r"(?<![\d.])\d+\.\d+[\w.+-]*")  # also after a v
 VERSION_SECONDS = 10.0
 TERMINATE_SECONDS = 2.0  # for a command that takes too long to end its children, before it is killed
 
@@ -160,7 +161,7 @@ class Runtime(ABC):
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):  # it does not say
             return ""
-        found = re.search(r"\b\d+\.\d+[\w.+-]*", done.stdout) or re.search(r"\b\d+\.\d+[\w.+-]*", done.stderr)
+        found = _RELEASE.search(done.stdout) or _RELEASE.search(done.stderr)
         if found:
             return found[0].rstrip(".")
         return ""

@@ -6,9 +6,12 @@ import json
 import os
 import re
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from swarm_hook_core.paths import contains
 from swarm_hook_core.state import describe
 from swarm_mcp import __version__
 from swarm_mcp.errors import ClientFailed, SwarmError
@@ -96,20 +99,20 @@ class Gemini(InPlace):
         return None
 
     def beside(self, root: Path | None) -> list[Finding]:
-        """Report the layers of settings that keep hooks from running. The project's counts only if it is trusted."""
+        """Report the layers of settings that keep hooks from running."""
         if root is None:
             return []
         every = layers()
-        found = unread(self.name, every)
-        without_project = [*every[:PROJECT], *every[PROJECT + 1 :]]
-        for known in (without_project, every):
-            enabled = last_of(known, "hooksConfig", "enabled")
-            if enabled and not enabled[0]:
-                return [*found, switched_off(self.name, enabled[1], "hooksConfig.enabled")]
-        for layer in every:
-            if NAME in list_of(object_of(layer.settings.get("hooksConfig")).get("disabled")):
-                named = f"hooksConfig.disabled has {NAME}"
-                return [*found, switched_off(self.name, layer, named, f"take {NAME} out of it")]
+        is_trusted, known = trusts(here(), every), every
+        if not is_trusted:
+            known = [*every[:PROJECT], *every[PROJECT + 1 :]]
+        found, off = unread(self.name, known), _off(known)
+        if off is None and is_trusted is None:
+            off = _off(every)
+            if off:
+                off = replace(off, status="warn", message=f"if you trust this folder when it asks, {off.message}")
+        if off:
+            found.append(off)
         return found
 
     def installed_at(self, root: Path, told: list[HookCommand] | None = None) -> Installed:
@@ -139,6 +142,43 @@ class Gemini(InPlace):
 def layers() -> list[Layer]:
     """Return the layers of settings here: the machine's defaults, the user's, the project's, the machine's policy."""
     return _extension().layers("GEMINI_CLI", "gemini-cli", "GeminiCli")
+
+
+def trusts(folder: str, every: Sequence[Layer]) -> bool | None:
+    """Return True if the client trusts a folder, False if not, and None if it would ask.
+
+    It reads the settings of a project that it trusts. `every`: the layers of settings.
+    """
+    chosen = os.environ.get("GEMINI_CLI_TRUST_WORKSPACE")
+    if os.environ.get("GEMINI_RESTRICTED_MODE") == "true" or chosen == "false":
+        return False
+    enabled = last_of([*every[:PROJECT], *every[PROJECT + 1 :]], "security", "folderTrust", "enabled")
+    if chosen == "true" or (enabled and not enabled[0]):
+        return True
+    longest, found = -1, ""
+    for rule, level in object_in(trusted_folders()).items():
+        place = rule
+        if level == "TRUST_PARENT":
+            place = os.path.dirname(rule)
+        if len(rule) > longest and contains(os.path.realpath(place), os.path.realpath(folder)):
+            longest, found = len(rule), level
+    return {"TRUST_FOLDER": True, "TRUST_PARENT": True, "DO_NOT_TRUST": False}.get(found)
+
+
+def trusted_folders() -> Path:
+    """Return the file of the folders that the user trusts. It need not exist."""
+    return Path(os.environ.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH") or home() / "trustedFolders.json")
+
+
+def _off(known: Sequence[Layer]) -> Finding | None:
+    """Return the finding that these layers keep our hooks from running, if they do."""
+    enabled = last_of(known, "hooksConfig", "enabled")
+    if enabled and not enabled[0]:
+        return switched_off(Gemini.name, enabled[1], "hooksConfig.enabled")
+    for layer in known:
+        if NAME in list_of(object_of(layer.settings.get("hooksConfig")).get("disabled")):
+            return switched_off(Gemini.name, layer, f"hooksConfig.disabled has {NAME}", f"take {NAME} out of it")
+    return None
 
 
 def _wired(groups: list[dict[str, Any]], place: Path | None) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, object_in
+from swarm_mcp.runtimes.base import PLUGIN, Finding, Steps, as_failure, object_in, says
 from swarm_mcp.runtimes.bundle import LAUNCHER
 from swarm_mcp.runtimes.edited_yaml import YamlText
 from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
@@ -80,6 +80,9 @@ class Hermes(InPlace):
     def fault(self, root: Path) -> Finding | None:
         if self._is_enabled():
             return None
+        if says(policy(), "plugins:"):
+            text = f"installed but not enabled; {policy()}, which only an administrator can change, has plugins"
+            return self.said("fail", text)
         return self.said("fail", "installed but not enabled", self.mend)
 
     def beside(self, root: Path | None) -> list[Finding]:
@@ -170,3 +173,8 @@ class _Settings:
 def home() -> Path:
     """Return Hermes' folder of settings and plugins. It need not exist."""
     return Path(os.path.expanduser(os.environ.get("HERMES_HOME", "").strip() or "~/.hermes"))
+
+
+def policy() -> Path:
+    """Return the file of the machine's policy, which goes before the user's settings. It need not exist."""
+    return Path(os.environ.get("HERMES_MANAGED_DIR", "").strip() or "/etc/hermes") / "config.yaml"

@@ -42,13 +42,13 @@ def with_comments(text: str) -> Any:
     return JsonText(text).tree
 
 
-def last_of(layers: Sequence[Layer], *place: str) -> tuple[bool, Layer] | None:
-    """Return the boolean at `place` that is in force, with its layer, if there is one."""
+def last_of(layers: Sequence[Layer], *place: str, kind: type = bool) -> tuple[Any, Layer] | None:
+    """Return the boolean at `place` that is in force, or the value of another `kind`, with its layer."""
     for layer in reversed(layers):
         found: Any = layer.settings
         for key in place:
             found = object_of(found).get(key)
-        if isinstance(found, bool):
+        if isinstance(found, kind):
             return found, layer
     return None
 

@@ -5,12 +5,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from swarm_mcp.play import more
+from swarm_mcp.play import pi
 
 from .client import Call, Client
 from .ground import Lacking
 
-MODEL = more.Pi.model
+MODEL = pi.Pi.model
 UNPRICED = "loopback/unpriced"
 
 
@@ -23,7 +23,7 @@ def alone(folder: Path) -> Path:
     return folder
 
 
-class Pi(more.Pi, Client):
+class Pi(pi.Pi, Client):
     harness = "pi"
     prefix = "PI"
     ready = r"scripted"

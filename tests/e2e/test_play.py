@@ -27,7 +27,7 @@ def played(ground: Ground, name: str, *before: str, mode: str = "") -> list[dict
     """Return the findings of a play; `before`: words before the command."""
     words = ["--mode", mode] if mode else []
     before_it = files_in(ground.checkout)
-    done = ground.run([*before, "swarm-mcp", "doctor", "--play", name, *words, "--json"], seconds=240)
+    done = ground.run([*before, "swarm-mcp", "doctor", "--play", name, *words, "--json"], seconds=600)
     assert files_in(ground.checkout) == before_it, "the person's checkout has changed"
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)

@@ -25,7 +25,7 @@ class Copilot(more.Copilot, OtherClient):
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:
         which = ["--resume", resume] if resume else []
-        return self.started(prompt, *self.in_mode(""), *which, *extra)
+        return self.started(prompt, *self.in_mode("allow-all-tools"), *which, *extra)
 
     def create(self, path: str, text: str) -> Call:
         self._use()

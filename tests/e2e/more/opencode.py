@@ -21,7 +21,9 @@ class OpenCode(more.OpenCode, OtherClient):
     def prepare(self) -> None:
         folder = self.ground.home / ".config" / self.name
         folder.mkdir(parents=True)
-        (folder / f"{self.name}.json").write_text(json.dumps(self.settings_on_loopback(), indent=2))
+        (folder / f"{self.name}.json").write_text(
+            json.dumps({**self.settings_on_loopback(), "permission": "allow"}, indent=2)
+        )
         self.point_at_model()
 
     def command(self, prompt: str, resume: str | None, fork: str | None, extra: tuple[str, ...]) -> list[str]:

@@ -19,6 +19,7 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.runtimes import bundle, hook_config, runtime
 from swarm_mcp.runtimes.base import Steps
+from swarm_mcp.runtimes.hermes import Hermes
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
@@ -354,3 +355,21 @@ def test_what_cannot_be_edited_and_what_is_not_ours_stay(place: Path):
     with pytest.raises(ClientFailed, match="another owner"):
         runtime("hermes").install(place / "bundle", Steps())
     assert not runtime("hermes").traces() and folder.is_dir()
+
+
+def test_a_release_may_stand_after_a_letter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "hermes"
+    program.write_text("#!/bin/sh\necho 'Hermes Agent v0.19.0 (2026.11.1)'\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(Hermes, "program", lambda _self: str(program))
+    assert Hermes().release() == "0.19.0"
+
+
+def test_a_policy_about_plugins_is_named_without_a_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Hermes, "_is_enabled", lambda _self: False)
+    monkeypatch.setenv("HERMES_MANAGED_DIR", str(tmp_path))
+    found = Hermes().fault(tmp_path)
+    assert found and found.mend == "swarm-mcp install --client hermes"
+    (tmp_path / "config.yaml").write_text("plugins:\n  enabled: []\n")
+    found = Hermes().fault(tmp_path)
+    assert found and str(tmp_path / "config.yaml") in found.message and not found.mend

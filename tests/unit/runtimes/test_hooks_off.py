@@ -23,7 +23,7 @@ POLICY, ADDED = "etc/managed-settings.json", "etc/managed-settings.d/10-more.jso
 SUB_LOCAL = "top/sub/.claude/settings.local.json"
 VARIABLES = (
     "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_RESTRICTED", "QWEN_CODE_SIMPLE",
-    "QWEN_CODE_SAFE_MODE",
+    "QWEN_CODE_SAFE_MODE", "GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
 )  # fmt: skip
 
 
@@ -136,6 +136,7 @@ def test_the_file_that_disables_the_plugin_is_named(place: Path, monkeypatch: py
 
 GEMINI_OFF, GEMINI_ON = {"hooksConfig": {"enabled": False}}, {"hooksConfig": {"enabled": True}}
 NAMED = {"hooksConfig": {"disabled": ["swarm"]}}
+GEMINI_S, TRUSTING = "top/.gemini/settings.json", {"security": {"folderTrust": {"enabled": False}}}
 
 
 @pytest.mark.parametrize(
@@ -153,12 +154,12 @@ NAMED = {"hooksConfig": {"disabled": ["swarm"]}}
         ("gemini", {}, ""),
         ("gemini", {"USER": GEMINI_OFF}, "USER"),
         ("gemini", {"USER": NAMED}, "USER"),
-        ("gemini", {"top/.gemini/settings.json": GEMINI_OFF}, "top/.gemini/settings.json"),
-        ("gemini", {"top/.gemini/settings.json": NAMED}, "top/.gemini/settings.json"),
-        ("gemini", {"USER": GEMINI_OFF, "top/.gemini/settings.json": GEMINI_ON}, "USER"),
+        ("gemini", {GEMINI_S: GEMINI_OFF, "USER": TRUSTING}, GEMINI_S),
+        ("gemini", {GEMINI_S: NAMED, "USER": TRUSTING}, GEMINI_S),
+        ("gemini", {"USER": GEMINI_OFF, GEMINI_S: GEMINI_ON}, "USER"),
         ("gemini", {"etc/settings.json": GEMINI_OFF}, "etc/settings.json"),
         ("gemini", {"etc/system-defaults.json": GEMINI_OFF}, "etc/system-defaults.json"),
-        ("gemini", {"etc/settings.json": GEMINI_ON, "top/.gemini/settings.json": GEMINI_OFF}, ""),
+        ("gemini", {"etc/settings.json": GEMINI_ON, GEMINI_S: GEMINI_OFF, "USER": TRUSTING}, ""),
     ],
 )
 def test_qwen_code_s_and_gemini_s_layers(
@@ -173,6 +174,28 @@ def test_qwen_code_s_and_gemini_s_layers(
     told = " ".join(one.message for one in found if one.status == "fail")
     assert (str(users if file == "USER" else place / file) in told) if file else told == "", found
     assert all(bool(one.mend) is not file.startswith("etc") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("rules", "status"),
+    [
+        ({}, "warn"),
+        ({"top": "TRUST_FOLDER"}, "fail"),
+        ({"top/sub": "TRUST_PARENT"}, "fail"),
+        ({"": "TRUST_FOLDER", "top": "DO_NOT_TRUST"}, None),
+        ({"elsewhere": "TRUST_FOLDER"}, "warn"),
+    ],
+)
+def test_gemini_reads_the_settings_of_a_project_that_it_trusts(
+    home: Path, place: Path, monkeypatch: pytest.MonkeyPatch, rules: dict[str, str], status: str | None
+) -> None:
+    monkeypatch.setenv("GEMINI_CLI_SYSTEM_SETTINGS_PATH", str(place / "etc" / "settings.json"))
+    monkeypatch.chdir(place / "top")
+    trusted = {str(place / folder): rule for folder, rule in rules.items()}
+    put(place, {GEMINI_S: GEMINI_OFF, str(home / ".gemini" / "trustedFolders.json"): trusted})
+    found = runtime("gemini").beside(place)
+    assert [one.status for one in found] == ([status] if status else []), found
+    assert all(str(place / GEMINI_S) in one.message for one in found)
 
 
 PROJECT_TOML = {"name": {"type": "project", "dotCodexFolder": "/repo/.codex"}}

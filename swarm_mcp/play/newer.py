@@ -1,0 +1,140 @@
+"""Cline and Hermes in a play."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+from swarm_mcp.errors import ClientFailed
+from swarm_mcp.folders import here
+from swarm_mcp.play.clients import FILES, KEY, Call
+from swarm_mcp.play.others import OneShot
+from swarm_mcp.play.scene import copy
+from swarm_mcp.runtimes import cline, hermes, runtime
+
+
+class Cline(OneShot):
+    """Cline."""
+
+    name = "cline"
+    requests = "/chat/completions"
+    modes = ("auto-approve", "plan")
+    whole, changes = "editor", "editor of a line"
+    new_files_only = True
+    provider: ClassVar[str] = "openai-compatible"
+    plain_model: ClassVar[str] = "scripted"  # gets `editor`
+    patch_model = "gpt-5"  # gets `apply_patch` in its place
+    models_played = (plain_model, patch_model)
+    model = plain_model
+
+    def login(self) -> list[str]:
+        """Return the command that makes the model on loopback the only one."""
+        address = f"http://127.0.0.1:{self.models.port}/v1"
+        return ["cline", "auth", "-p", self.provider, "-b", address, "-k", KEY, "-m", self.plain_model]
+
+    def point_at_model(self) -> None:
+        # It goes on without a plugin that a busy machine has not loaded within 4 seconds.
+        self.ground.env["CLINE_PLUGIN_IMPORT_TIMEOUT_MS"] = "60000"
+
+    def bring(self) -> None:
+        users, place = cline.home(), self.ground.home / ".cline"
+        copy(users / "plugins", place / "plugins")
+        copy(users / "hooks", place / "hooks")
+        settings = place / "data" / "settings"
+        settings.mkdir(parents=True)
+        copy(cline.servers_file().with_name("global-settings.json"), settings / "global-settings.json")
+        (settings / "cline_mcp_settings.json").write_text(json.dumps({"mcpServers": {FILES: self.server}}))
+        copy(Path(here(), ".cline"), self.ground.checkout / ".cline")
+        self.point_at_model()
+        _name, *words = self.login()
+        trouble = self.ground.run([runtime(self.name).program(), *words])
+        if trouble:
+            raise ClientFailed(f"it takes no model: {trouble}")
+
+    def started(self, prompt: str, *words: str) -> list[str]:
+        return ["cline", "--json", "-P", self.provider, "-m", self.model, *words, prompt]
+
+    def in_mode(self, mode: str) -> list[str]:
+        return {"plan": ["--plan"]}.get(mode, [])
+
+    def create(self, path: str, text: str) -> Call:
+        return {"name": "editor", "input": {"path": self.absolute(path), "new_text": text}}
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        return {"name": "editor", "input": {"path": self.absolute(path), "old_text": old, "new_text": new}}
+
+    def patch(self, body: str) -> list[Call]:
+        return [{"name": "apply_patch", "input": {"input": f"*** Begin Patch\n{body}\n*** End Patch"}}]
+
+    def shell(self, command: str) -> Call:
+        return {"name": "run_commands", "input": {"commands": [command]}}
+
+    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
+        return [{"name": f"{server}__{tool}", "input": arguments}]
+
+
+_ADDED = re.compile(r"^\*\*\* Add File: .+(?:\n\+.*)*", re.MULTILINE)
+_MOVE = re.compile(r"^\*\*\* Update File: (.+)\n\*\*\* Move to: (.+)\n(?:(?!\*\*\*).*\n?)*", re.MULTILINE)
+
+
+class Hermes(OneShot):
+    """Hermes Agent. A policy in a folder of the play leads it to the model on loopback."""
+
+    name = "hermes"
+    requests = "/chat/completions"
+    modes = ("off",)
+    whole, changes = "write_file", "patch"
+
+    def settings_on_loopback(self) -> dict[str, Any]:
+        """Return the settings that lead it to the model on loopback, and let all calls pass."""
+        model = {
+            "default": "scripted", "provider": "custom", "base_url": f"http://127.0.0.1:{self.models.port}/v1",
+            "api_key": KEY, "context_length": 100_000,
+        }  # fmt: skip
+        return {
+            "model": model, "approvals": {"mode": "off"}, "compression": {"enabled": False},
+            "memory": {"memory_enabled": False, "user_profile_enabled": False},
+        }  # fmt: skip
+
+    def point_at_model(self) -> None:
+        self.ground.env["OPENAI_API_KEY"] = KEY
+
+    def bring(self) -> None:
+        policy = hermes.policy()
+        if policy.exists():
+            raise ClientFailed(f"{policy}, a policy, may lead it to a real service, and cannot be overridden")
+        users, place = hermes.home(), self.ground.home / ".hermes"
+        copy(users / "config.yaml", place / "config.yaml")
+        copy(users / "plugins", place / "plugins")
+        managed = self.ground.root / "managed"
+        managed.mkdir()
+        settings = {**self.settings_on_loopback(), "mcp_servers": {FILES: self.server}}
+        (managed / "config.yaml").write_text(json.dumps(settings))
+        self.ground.env["HERMES_MANAGED_DIR"] = str(managed)
+        self.point_at_model()
+
+    def started(self, prompt: str, *words: str) -> list[str]:
+        return ["hermes", *words, "-z", prompt]
+
+    def in_mode(self, mode: str) -> list[str]:
+        return []
+
+    def create(self, path: str, text: str) -> Call:
+        return {"name": "write_file", "input": {"path": path, "content": text}}
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        return {"name": "patch", "input": {"mode": "replace", "path": path, "old_string": old, "new_string": new}}
+
+    def patch(self, body: str) -> list[Call]:
+        """In Hermes a move is a line of its own, and a file that is added ends where its last line does."""
+        body = _ADDED.sub(r"\g<0>\n+", _MOVE.sub(r"*** Move File: \1 -> \2\n", body))
+        return [{"name": "patch", "input": {"mode": "patch", "patch": f"*** Begin Patch\n{body}\n*** End Patch\n"}}]
+
+    def shell(self, command: str) -> Call:
+        return {"name": "terminal", "input": {"command": command}}
+
+    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
+        """Return the call of a server's tool. With far more such tools than ours Hermes has them called through one."""
+        return [{"name": f"mcp__{server.replace('-', '_')}__{tool}", "input": arguments}]
