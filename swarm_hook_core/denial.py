@@ -106,7 +106,7 @@ def of_lock(
     path, held, _place, within = collision
     words = reason(
         call.client_tool, path, held, token(session.label, "identity"), now,
-        within=within, own_id=session.instance_id, waiting=peers.waiting_for(path),
+        within=within, own_id=session.instance_id, waiting=peers.waiting_for(path), folder=call.reader_folder,
     )  # fmt: skip
     return Denial(path, held, words)
 

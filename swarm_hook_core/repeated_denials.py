@@ -16,7 +16,7 @@ from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.state import append_line, read_private, state_dir
 from swarm_hook_core.untrusted_text import named, token
-from swarm_hook_core.wording import duration, holder, joining, until
+from swarm_hook_core.wording import duration, holder, inside, joining, until
 
 TYPE_CHECKING = False
 
@@ -149,7 +149,7 @@ def weigh(denial: "Denial", session: "Session", call: "ToolCall", peers: "Peers"
     denial.times = times = earlier + 1
     denial.is_news = denial.is_news or any(most < number <= times for number in (MANY, PERSON))
     if times >= MANY:
-        denial.reason = _words(denial, session, call.client_tool, now - first, peers.waiting_for(denial.path), now)
+        denial.reason = _words(denial, session, call, now - first, peers.waiting_for(denial.path), now)
     more = {"path": denial.path, "times": times, "event": not is_known, "call": call.id}
     note(peers.own_id, held.instance_id, *held.names, **more)
 
@@ -179,7 +179,7 @@ def weigh_notice(notice: "Notice", session: "Session", now: float) -> None:
         note(own_id, holder_id, notice=mark, event=True)
 
 
-def _words(denial: "Denial", session: "Session", tool: str, span: float, waiting: int, now: float) -> str:
+def _words(denial: "Denial", session: "Session", call: "ToolCall", span: float, waiting: int, now: float) -> str:
     """Return the shorter reason for a model that has read the whole one: count, holder, end, way out.
 
     `waiting`: the number of sessions that wait for the file already.
@@ -187,8 +187,9 @@ def _words(denial: "Denial", session: "Session", tool: str, span: float, waiting
     held, times = denial.held, denial.times
     assert held is not None
     who, _why, _ask = holder(held, token(session.label, "identity"), session.instance_id)
+    file = named(inside(denial.path, call.folder))
     said = (
-        f"swarm lock blocked {tool} for {named(denial.path)}: denied {times} times within {duration(max(span, 1))},"
+        f"swarm lock blocked {call.client_tool} for {file}: denied {times} times within {duration(max(span, 1))},"
         f" held by {who} ({until(held, now)}). Trying again changes nothing, nor does another way to write it."
     )
     if times >= PERSON:

@@ -309,7 +309,9 @@ def _goes_on(core: "HookCore", event: "SessionEvent") -> None:
         if event.name == RECONFIGURED:
             core.registrar.tell_hooks_off(event.session_id)
         else:
-            core.registrar.register({**described(core.config, event, "working"), "source": ""}, TURN_SECONDS, TURN_PATIENCE)
+            core.registrar.register(
+                {**described(core.config, event, "working"), "source": ""}, TURN_SECONDS, TURN_PATIENCE
+            )
     except NotRegistered as error:
         _record(core.config, "turn", str(error))
 

@@ -11,19 +11,23 @@ if TYPE_CHECKING:
     from swarm_hook_core.lookup import Held
 
 LONGEST_WHY = 700  # characters of why a call may write
+LONGEST_BY = 60  # characters of the part of a command that writes
 NAMED = 3  # locks that the line for the model names
 
 
 def reason(
     tool: str, path: str, held: "Held", viewer_identity: str, now: float, by: str = "", within: bool = False,
-    own_id: str = "", waiting: int = 0,
+    own_id: str = "", waiting: int = 0, folder: str = "",
 ) -> str:  # fmt: skip
-    """Return the reason for a denial: holder, note, since, until, and the way out.
+    """Return the reason for a denial: holder, the way out, note, since, until, and the other ways out.
+
+    The first lines say the most: Claude Code shows a person three of them.
 
     by       the part of a longer command that would write
     within   True if the lock is on a folder over `path`
     own_id   the denied session; the holder may be another agent of it
     waiting  the number of sessions that wait for the lock already
+    folder   the session's, in which it types commands
 
     A holder of another identity stays unnamed, and so does its note. That it holds the lock is never hidden.
     """
@@ -32,7 +36,7 @@ def reason(
         age = f"locked {duration(now - held.since)} ago"
     else:
         age = "locked some time ago"
-    from swarm_hook_core.untrusted_text import command, named
+    from swarm_hook_core.untrusted_text import command, cut, named
 
     if within:
         through = f" (in the locked folder {named(held.file)})"
@@ -51,19 +55,25 @@ def reason(
     else:
         still = ""
     if by and not tool.endswith(by):
-        which = f" ({command(by)})"
+        which = f" ({command(cut(by, LONGEST_BY))})"
     else:
         which = ""
     if which:
         without = "leave it out of the command, "
     else:
         without = ""
+    file = named(inside(path, folder))
     return (
-        f"swarm lock blocked {tool}{which} for {named(path)}{through}: held by {who}{still}"
-        f" ({why}{age}, {until(held, now)})."
-        f" Do not write this file another way: {without}work on something else, {ask}, or {joining(waiting)}"
-        f" and then try again."
+        f"swarm lock blocked {tool}{which} for {file}{through}: held by {who}{still}"
+        f" ({line(waiting)}: {command(f'swarm-mcp lock {file} --wait 60')}; {why}{age}, {until(held, now)})."
+        f" Do not write this file another way: {without}work on something else, {ask}, or {line(waiting)}"
+        f" (lock_file with wait_seconds) and then try again."
     )
+
+
+def inside(path: str, folder: str) -> str:
+    """Return absolute `path` as a person in `folder` names it."""
+    return path.removeprefix(f"{folder.rstrip('/')}/") if folder else path
 
 
 def named_locks(locks: "Sequence[Held]", viewer_identity: str, own_id: str) -> str:
@@ -124,13 +134,16 @@ def way_past_hook(hook: str, can_be_left_out: bool) -> str:
     return f"The repository's hook {hook} does that. {way}."
 
 
-def joining(waiting: int) -> str:
+def line(waiting: int) -> str:
     """Return the advice to wait for a lock, behind as many sessions as are `waiting` for it."""
     if waiting:
-        line = f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it"
-    else:
-        line = "wait in line for it"
-    return f"{line} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
+        return f"join the {waiting} who wait{'s' if waiting == 1 else ''} for it"
+    return "wait in line for it"
+
+
+def joining(waiting: int) -> str:
+    """Return the advice to wait for a lock, and the tool and the command for that."""
+    return f"{line(waiting)} (lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
 
 
 def until(held: "Held", now: float) -> str:

@@ -45,7 +45,7 @@ def judge(
         from swarm_hook_core.denial import Denial
 
         path, lock, by, within = certain
-        words = reason(tool, path, lock, identity, now, by, within, own_id, peers.waiting_for(path))
+        words = reason(tool, path, lock, identity, now, by, within, own_id, peers.waiting_for(path), cwd)
         aside = next((call.aside for call in effects.git if call.aside and call.by == by), "")
         if aside:
             words += " " + way_past_hooks(aside)

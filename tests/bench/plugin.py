@@ -86,7 +86,7 @@ def check_decision(output: bytes, runtime: str, file: str, denied: bool, through
     except (ValueError, KeyError, TypeError):
         raise WrongAnswer(f"{runtime}: a locked file got {output!r}") from None
     right = {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": reason}
-    blocked = f"swarm lock blocked {RUNTIMES[runtime]} for {file}"
+    blocked = f"swarm lock blocked {RUNTIMES[runtime]} for {os.path.basename(file)}"
     first, again = f"{blocked}{through}: held by ", f"{blocked}: denied "  # the latter says how often, and is shorter
     if json.loads(output) != {"hookSpecificOutput": right} or not reason.startswith((first, again)):
         raise WrongAnswer(f"{runtime}: not the object that both clients honour: {output!r}")

@@ -73,6 +73,20 @@ def test_a_stale_text_is_merged(client: Client) -> None:
     play_a_merge(client)
 
 
+@pytest.mark.only("claude-code")
+def test_claude_code_refuses_its_write_of_a_newer_file_and_a_here_document_is_merged(client: Client) -> None:
+    """With the file's own time, Claude Code runs no hook before that Write."""
+    path = client.ground.checkout / FILE
+    path.write_text(BEFORE)
+    commit(client, path.parent)
+    document = client.shell(f"cat >{FILE} <<'END'\n{MINE}END")
+    with client.held("newer", read(client, FILE), client.create(FILE, MINE), document, at=1) as session:
+        path.write_text(THEIRS)
+        session.go_on()
+    assert "File has been modified since read" in client.results("newer")[1]
+    assert path.read_text() == BOTH, client.results("newer")
+
+
 @pytest.mark.only("codex")
 def test_a_stale_text_is_merged_in_code_mode(client: Client) -> None:
     assert isinstance(client, Codex)

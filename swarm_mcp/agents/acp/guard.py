@@ -300,7 +300,7 @@ def _start_of(path: str) -> str | None:
             return None
         with open(path, encoding="utf-8", newline="") as file:
             return file.read(LARGEST_COMPARED)
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # unreadable, or of another encoding
         return None
 
 

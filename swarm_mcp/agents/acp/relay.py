@@ -1,8 +1,8 @@
 """A relay between an editor and an agent: their messages pass unchanged, but for writes that must not be made.
 
-Two threads read the lines, one in each direction, and two write them: a side that does not read keeps the other side
-waiting, but never the relay. A request of the agent that writes is checked first; a denied one never reaches the editor,
-and the agent gets the reason in its place. A line that is not understood is passed on.
+Two threads read the lines, one in each direction, and two write them: a side that does not read never keeps the relay
+waiting. A request of the agent that writes is checked first; a denied one never reaches the editor, and the agent gets
+the reason in its place. A line that is not understood is passed on.
 """
 
 from __future__ import annotations

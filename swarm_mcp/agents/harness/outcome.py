@@ -371,10 +371,12 @@ _FILE = re.compile(
     rf"|: it may write (?P<possible>{_QUOTED}|\S+?)(?= \())"
 )
 _TIMES = re.compile(r": denied (\d+) times")
-# Behind the holder stand, in brackets, the note, if there is one, and since or until when; a brief refusal ends there.
+# Behind the holder stand, in brackets, how to wait, the note, if there is one, and since or until when; a brief refusal
+# ends there.
 _HOLDER = re.compile(
     r"held by (?P<who>.+?)(?:, who reads it and keeps it still)?"
-    rf"(?: \((?:note: (?P<note>{_QUOTED})|locked |until |lapses |nothing uncertain )|\. Do not write it another)"
+    r"(?: \((?:(?:join|wait) [^`]*`[^`]*`; )?"
+    rf"(?:note: (?P<note>{_QUOTED})|locked |until |lapses |nothing uncertain )|\. Do not write it another)"
 )
 
 

@@ -185,7 +185,7 @@ ALWAYS = {"optionId": "ever", "name": "Don't ask again for these files", "kind":
 
 
 class Lasting(AcpEditor):
-    """An editor with a person who always allows."""
+    """An editor: its person always allows."""
 
     def _on_session_request_permission(self, options: list, **given: object) -> dict:
         assert ALWAYS in options
@@ -224,7 +224,9 @@ def test_a_file_that_was_read_through_the_relay_is_seen(ground: Ground, editor: 
 
     _part, refused = answers(agent, read(line=1, limit=1), write(file))
     assert "a person's work" in refused["error"]["message"] and file.read_text() == "a person's\n"
-    _missing, text, made = answers(agent, read() | {"params": {"sessionId": SESSION, "path": "/no"}}, read(), write(file))
+    _missing, text, made = answers(
+        agent, read() | {"params": {"sessionId": SESSION, "path": "/no"}}, read(), write(file)
+    )
     assert text["result"]["content"] == "a person's\n" and made["result"] == {} and file.read_text() == "two\n"
 
 

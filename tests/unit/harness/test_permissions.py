@@ -288,7 +288,8 @@ def test_a_storm(path, note, times) -> None:
     held, refusal = lock(note), Refusal(path, lock(note), "")
     refusal.times = times
     session = SimpleNamespace(label="identity:p", instance_id="other")
-    found = denial_in(repeated_denials._words(refusal, session, "Edit", 90, 2, NOW))
+    call = SimpleNamespace(client_tool="Edit", folder="")
+    found = denial_in(repeated_denials._words(refusal, session, call, 90, 2, NOW))
     assert found == Denial(path, holder(held, "p")[0], "", times)
 
 

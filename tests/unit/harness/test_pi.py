@@ -248,7 +248,7 @@ def test_the_check_reads_paths_as_pi_does(tmp_path: Path) -> None:
 
     spellings = ("my notes.md", "@my notes.md", "my\u00a0notes.md", "my\u202fnotes.md", f"@{repo}/sub/../my notes.md")
     for spelled in spellings:
-        assert reason("write", spelled).startswith(f'swarm lock blocked write for "{repo}/my notes.md"'), spelled
+        assert reason("write", spelled).startswith('swarm lock blocked write for "my notes.md"'), spelled
     assert "the peer" in reason("edit", "../my notes.md", cwd=repo / "sub")
     assert "the peer" in reason("edit", "my notes.md", key="file_path")
     assert "another" in reason("write", "~/rc") and "another" in reason("write", "@~/rc")

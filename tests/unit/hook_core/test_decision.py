@@ -129,7 +129,10 @@ def test_a_worktree_s_lock_is_found_where_its_files_really_are() -> None:
 
 def test_the_reason_tells_a_model_what_it_needs() -> None:
     text = reason_for(mine="identity:work a", theirs="identity:work codex role:x", note="renumbering\nit", age=720)
-    assert text.startswith("swarm lock blocked Write for /repo/f: held by codex peer-ins (")
+    begin = (
+        "swarm lock blocked Write for f: held by codex peer-ins (wait in line for it: `swarm-mcp lock f --wait 60`; "
+    )
+    assert text.startswith(begin)
     assert 'note: "renumbering it"' in text
     assert "locked 12 min ago" in text
     assert "peer-instance" in text, "whom to message"
@@ -157,7 +160,7 @@ def test_identities_hide_who_and_why_never_whether(mine: str, theirs: str, word:
     if mine == theirs:
         return
     text = reason_for(mine=f"identity:{mine} x", theirs=f"codex identity:{theirs} role:{word}", note=note, age=age)
-    assert text.startswith("swarm lock blocked Write for /repo/f: held by ")
+    assert text.startswith("swarm lock blocked Write for f: held by ")
     for secret in (theirs, word, note, "peer-instance", "codex"):
         assert secret not in text.replace("/repo/f", "")
     assert f"locked {duration(age)} ago" in text

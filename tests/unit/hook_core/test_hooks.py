@@ -221,7 +221,7 @@ def test_a_denial_is_the_one_object_and_nothing_else(runtime: str, repo: Path) -
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.count("\n") == 1 and ran.out.endswith("}\n") and ran.out.startswith("{")
     tool = {"claude-code": "Write", "codex": "apply_patch"}[runtime]
-    assert ran.reason.startswith(f"swarm lock blocked {tool} for {repo / 'f'}: held by codex ")
+    assert ran.reason.startswith(f"swarm lock blocked {tool} for f: held by codex ")
     assert "half way through" in ran.reason and holder["id"] in ran.reason
     assert not (repo / "f").exists() and mistakes() == []
 
@@ -390,7 +390,7 @@ def test_every_captured_call_passes_alone_and_is_denied_where_a_peer_holds_its_f
             for path in WRITES[runtime].get(name, []):
                 store.locks.acquire(peer, str(repo / path), name)
                 reason = run(runtime, "pre_tool_use", payload).reason
-                assert str(repo / path) in reason and payload["tool_name"] in reason, name
+                assert Path(path).name in reason and payload["tool_name"] in reason, name
                 store.locks.release(peer, str(repo / path))
         for path in ("m.txt", "b.md", "n.ipynb"):
             store.locks.acquire(peer, str(repo / path), "")

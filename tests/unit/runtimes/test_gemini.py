@@ -139,7 +139,10 @@ def test_it_denies_in_its_own_words_and_speaks_through_a_session(place: Place) -
     told = place.write(str(locked))
     assert list(told) == ["decision", "reason"] and told["decision"] == "deny"
     who = f'"the peer" {peer["id"][:8]}'
-    assert told["reason"].startswith(f'swarm lock blocked write_file for {locked}: held by {who} (note: "mine";')
+    assert told["reason"].startswith(
+        f"swarm lock blocked write_file for notes.md: held by {who} (wait in line for it: "
+    )
+    assert '`swarm-mcp lock notes.md --wait 60`; note: "mine";' in told["reason"]
     for name, words in {
         "BeforeTool.run_shell_command": {"command": "echo x > notes.md"},
         "BeforeTool.run_shell_command.folder": {"command": "echo x > ../notes.md", "dir_path": "sub"},

@@ -169,8 +169,8 @@ def test_a_runtime_is_one_folder_one_module_and_one_line(place: Place) -> None:
     status, answer = asked("save_buffer", buffer="../repo/f")
     assert status == 2 and set(answer) == {"decision", "reason"} and answer["decision"] == "deny"
     who = f'"the peer" {peer["id"][:8]}'
-    said = f'swarm lock blocked save_buffer for {place.repo / "f"}: held by {who} (note: "mine";'
-    assert answer["reason"].startswith(said)
+    said = f"swarm lock blocked save_buffer for f: held by {who} (wait in line for it: `swarm-mcp lock f --wait 60`; "
+    assert answer["reason"].startswith(f'{said}note: "mine";')
     status, answer = asked("terminal", script="echo x >> f")
     assert status == 2 and answer["reason"].startswith("swarm lock blocked terminal")
     assert asked("save_buffer", buffer="g") == asked("terminal", script="cat f") == (0, {})
