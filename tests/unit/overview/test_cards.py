@@ -141,6 +141,7 @@ def test_the_most_urgent_reason_comes_first(ground: Ground):
     ground.lock(bob, f"{ground.scope}/f")
     with ground.store() as store:
         store.messages.send(ann, bob.id, "look")
+        ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
         assert LockWait(cy, request(cy, [f"{ground.scope}/f"]), 60).advance(store) is None
         found = cards_of(store, ground.scope)
     assert [card.row.id for card in found] == [cy.id, bob.id, ann.id]
