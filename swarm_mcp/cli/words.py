@@ -130,7 +130,7 @@ class Reader:
         """`text` with the paths of this checkout as they are called from this folder."""
         for folder, root in self._places:
             for place, instead in ((folder, ""), (root, os.path.relpath(root, folder) + os.sep)):
-                text = re.sub(rf"(?<![\w./-]){re.escape(place)}/(?=[^\s`])", lambda _found, name=instead: name, text)
+                text = re.sub(rf"(?<![\w./-]){re.escape(place)}/(?=[^\s`])", instead.replace("\\", r"\\"), text)
         return text
 
     def session(self, row: Session) -> str:

@@ -261,7 +261,7 @@ def _brought_back(you: Shell, shop: Path, claude: Agent) -> Iterator[Scene]:
     assert claude.shell("cat todo.md") == ""
     claude.write("todo.md", "1. import the customers\n")
     yield you.screen("kept", "swarm-mcp restore --list todo.md")
-    yield you.screen("restore", "swarm-mcp restore todo.md")
+    yield you.screen("restore", "swarm-mcp restore todo.md --force")
     assert (shop / "todo.md").read_text() == NOTES
 
 

@@ -16,9 +16,21 @@ from swarm_mcp.answers.people import Machines, People, machines_of
 from swarm_mcp.answers.size import ROWS_BYTES, fitted, place_of, printed
 from swarm_mcp.answers.views import public_instance, short, veiled
 from swarm_mcp.cli import locking
-from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, INTERNAL, MORE_SETUP, SCOPE, START, Arguments, Option, Usage, verb
+from swarm_mcp.cli.arguments import (
+    ABSOLUTE,
+    ACTING,
+    INTERNAL,
+    JSON,
+    MORE_SETUP,
+    SCOPE,
+    START,
+    Arguments,
+    Option,
+    Usage,
+    verb,
+)
 from swarm_mcp.cli.locking import counted, with_waiting
-from swarm_mcp.cli.output import listing, presence, say, say_marked, show, state_of
+from swarm_mcp.cli.output import answer, listing, presence, say, say_marked, show, state_of
 from swarm_mcp.cli.words import Reader, clause, count
 from swarm_mcp.doctor.faults import recorded_faults
 from swarm_mcp.domain import REMOTE, STATUSES, TERMINAL, Denial, Session, Task, onlooker
@@ -300,7 +312,7 @@ LONGEST_INPUT = 1024 * 1024  # bytes that the client tells about its session
 
 
 @verb(
-    Usage(SCOPE),
+    Usage(SCOPE, JSON),
     group=MORE_SETUP,
 )
 def statusline(args: Arguments) -> int:
@@ -317,7 +329,7 @@ def statusline(args: Arguments) -> int:
     if sys.stdin is not None and not sys.stdin.isatty():
         try:
             told = loads_object(sys.stdin.read(LONGEST_INPUT) or "{}")
-        except (ValueError, RecursionError):
+        except (OSError, ValueError, RecursionError):
             pass  # no input of a client
     folder = args.value("--scope")
     if not folder and isinstance(told.get("cwd"), str):
@@ -334,8 +346,8 @@ def statusline(args: Arguments) -> int:
     if files:
         parts.insert(bool(others), f"{count(len(files), 'file')} of others uncommitted")
     lowered = user_settings.lowered(scope).partition(":")[0]
-    say(", ".join([*([lowered] if lowered else []), *parts]))
-    return 0
+    line = ", ".join([lowered] * bool(lowered) + parts)
+    return answer(args, {"line": line}, line)
 
 
 # All there is in a scope, in one answer.

@@ -233,14 +233,14 @@ def test_the_old_names_work(ground: Ground, monkeypatch: pytest.MonkeyPatch):
     assert level("CC", repo) == "notice", "the new name counts first"
 
 
-def test_status_and_doctor_say_for_which_clients_merging_is_on(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_says_for_which_clients_merging_is_on(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     def lines() -> list[str]:
-        told = f"{ground.swarm('status').out}{ground.swarm('doctor').out}"
+        told = ground.swarm("doctor").out
         return [line for line in told.splitlines() if "in claude-code" in line and "opencode" in line]
 
     assert ground.swarm("register").code == 0
     all_on = lines()
-    assert len(all_on) == 2 and all("on in claude-code, codex" in line for line in all_on), all_on
+    assert len(all_on) == 1 and all("on in claude-code, codex" in line for line in all_on), all_on
     monkeypatch.setenv("SWARM_CODEX_MERGE", "off")
     assert all("; off in codex" in line and "codex, " not in line for line in lines()), lines()
     monkeypatch.setenv("SWARM_MERGE", "off")

@@ -71,11 +71,24 @@ def test_an_unread_message_is_quoted_until_it_is_read(ground: Ground):
     ann, bob = ground.session("ann"), ground.session("bob")
     with ground.store() as store:
         store.messages.send(ann, bob.id, "look at\nthe tables " + "x" * 100)
+        assert [kinds(one) for one in cards_of(store, ground.scope)] == [[], []], "a hook tells its session"
+        ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
         first = cards_of(store, ground.scope)[0]
         assert first.row.id == bob.id and kinds(first) == [UNREAD]
         assert "“look at the tables xx" in first.reasons[0].words and len(first.reasons[0].words) < 200
         store.messages.acknowledge([one.id for one in store.messages.take(store.instances.get(bob.id))])
         assert kinds(cards_of(store, ground.scope)[0]) == []
+
+
+def test_a_person_with_uncommitted_work_has_a_card(world: World):
+    world.write("notes.md", "a person's\n")
+    scope = str(world.repo)
+    with world.store() as store:
+        (card,) = cards_of(store, scope, work(store, scope, People(store)))
+        assert (card.row.name, card.row.runtime, kinds(card)) == ("a person", "person", [])
+        assert [file.path for file in card.files] == [str(world.repo / "notes.md")]
+        world.commit()
+        assert cards_of(store, scope, work(store, scope, People(store))) == []
 
 
 def test_work_that_is_finished_and_not_committed_counts_its_lines(world: World):
@@ -128,6 +141,7 @@ def test_the_most_urgent_reason_comes_first(ground: Ground):
     ground.lock(bob, f"{ground.scope}/f")
     with ground.store() as store:
         store.messages.send(ann, bob.id, "look")
+        ground.sql("UPDATE swarm_sessions SET runtime = 'mcp' WHERE instance_id = ?", bob.id)  # without hooks
         assert LockWait(cy, request(cy, [f"{ground.scope}/f"]), 60).advance(store) is None
         found = cards_of(store, ground.scope)
     assert [card.row.id for card in found] == [cy.id, bob.id, ann.id]

@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import time
 from html import unescape
 
 import pytest
@@ -20,6 +21,7 @@ from swarm_mcp.store.lock_request import request
 from swarm_mcp.view.overview import work
 from swarm_mcp.view.overview.now import Line, Lines, Obstacle
 from swarm_mcp.view.page.app import HEADERS, Keys, application
+from swarm_mcp.view.page.rendering import environment
 
 pytestmark = pytest.mark.slow
 
@@ -174,6 +176,15 @@ def test_the_timeline_around_a_moment_leaves_out_what_was_before_and_after(groun
     assert "note-of-old" in day and "note-of-new" in day
     for odd in ({"at": "x"}, {"span": "-1"}, {"at": 1, "span": 10**30}, {"at": 2**39}, {"event": "e"}):
         assert client.get("/timeline", params=odd).status_code == 200
+
+
+def test_a_timeline_of_six_minutes_is_drawn_on_six_minutes(ground, client):
+    ground.lock(ground.session("ann"), f"{ground.scope}/migrations/**", "")
+    ground.sql("UPDATE events SET created_at = created_at - 340")
+    shown = client.get("/timeline", params={"scope": ground.scope}).text
+    begin = re.search(r"<p>(\S+ \S+) to now", shown)
+    assert begin and 300 < time.time() - time.mktime(time.strptime(begin[1], "%Y-%m-%d %H:%M:%S")) < 500
+    assert environment().filters["last"]("/w/migrations/**") == "migrations/**"
 
 
 def test_lines_show_who_waits_behind_whom(ground, client):
