@@ -1,7 +1,8 @@
 """Finding a verb by its name, or by a noun and a word.
 
-A verb is a function of its name (``_`` for ``-``, and behind a word of Python) under ``@verb(...)``, the declaration of its usages; see
-``arguments``. Its docstring is the help: a summary that begins with the verb's name, then the details and an example.
+A verb is a function of its name (``_`` for ``-``; ``try_``, as Python has that word) under ``@verb(...)``, the
+declaration of its usages; see ``arguments``. Its docstring is the help: a summary that begins with the verb's name,
+then the details and an example.
 The packages list their verbs; see ``contributions``.
 """
 

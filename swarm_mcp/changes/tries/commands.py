@@ -44,7 +44,7 @@ NAMED = 5  # files that a line names
 NO_ANSWER = 75
 TOLD = "told"  # a file in the work tree's place: its ignored files have been spoken of
 IGNORED = (
-    "files that git ignores (builds, caches, dependencies) are the checkout's own, also what was made from others' lines"
+    "files that git ignores (builds, caches, dependencies) are the checkout's own, those made from others' lines, too"
 )
 _COMMAND = Word("COMMAND", "the command", repeated=True, behind=True)
 _NET = Option("--net", "a network of its own: ports of the machine are free in it, and nothing else can be reached")
@@ -72,12 +72,12 @@ _NET = Option("--net", "a network of its own: ports of the machine are free in i
     ),
     Usage(
         Word("FILE", "a file or a folder", optional=True, repeated=True),
-        Option("--diff", "what the command of your last --keep wrote, as a patch", required=True),
+        Option("--diff", "the files that the command of your last --keep wrote, as a patch", required=True),
         *ACTING,
     ),
     Usage(
         Word("FILE", "a file or a folder", repeated=True),
-        Option("--apply", "bring what it wrote there into the checkout, as yours", required=True),
+        Option("--apply", "bring them into the checkout, as yours", required=True),
         *ACTING,
     ),
     refuses=True,
@@ -86,17 +86,17 @@ _NET = Option("--net", "a network of its own: ports of the machine are free in i
 def try_(args: Arguments) -> int:
     """try: run a command on the last commit and your lines alone
 
-    The command runs at this checkout's own path, on the last commit with the uncommitted lines of the chosen authors, as
-    if the others had written nothing. It has your user, and its output and exit code are those of this command. Nothing
-    in the checkout changes: what the command writes there is gone with it, a commit too, except ignored files (a build),
-    which the next try finds. Writes elsewhere are real, and ports are the machine's own.
+    The command runs at this checkout's own path, on the last commit with the uncommitted lines of the chosen authors,
+    as if the others had written nothing. It has your user, and its output and exit code are those of this command.
+    Nothing in the checkout changes: files that the command writes there are gone with it, a commit too. Ignored ones
+    (a build) are kept for the next try. Writes elsewhere are real, and ports are the machine's own.
 
     Lines that may be yours or another's are in, and are named. Lines without a known order beside those of others are
     left out, and are named. `swarm-mcp doctor` says how it works in this checkout.
 
-    With --whose the command runs several times. The answer says whose lines make it fail, or that it fails at the last
-    commit already. Sessions without whose lines it fails in another way are named apart. A command that fails one time
-    and not the other blames nobody.
+    With --whose the command runs several times. The answer names the authors of the lines that make it fail, or says
+    that it fails at the last commit already. Authors of lines that are only needed to get that far are named apart. A
+    command that fails one time and not the other blames no author.
 
     With --json: {"exit", "way", "with", "without", "notes", "changed", "written", "output"}; with --whose: {"kind",
     "culprits", "needed", "runs", "text"}. "kind" is "green", "head", "flaky" or "lines".
@@ -127,9 +127,10 @@ def try_(args: Arguments) -> int:
 def _wanted(args: Arguments, trial: Trial) -> Wanted:
     """Return the choice of the options. Raises UsageError."""
     if args.given("--head") or args.given("--without"):
-        for other in ("--mine", "--session", "--person", *(["--without"] if args.given("--head") else [])):
-            if args.given(other):
-                raise UsageError(f"{'--head' if args.given('--head') else '--without'} and {other} exclude each other")
+        chosen_by = next(name for name in ("--head", "--without") if args.given(name))
+        for other in ("--mine", "--session", "--person", "--without"):
+            if args.given(other) and other != chosen_by:
+                raise UsageError(f"{chosen_by} and {other} exclude each other")
     if args.given("--head"):
         return lambda _group: False
     if args.given("--without"):
@@ -170,7 +171,9 @@ class Trial:
         return " or ".join(dict.fromkeys(map(self._name, self.picture.authors[group])))
 
     def _name(self, author: Author) -> str:
-        return "you" if author.session == self.own else self._owners.name(author)
+        if author.session == self.own:
+            return "you"
+        return self._owners.name(author)
 
     def files(self, group: Group) -> str:
         """Return the files with changes of a group in words."""
@@ -186,7 +189,7 @@ class Trial:
         return [one for one in groups if wanted(one)], [one for one in groups if not wanted(one)]
 
     def notes(self, wanted: Wanted, chosen: Chosen) -> list[str]:
-        """Return what a reader of the answer has to know of the content, line by line."""
+        """Return lines about the content, for a reader of the answer."""
         inside, outside = self.parted(wanted)
         found = [f"the last commit with {self.named(inside) or 'no uncommitted lines'}"]
         if outside:
@@ -195,13 +198,13 @@ class Trial:
         if doubtful:
             found.append(f"not certain, and in: the lines of {self.named(doubtful)}")
         found += [
-            f"left out, as the order of its authors' lines is not known: {place.words} ({self._owners.names(place.authors)})"
+            f"left out, as its lines have no known order: {place.words} ({self._owners.names(place.authors)})"
             for place in chosen.unplaced
         ]
         return [*found, *self._rewritten(inside)]
 
     def _rewritten(self, inside: Sequence[Group]) -> list[str]:
-        """Return a line about the chosen authors' lines in the place of which others have put theirs."""
+        """Return lines about the chosen authors' lines that other authors have replaced."""
         counts: dict[tuple[str, str, str], int] = {}
         sessions = {session for group in inside for session in group}
         for one in self.picture.changed:
@@ -210,8 +213,8 @@ class Trial:
                     key = (self._name(author), one.file.name, self._name(other))
                     counts[key] = counts.get(key, 0) + 1
         return [
-            f"{count} line{'s' * (count > 1)} of {who} in {named(name)} {'were' if count > 1 else 'was'} rewritten by"
-            f" {other}: the lines there are {other}'s now"
+            f"{count} line{'s' * (count > 1)} of {who} in {named(name)} {('was', 'were')[count > 1]} rewritten by"
+            f" {other}: the present ones are by {other}"
             for (who, name, other), count in counts.items()
         ]
 
@@ -266,7 +269,8 @@ def _try(args: Arguments, trial: Trial, wanted: Wanted, command: Command) -> int
         return result.code
     inside, outside = trial.parted(wanted)
     value = {
-        "exit": result.code, "way": result.way, "with": _described(trial, inside), "without": _described(trial, outside),
+        "exit": result.code, "way": result.way,
+        "with": _described(trial, inside), "without": _described(trial, outside),
         "notes": [note.removeprefix("try: ") for note in (*notes[1:], *after)], "changed": result.changed,
         "written": result.written, "output": result.output.decode(errors="replace"),
     }  # fmt: skip
@@ -278,7 +282,8 @@ def _words_after(result: Result) -> list[str]:
     found = []
     if result.changed:
         found.append(
-            f"try: {listed(result.changed)} changed in the checkout meanwhile: the command may have seen either; try again"
+            f"try: {listed(result.changed)} changed in the checkout meanwhile, and the command may have seen it: try"
+            " again"
         )
     if result.way == COPY:
         found.append("try: it ran in a copy of the checkout, as there are no namespaces here")
@@ -290,7 +295,7 @@ def _described(trial: Trial, groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 
 def prune_some() -> None:
-    """Remove what is left of old tries."""
+    """Remove the files of old tries."""
     import time
 
     with contextlib.suppress(OSError):
@@ -364,7 +369,7 @@ class _Hunk(NamedTuple):
 
 
 def _lines(trial: Trial, command: Command, blame: Blame) -> list[str]:
-    """Return the lines of the culprits without which the command does not fail so, a place each."""
+    """Return the places of the culprits' lines that the failure needs."""
     guilty = frozenset(blame.culprits)
     left: frozenset[Any] = guilty | frozenset(blame.needed)
     hunks = []
@@ -389,15 +394,17 @@ def _lines(trial: Trial, command: Command, blame: Blame) -> list[str]:
 def _at(name: str, first: int, last: int) -> str:
     if last < first:
         return f"{name}: lines removed after line {last}"
-    return f"{name}:{first}" + (f"-{last}" if last > first else "")
+    if last == first:
+        return f"{name}:{first}"
+    return f"{name}:{first}-{last}"
 
 
 def _blamed(trial: Trial, blame: Blame, lines: Sequence[str]) -> str:
     """Return the answer as a sentence."""
     if blame.kind == whose.GREEN:
-        return "green here: nobody's lines make it fail"
+        return "green here: no uncommitted lines make it fail"
     if blame.kind == whose.FLAKY:
-        return "no answer: it failed in different ways, or not at all, on the very same files; nobody is blamed"
+        return "no answer: it failed in different ways, or not at all, on the very same files"
     if blame.kind == whose.HEAD:
         return "red already at the last commit"
     culprits: list[Any] = list(blame.culprits)
@@ -416,10 +423,12 @@ def _blamed(trial: Trial, blame: Blame, lines: Sequence[str]) -> str:
 
 
 def _possessive(name: str) -> str:
-    return "your" if name == "you" else f"{name}'s"
+    if name == "you":
+        return "your"
+    return f"{name}'s"
 
 
-# ------------------------------------------------------------------------------------------- what was written
+# ------------------------------------------------------------------------------------------- written files
 
 
 def _kept(args: Arguments, store: Store, tree: Tree) -> int:
@@ -481,9 +490,9 @@ async def _try_tool(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
 TOOLS = (
     Tool(
         "try",
-        "Run a command (tests, a build) on the last commit with this session's uncommitted lines alone, at the checkout's"
-        " own path, as if the other agents had written nothing. Use it when something fails beside others' uncommitted"
-        " lines, before you mend it; with `whose` it says whose lines make it fail. Nothing in the checkout changes.",
+        "Run a command (tests, a build) on the last commit with this session's uncommitted lines alone, at the"
+        " checkout's own path, as if the other agents had written nothing. Use it when something fails beside others'"
+        " uncommitted lines, before you mend it; with `whose` it says whose lines make it fail. Nothing in the checkout changes.",
         {
             "command": text("A shell command."),
             "whose": flag("Find the authors whose lines make it fail. It runs several times."),

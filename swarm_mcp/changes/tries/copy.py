@@ -4,9 +4,10 @@ Tracked files come from git, by an index of the folder's own. Ignored files (``n
 copied; a later try copies those that have changed in the checkout. The folder has a repository of its own, with the
 objects of the real one: a commit in it stays in it.
 
-The folder stands at the checkout's own path if the kernel lets it (``space.Bound``). Else the command runs in the folder
-itself, and the checkout's path is replaced in the copies, the environment and the command. An ignored folder with binary
-files that name this path begins empty, as a build folder of its own. Dependencies cannot: then there is no honest try.
+The folder stands at the checkout's own path if the kernel lets it (``space.Bound``). Else the command runs in the
+folder itself, and the checkout's path is replaced in the copies, the environment and the command. An ignored folder
+with binary files that name this path begins empty, as a build folder of its own. Dependencies cannot: then there is no
+honest try.
 """
 
 from __future__ import annotations
@@ -206,8 +207,11 @@ class Copy:
         shared = Git(self._tree.top)
         info = os.path.join(own, "objects", "info")
         os.makedirs(info)
+        objects = shared.path("objects")
+        if self._is_bound:
+            objects = self.objects
         with open(os.path.join(info, "alternates"), "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(f"{self.objects if self._is_bound else shared.path('objects')}\n{self._folder.at('objects')}\n")
+            file.write(f"{objects}\n{self._folder.at('objects')}\n")
         modules = shared.path("modules")
         if os.path.isdir(modules):
             shutil.copytree(modules, os.path.join(own, "modules"), symlinks=True)

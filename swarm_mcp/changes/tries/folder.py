@@ -9,7 +9,7 @@
 
 The state folder may be on a file system that cannot carry an overlay. Then the folder is in memory, in ``/dev/shm``.
 
-Programs that build compare times. A file whose content differs from that of the folder's last try gets a new time, in
+Programs that build compare times. A file with another content than at the folder's last try gets a new time, in
 another second than before: a cache of Python's knows a source by the second and the size.
 """
 
@@ -130,7 +130,9 @@ class Folder:
         make_private(self.at("stored"))
         make_private(self.at("objects"))
         real = self._git.path("objects")
-        git = self._git.with_more({"GIT_OBJECT_DIRECTORY": self.at("objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": real})
+        git = self._git.with_more(
+            {"GIT_OBJECT_DIRECTORY": self.at("objects"), "GIT_ALTERNATE_OBJECT_DIRECTORIES": real}
+        )
         names: dict[str, str] = {name: one.name for name, one in files.items() if one.kind == STORED}
         woven = [name for name, one in files.items() if one.data is not None]
         texts = []
@@ -157,15 +159,19 @@ class Folder:
         for name in sorted({*files, *before}):
             if name.endswith("/"):
                 continue  # a repository of its own
-            kind = files[name].kind if name in files else PRESENT
-            here = os.path.join(self.tree.top, name)
-            source = self.at("stored", "files", name) if kind == STORED else here
-            made = MISSING if kind == GONE else digest(source)
-            own = _time_of(here)
+            here = source = os.path.join(self.tree.top, name)
+            kind, own = PRESENT, _time_of(here)
+            if name in files:
+                kind = files[name].kind
+            if kind == STORED:
+                source = self.at("stored", "files", name)
+            made = digest(source)
             if kind == GONE:
-                at_ns = 0
+                made, at_ns = MISSING, 0
+            elif name not in before and kind == PRESENT:
+                at_ns = own
             elif name not in before:
-                at_ns = own if kind == PRESENT else _new_time(own, 0)
+                at_ns = _new_time(own, 0)
             elif before[name][0] == made:
                 at_ns = int(str(before[name][1]))
             else:
@@ -189,7 +195,7 @@ class Folder:
             if one.made == MISSING:
                 _remove_empty(os.path.dirname(one.name), root)
 
-    # ------------------------------------------------------------------------------------------ what was written
+    # ------------------------------------------------------------------------------------------ written files
 
     def before(self, name: str) -> str:
         """Return the path of the file that had the content of `name` when the command began."""
@@ -258,7 +264,7 @@ def remove(path: str) -> None:
     try:
         os.unlink(path)
     except (FileNotFoundError, NotADirectoryError):
-        pass
+        pass  # it is not there
     except (IsADirectoryError, PermissionError):
         if not os.path.isdir(path) or os.path.islink(path):
             raise
@@ -266,7 +272,7 @@ def remove(path: str) -> None:
 
 
 def _remove_empty(name: str, root: str) -> None:
-    """Remove a folder below `root` and those over it, as far as they are empty: git knows none."""
+    """Remove a folder below `root` and those over it, as far as they are empty: git knows no empty ones."""
     with contextlib.suppress(OSError):
         while name:
             os.rmdir(os.path.join(root, name))
@@ -274,7 +280,7 @@ def _remove_empty(name: str, root: str) -> None:
 
 
 def _open_and_remove(function: Callable[..., object], path: str, _error: object) -> None:
-    """Remove what is in a folder that is closed, as a command may leave it, and an overlay's own is."""
+    """Remove the content of a closed folder. An overlay has one, and a command may leave some."""
     if function in (os.rmdir, os.unlink, os.remove):
         os.chmod(os.path.dirname(path), 0o700)
         function(path)
@@ -333,7 +339,7 @@ def _time_of(path: str) -> int:
     try:
         return os.lstat(path).st_mtime_ns
     except OSError:
-        return 0
+        return 0  # missing
 
 
 def _new_time(own: int, last: int) -> int:
@@ -343,4 +349,3 @@ def _new_time(own: int, last: int) -> int:
         if one // SECOND >= at_ns // SECOND:
             at_ns = (one // SECOND + 1) * SECOND
     return at_ns
-

@@ -146,14 +146,18 @@ class Picture:
     ) -> Content:
         file = one.file
         name, committed = file.name, Content(STORED, file.old_mode, None, file.old_id)
-        present = Content(PRESENT if file.new_mode else GONE)
+        present = Content(PRESENT)
+        if not file.new_mode:
+            present = Content(GONE)
         if not file.old_mode:
             committed = Content(GONE)
         has_whole = name in self._whole and wanted(self._whole[name])
         if SUBMODULE in (file.old_mode, file.new_mode) or name.endswith("/"):
             return present
+        if one.reason and has_whole:
+            return present
         if one.reason:
-            return present if has_whole else committed
+            return committed
         numbers = {id(piece): number for number, piece in enumerate(one.pieces)}
 
         def is_wanted(piece: Piece) -> bool:

@@ -30,7 +30,7 @@ from swarm_mcp.runtimes.base import Finding
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import IO, Any
 
     from swarm_hook_core.repository import Tree
     from swarm_mcp.changes.tries.picture import Chosen
@@ -102,14 +102,14 @@ class Run:
         self._picture = picture
         self._files = chosen.files
         self._command = command
-        self._stack = contextlib.ExitStack()
-        self._output = tempfile.TemporaryFile() if is_caught else None
-        if self._output is not None:
+        self._stack, self._taken = contextlib.ExitStack(), contextlib.ExitStack()
+        self._output: IO[bytes] | None = None
+        if is_caught:
+            self._output = self._stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 the stack closes it
             self._command = command._replace(output=self._output.fileno())
         self._own = {name for name, one in chosen.files.items() if one.kind != PRESENT}
         self._pid = 0
         self._copy: Copy | None = None
-        self._code: int | None = None
         self.folder: Folder | None = None
         self.way = ""
         self.root = ""  # of the files that the command wrote, once it has ended
@@ -126,8 +126,7 @@ class Run:
             if self.folder is not None:
                 self._clear()
         finally:
-            if self._output is not None:
-                self._output.close()
+            self._taken.close()
             self._stack.close()
 
     # ------------------------------------------------------------------------------------------- the beginning
@@ -144,12 +143,12 @@ class Run:
                 why = why or str(error)
             except OSError as error:
                 raise SwarmError(f"nothing was run: {error}") from None
-            self._stack.close()
+            self._taken.close()
             self.folder = None
         raise Refused(f"no honest try here: {why}")
 
     def _begin(self, way: str) -> None:
-        self.folder = self._stack.enter_context(folders.taken(self._tree, way == MEMORY))
+        self.folder = self._taken.enter_context(folders.taken(self._tree, way == MEMORY))
         if os.path.lexists(self.folder.at(BUSY)):
             self._clear()  # the last try was killed
         with open(self.folder.at(BUSY), "w", encoding="utf-8"):
@@ -203,7 +202,7 @@ class Run:
     # ------------------------------------------------------------------------------------------- the end
 
     def end(self) -> Result:
-        """Wait for the command. Return what came of it."""
+        """Wait for the command. Return its Result."""
         assert self.folder is not None
         if self._pid:
             code = space.attend(self._pid)
@@ -225,7 +224,9 @@ class Run:
         command, copy, run_id = self._command, self._copy, os.urandom(8).hex()
         environment = {name: copy.moved(value) for name, value in command.environment.items()}
         environment[leftover_processes.RUN_ID] = run_id
-        output = command.output if command.output >= 0 else None
+        output = None
+        if command.output >= 0:
+            output = command.output
         reaper = Reaper().start()
         try:
             child = subprocess.Popen(
@@ -237,7 +238,9 @@ class Run:
         except OSError as error:
             reaper.release()
             sys.stderr.write(f"try failed: {command.argv[0]}: {error.strerror}\n")
-            return space.NOT_FOUND if isinstance(error, FileNotFoundError) else space.CANNOT_RUN
+            if isinstance(error, FileNotFoundError):
+                return space.NOT_FOUND
+            return space.CANNOT_RUN
         try:
             code = space.attend(child.pid)
             child.returncode = code
@@ -296,7 +299,7 @@ def _make_folders(name: str, old: str, new: str, ignored: set[str]) -> None:
     os.mkdir(target)
     shutil.copystat(os.path.join(old, name), target)
     if name not in ignored:
-        with contextlib.suppress(OSError):  # mostly it has none
+        with contextlib.suppress(OSError):  # mostly it hides no files
             os.removexattr(target, OPAQUE)
     os.chmod(target, os.stat(target).st_mode | 0o700)
 
@@ -330,7 +333,9 @@ def _below(upper: str, lower: str) -> tuple[list[str], list[str]]:
 
 
 def _all_files(folder: str, top: str) -> list[str]:
-    return [os.path.relpath(os.path.join(inner, one), top) for inner, _folders, names in os.walk(folder) for one in names]
+    return [
+        os.path.relpath(os.path.join(inner, one), top) for inner, _folders, names in os.walk(folder) for one in names
+    ]
 
 
 # The finding of `swarm-mcp doctor`: the way in the checkout here, and the folders that are kept.
@@ -348,7 +353,9 @@ def findings(asked: Asked) -> Finding:
     tree, kept = tree_over(os.path.realpath(current_scope(asked.scope_flag))), folders.kept()
     size = sum(size for _top, size, _path in kept)
     details: dict[str, Any] = {"kept": [{"top": top, "bytes": size} for top, size, _path in kept]}
-    words = f"; {len(kept)} folders of tries take {size >> 20} MiB (for seven days)" if kept else ""
+    words = ""
+    if kept:
+        words = f"; {len(kept)} folders of tries take {size >> 20} MiB (for seven days)"
     if tree is None:
         return Finding("try", "info", f"no repository here{words}", details=details)
     try:

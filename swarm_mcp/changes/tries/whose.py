@@ -1,7 +1,7 @@
-"""The search for the authors whose uncommitted lines make a command fail.
+"""The search for the authors of the uncommitted lines that make a command fail.
 
 A run has one of three outcomes: green, the same failure as with all lines, or another failure. Owners are left out one
-by one, as long as the failure stays the same. Of those that remain a *culprit* is one without whose lines it is green.
+by one, as long as the failure stays the same. Of the remaining ones a *culprit* makes it green by being left out.
 Without the lines of the others it fails in another way: they are only needed to get that far.
 
 Failures are compared by the lines of the output that speak of one. Numbers and addresses in them do not count.
@@ -10,15 +10,14 @@ Failures are compared by the lines of the output that speak of one. Numbers and 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 TYPE_CHECKING = False
+Item = TypeVar("Item")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from typing import TypeVar
 
-    Item = TypeVar("Item")
     Ask = Callable[[Sequence[frozenset[Item]]], list["Failure"]]  # contents with these alone -> their outcomes
 
 GREEN, SAME, OTHER = "green", "same", "other"
@@ -64,7 +63,7 @@ class Blame(NamedTuple):
     is_green_without: bool = True
 
 
-class Search:
+class Search(Generic[Item]):
     """A search among `owners`. `ask` runs the command on contents, each with the lines of some owners alone.
 
     `side_by_side`: the number of runs at one time.
@@ -106,29 +105,31 @@ class Search:
         found = self._known[some]
         if not found.code:
             return GREEN
-        return SAME if found == self._known[frozenset(self._owners)] else OTHER
+        if found == self._known[frozenset(self._owners)]:
+            return SAME
+        return OTHER
 
     def _learn(self, contents: Iterable[frozenset[Item]], is_needed: bool = False) -> None:
-        """Run what is not known yet: all that is needed, else as many as run side by side."""
+        """Run the unknown contents: all if they are needed, else as many as run side by side."""
         new = [one for one in dict.fromkeys(contents) if one not in self._known]
-        size = len(new) if is_needed else self._side_by_side
-        for one, found in zip(new[:size], self._ask(new[:size]) if new[:size] else ()):
-            self._known[one] = found
-            self.runs += 1
+        if not is_needed:
+            new = new[: self._side_by_side]
+        if new:
+            self._known.update(zip(new, self._ask(new)))
+            self.runs += len(new)
 
 
 def smallest(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool]) -> list[Item]:
-    """Return items that fail together, none of which can be left out (Zeller's ddmin); at most MOST_RUNS questions."""
+    """Return items that fail together, as few as can be (Zeller's ddmin); at most MOST_RUNS questions."""
     left, parts, runs = list(items), 2, 0
     while len(left) > 1 and runs < MOST_RUNS:
         size = -(-len(left) // parts)
         some = [left[at : at + size] for at in range(0, len(left), size)]
-        rests = [[one for one in left if one not in part] for part in some] if len(some) > 2 else []
+        rests = [[one for one in left if one not in part] for part in some if len(some) > 2]
         for candidate in (*some, *rests):
             runs += 1
             if fails(candidate):
-                parts = 2 if len(candidate) <= size else max(parts - 1, 2)
-                left = candidate
+                parts, left = max(parts - 1, 2), candidate
                 break
         else:
             if size == 1:

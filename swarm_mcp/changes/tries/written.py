@@ -4,8 +4,8 @@
     a/, b/    the files before and after the command, by their paths from the top
     try.json  its command and its files
 
-Each caller has one. A file is brought back with the lines that the checkout has got meanwhile, merged in three ways, and
-with those that the try was without. It counts as written by the caller; `swarm-mcp undo --undo ID` takes it back.
+Each caller has one. A file is brought back beside the lines that the checkout has got meanwhile, and those that the try
+was without, merged in three ways. It counts as written by the caller; `swarm-mcp undo --undo ID` takes it back.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ LARGEST = 64 << 20  # bytes of written files that are kept
 
 def folder_of(tree: Tree, caller: tuple[str, str]) -> str:
     """Return the folder of a caller's kept try, `caller`: its runtime and session id, empty for a person."""
-    return os.path.join(place_of(tree.own), "kept-" + ("-".join(caller).encode().hex()[:64] if caller[1] else "person"))
+    name = "-".join(caller).encode().hex()[:64] or "person"
+    return os.path.join(place_of(tree.own), f"kept-{name}")
 
 
 def keep(folder: Folder, root: str, names: Sequence[str], caller: tuple[str, str], argv: Sequence[str]) -> None:
@@ -98,13 +99,15 @@ class Written:
         parts = []
         for name in self.names:
             sides = [os.path.join(side, name) for side in ("a", "b")]
-            sides = [side if os.path.lexists(os.path.join(self._kept, side)) else os.devnull for side in sides]
+            for number, side in enumerate(sides):
+                if not os.path.lexists(os.path.join(self._kept, side)):
+                    sides[number] = os.devnull
             more = ["--no-textconv", "--src-prefix=", "--dst-prefix=", *sides]
             parts.append(git.run([*words, *more], folder=self._kept).stdout)
         return b"".join(parts)
 
     def apply(self, store: Store, session: Session | None, folder: str) -> Record | None:
-        """Bring the files back, all or none; None if they are in the checkout already. Raises SwarmError."""
+        """Bring all files back, or no file. Return None if the checkout has them already. Raises SwarmError."""
         undoing, caller = Undoing(store, session, folder), ("", "")
         if session is not None and session.session_id:
             caller = (session.runtime or "", session.session_id)
@@ -131,7 +134,9 @@ class Written:
         if after[0] is not None:
             one.after, one.mode_after = after[1], mode_of(after[0])
             if one.mode_after != LINK:
-                own = one.mode_before if found is not None and one.mode_before != LINK else mode_of_new_file()
+                own = one.mode_before
+                if found is None or own == LINK:
+                    own = mode_of_new_file()
                 one.mode_after = with_run_right(own, bool(after[0].st_mode & stat.S_IXUSR))
         one.is_whole = LINK in (one.mode_before, one.mode_after) or any(
             len(data or b"") > LIMIT_BYTES for data in (one.before, one.after)

@@ -19,7 +19,7 @@ from support.fixtures import wait_for
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
-from swarm_mcp.changes.tries import folder, running, whose
+from swarm_mcp.changes.tries import folder, running
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
 
 pytestmark = pytest.mark.slow
@@ -104,14 +104,18 @@ def test_what_a_command_writes_stays_in_the_try(world: World, way: str) -> None:
     (world.repo / "build/old").write_text("of the checkout\n")
     (world.repo / ".env").write_text("secret\n")
     touch = "echo more >> build/old; echo new > build/made; echo x >> .env; echo y >> other.md; rm -r sub; : > .git/index.lock"
-    answer = tried(world, code=f"{touch}; cat .env; rm .git/index.lock; git -c user.name=t -c user.email=t@t commit -qam inner; git log --format=%s; exit 3", exits=3)
+    answer = tried(
+        world,
+        code=f"{touch}; cat .env; rm .git/index.lock; git -c user.name=t -c user.email=t@t commit -qam inner; git log --format=%s; exit 3",
+        exits=3,
+    )
     assert answer["output"].split() == ["secret", "x", "inner", "a", "person's", "start"]
     assert answer["written"] == ["other.md", "sub/deep.md"]
     answer = tried(world, code="cat build/old build/made .env other.md sub/deep.md")
     assert answer["output"].split("\n")[:4] == ["of the checkout", "more", "new", "secret"], "ignored files are kept"
     assert answer["output"].count("alpha\nbeta\ngamma\n") == 2 and "x\n" not in answer["output"]
     kept = folder.place_of(str(world.repo / ".git"))
-    assert not [path for path in Path(kept).rglob(".env")]
+    assert not list(Path(kept).rglob(".env"))
 
 
 def test_a_file_with_another_content_than_at_the_last_try_gets_another_second(world: World, way: str) -> None:
@@ -179,7 +183,13 @@ def test_a_file_that_changes_meanwhile_is_named(world: World, way: str) -> None:
     assert done.code in (1, 126, 127)
     script = "echo y > $1/other.md; echo x > $1/notes.md"
     outside = subprocess.Popen(
-        ["sh", "-c", f"while ! test -e {world.folder}/go; do sleep 0.01; done; {script}; : > {world.folder}/done", "sh", str(world.repo)]
+        [
+            "sh",
+            "-c",
+            f"while ! test -e {world.folder}/go; do sleep 0.01; done; {script}; : > {world.folder}/done",
+            "sh",
+            str(world.repo),
+        ]
     )
     wait = f": > {world.folder}/go; while ! test -e {world.folder}/done; do sleep 0.01; done; cat notes.md"
     done = world.ground.swarm("try", "--head", "--json", "--", "sh", "-c", wait)
