@@ -104,7 +104,7 @@ def try_(args: Arguments) -> int:
     Exit: the command's own code, or 128 and the number of the signal that ended it; 126, 127 it cannot be run. With
     --whose: 0 it is green here, 1 it is red, 75 no answer. 1 for any other error.
 
-    example: swarm-mcp try --head -- git status --short
+    example: swarm-mcp try --head --json -- cat src/schema.sql
     """
     tree = tree_over(os.path.realpath(here()))
     if tree is None:
@@ -492,7 +492,8 @@ TOOLS = (
         "try",
         "Run a command (tests, a build) on the last commit with this session's uncommitted lines alone, at the"
         " checkout's own path, as if the other agents had written nothing. Use it when something fails beside others'"
-        " uncommitted lines, before you mend it; with `whose` it says whose lines make it fail. Nothing in the checkout changes.",
+        " uncommitted lines, before you mend it; with `whose` it says whose lines make it fail. Nothing in the checkout"
+        " changes.",
         {
             "command": text("A shell command."),
             "whose": flag("Find the authors whose lines make it fail. It runs several times."),

@@ -145,9 +145,9 @@ class Copy:
         for name in self._known.keys() - found.keys():
             remove(os.path.join(self.root, name))
         fixed: dict[str, str] = {}  # an ignored folder -> a file in it that cannot be corrected
-        for name, facts in found.items():
+        for name, marks in found.items():
             target = os.path.join(self.root, name)
-            if self._known.get(name) != facts or not os.path.lexists(target):
+            if self._known.get(name) != marks or not os.path.lexists(target):
                 remove(target)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 shutil.copy2(os.path.join(self._tree.top, name), target, follow_symlinks=False)

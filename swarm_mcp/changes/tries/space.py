@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
 CANNOT_RUN, NOT_FOUND = 126, 127
 PASSED_ON = ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
@@ -129,8 +130,9 @@ def _passing_on(child: int) -> Iterator[None]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
-    before = {}
-    for names, handler in ((PASSED_ON, pass_on), (TYPED, signal.SIG_IGN)):
+    before: dict[int, Any] = {}
+    handlers: tuple[tuple[tuple[str, ...], Any], ...] = ((PASSED_ON, pass_on), (TYPED, signal.SIG_IGN))
+    for names, handler in handlers:
         for number in (getattr(signal, name) for name in names if hasattr(signal, name)):
             if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` means it
                 before[number] = signal.signal(number, handler)

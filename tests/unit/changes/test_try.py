@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from support.world import Agent, World, git
 from swarm_hook_core.repository import tree_over
 from swarm_mcp.changes.tries import folder, running
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
+from swarm_mcp.doctor.own_checks import Asked
 
 pytestmark = pytest.mark.slow
 
@@ -294,6 +296,21 @@ def test_lines_that_another_rewrote_and_doubtful_ones_are_named(world: World) ->
 def test_wrong_words(world: World, argv: tuple[str, ...], words: str) -> None:
     done = world.ground.swarm("try", *argv)
     assert done.code in (1, 2) and words in done.err and done.err.count("\n") == 1
+
+
+def test_the_command_of_a_try_is_read(world: World) -> None:
+    me, peer = world.session("codex"), world.session("codex")
+    world.lock(peer, "other.md")
+    assert me.ask("Bash", {"command": "swarm-mcp try -- rm other.md"}).denied
+
+
+def test_doctor_names_the_way_and_the_kept_folders(world: World, way: str) -> None:
+    tried(world, "--keep", code="echo more >> notes.md; mkdir -p build; echo made > build/made")
+    finding = running.findings(Asked(str(world.repo), ()))
+    assert finding.status == "ok" and finding.details["way"].startswith((way, COPY))
+    assert {one["top"] for one in finding.details["kept"]} == {str(world.repo)}
+    folder.prune(time.time() + 8 * 86400)
+    assert folder.kept() == []
 
 
 def test_outside_of_a_repository_and_before_the_first_commit(world: World) -> None:
