@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from typing import NamedTuple
 
 from swarm_hook_core.repository import tree_over
@@ -296,8 +297,6 @@ def _described(trial: Trial, groups: Sequence[Group]) -> list[dict[str, Any]]:
 
 def prune_some() -> None:
     """Remove the files of old tries."""
-    import time
-
     with contextlib.suppress(OSError):
         prune(time.time())
 

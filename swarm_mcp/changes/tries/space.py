@@ -23,6 +23,11 @@ from typing import NamedTuple
 
 from swarm_hook_core.kernel import namespace
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -227,8 +232,6 @@ def _end_with_parent() -> None:
 
 
 def _raise_loopback() -> None:
-    import fcntl
-
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         fcntl.ioctl(one, _SET_FLAGS, struct.pack("16sH14s", b"lo", _UP, b""))
 

@@ -1,4 +1,4 @@
-"""``swarm-mcp try --whose``: the authors of the uncommitted lines that make a command fail."""
+"""The search for the authors of the uncommitted lines that make a command fail: small programs and real ones."""
 
 from __future__ import annotations
 
