@@ -23,7 +23,7 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from swarm_hook_core.traces.versions.acts import Author
     from swarm_hook_core.traces.versions.lines import Element, Hunk
@@ -102,15 +102,15 @@ def tied(pieces: Iterable[Piece]) -> list[list[Piece]]:
     return found
 
 
-def chosen(pieces: Iterable[Piece], sessions: Collection[Session]) -> tuple[list[Piece], list[list[Piece]]]:
-    """Return the pieces that these sessions may have made, and groups that only some of them are in.
+def chosen(pieces: Iterable[Piece], is_wanted: Callable[[Piece], bool]) -> tuple[list[Piece], list[list[Piece]]]:
+    """Return the wanted pieces, and groups that only some of them are in.
 
     Such a group has no place without the others' pieces.
     """
     found: list[Piece] = []
     parted: list[list[Piece]] = []
     for group in tied(pieces):
-        wanted = [piece for piece in group if not piece.sessions.isdisjoint(sessions)]
+        wanted = [piece for piece in group if is_wanted(piece)]
         if len(wanted) == len(group):
             found += group
         elif wanted:
@@ -436,15 +436,24 @@ class ChangedFile:
     pieces     its changed lines, in order; empty for a file without lines
     reason     why it has no lines to tell apart; else empty
     writers    all sessions that may have written it
+    rewritten  ``[(author of an uncommitted line, the author who has put another in its place)]``
     """
 
-    __slots__ = ("file", "pieces", "reason", "writers")
+    __slots__ = ("file", "pieces", "reason", "writers", "rewritten")
 
-    def __init__(self, file: DirtyFile, pieces: list[Piece], reason: str, writers: tuple[Author, ...]):
+    def __init__(
+        self,
+        file: DirtyFile,
+        pieces: list[Piece],
+        reason: str,
+        writers: tuple[Author, ...],
+        rewritten: Sequence[tuple[Author, Author]] = (),
+    ):
         self.file = file
         self.pieces = pieces
         self.reason = reason
         self.writers = writers
+        self.rewritten = rewritten
 
     @property
     def has_new_mode(self) -> bool:
@@ -502,10 +511,22 @@ def changed(file: DirtyFile, notes: Notes | None = None) -> ChangedFile | None:
         return ChangedFile(file, [], str(error), _writers(file.path, notes))
     except OSError as error:
         return ChangedFile(file, [], f"unreadable: {error.strerror or error}", ())
-    one = ChangedFile(file, pieces_of(fold, file.converts), "", fold.writers)
+    one = ChangedFile(file, pieces_of(fold, file.converts), "", fold.writers, _rewritten(fold))
     if one.pieces or file.old_mode != file.new_mode:
         return one
     return None  # only its times are younger
+
+
+def _rewritten(fold: Fold) -> list[tuple[Author, Author]]:
+    """Return the pairs of ChangedFile.rewritten, of lines that each have one author."""
+    found, alive = [], set(fold.alive)
+    for hunk in fold.hunks:
+        by = {author.session: author for line in hunk.added for author in line.authors}
+        for line in hunk.removed:
+            if line.head is None and line not in alive and len(line.authors) == 1 and len(by) == 1:
+                author = line.authors[0]
+                found += [(author, other) for session, other in by.items() if session != author.session]
+    return found
 
 
 def owned_lines(file: DirtyFile) -> list[OwnedLine]:

@@ -1,7 +1,8 @@
 """Finding a verb by its name, or by a noun and a word.
 
-A verb is a function of its name (``_`` for ``-``) under ``@verb(...)``, the declaration of its usages; see
-``arguments``. Its docstring is the help: a summary that begins with the verb's name, then the details and an example.
+A verb is a function of its name (``_`` for ``-``; ``try_``, as Python has that word) under ``@verb(...)``, the
+declaration of its usages; see ``arguments``. Its docstring is the help: a summary that begins with the verb's name,
+then the details and an example.
 The packages list their verbs; see ``contributions``.
 """
 
@@ -71,7 +72,8 @@ def retired(verb: str, items: Sequence[str] = ()) -> str:
 def verb_named(name: str) -> Verb:
     """Load the module that has the verb `name`, and return the verb."""
     module = contributions.module_named(contributions.module_of(name))
-    found: Verb = getattr(module, name.replace("-", "_"))
+    attribute = name.replace("-", "_")
+    found: Verb = getattr(module, attribute, None) or getattr(module, f"{attribute}_")  # a word of Python, as `try`
     return found
 
 

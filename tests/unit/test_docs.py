@@ -226,6 +226,7 @@ PLACEHOLDERS = ("COMMAND", "help", "NOUN")
 
 # A question, and words of the answer: in the first paragraph behind the link, with the commands below it.
 ANSWERS = {
+    "A test fails: is it mine?": "swarm-mcp try",
     "Why was I refused?": "swarm-mcp why FILE",
     "The denial names uncommitted work": "cat FILE",
     "My agent seems stuck": "swarm-mcp status",

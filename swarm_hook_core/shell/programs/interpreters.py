@@ -326,5 +326,6 @@ def swarm(call: Call) -> None:
     is_here = all((call.walk.scope.variable(name) or "") == os.environ.get(name, "") for name in _PLACES)
     if is_here and all(map(is_known, call.words[:3])):
         call.walk.effects.add_deed([call.name, *call.words], call.folder, call.by)
-    if call.words[:1] == ["hold"] and "--" in call.words:
+    # `try` keeps writes in the checkout from it; they count all the same, as those elsewhere are real.
+    if call.words[:1] in (["hold"], ["try"]) and "--" in call.words:
         call.run(call.words[call.words.index("--") + 1 :], call.stdin)

@@ -121,11 +121,11 @@ def _chosen(args: Arguments, store: Store, owners: Owners, files: list[ChangedFi
         scope = current_scope(args.value("--scope"))
         found |= {owners.chosen(name, scope, authors) for name in args.all("--session")}
     if args.given("--mine"):
-        found.add(_own(args, store))
+        found.add(own_session(args, store))
     return found
 
 
-def _own(args: Arguments, store: Store) -> Session:
+def own_session(args: Arguments, store: Store) -> Session:
     """Return the session that this command belongs to; a person's for a person."""
     try:
         row = find_acting_session(store, args, reads=True)
@@ -158,7 +158,7 @@ def _say_file(top: str, one: ChangedFile, sessions: Collection[Session] | None, 
         return
     if sessions is None:
         sessions = {author.session for author in one.authors}
-    pieces, parted = chosen(one.pieces, sessions)
+    pieces, parted = chosen(one.pieces, lambda piece: not piece.sessions.isdisjoint(sessions))
     for some in parted:
         group = Group(some, lambda author: author.session in sessions)
         place = group.place(one.file)

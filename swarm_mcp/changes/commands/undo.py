@@ -206,7 +206,7 @@ def commit(args: Arguments) -> int:
     example: swarm-mcp commit -m "Parse empty lines" src/parse.py
     """
     with Store() as store:
-        author = Authorship(store, _session(store, args))
+        author = Authorship(store, session_with_changes(store, args))
         files = [os.path.join(os.getcwd(), word) for word in args.words]
         one = Commit(here(), author.is_own, author.named, args.all("-m"), files)
         done = one.plan() if args.given("--dry-run") else one.make()
@@ -216,7 +216,7 @@ def commit(args: Arguments) -> int:
         return answer(args, value, *lines(one, done))
 
 
-def _session(store: Store, args: Arguments) -> Session | None:
+def session_with_changes(store: Store, args: Arguments) -> Session | None:
     """Return the session with these changes, `None` for a person. Raises UnknownInstance, PersonOnly."""
     if args.given("--person"):
         require_persons(store, args)

@@ -184,7 +184,7 @@ def prepare(town: Ground, verb: str) -> None:
         with town.store() as store:
             spec = {"id": "4f1c2b7e-x", "scope": town.scope, "instance_id": "i", "harness": "process"}
             store.runs.begin({**spec, "cwd": town.scope, "record": str(record), "state": "ended"})
-    elif verb in ("diff", "blame", "commit"):  # a file with a person's uncommitted line, another new one
+    elif verb in ("diff", "blame", "commit", "try"):  # a file with a person's uncommitted line, another new one
         for words in (("init", "-q"), ("add", "src/schema.sql"), (*PERSON, "commit", "-q", "-m", "begin")):
             subprocess.run(["git", *words], cwd=town.repo, check=True)
         (town.repo / "src" / "schema.sql").write_text("alpha\nbeta\n")

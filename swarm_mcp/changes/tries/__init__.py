@@ -1,0 +1,12 @@
+"""Running a command on the last commit and the uncommitted lines of chosen authors (`swarm-mcp try`).
+
+    picture    the uncommitted changes at one moment, and the content of a choice of their authors
+    folder     the place of a try's own files, with those of its command: bounds, times, one try at a time
+    space      a view of the checkout for one command (Linux): an overlay or another folder at the checkout's own path
+    copy       another folder with the checkout's files, where no overlay can be
+    running    one run: picture, folder, view, command, comparison
+    whose      the search for the authors of the lines that make a command fail
+    written    the files that the command of a kept try wrote: as a patch, and back into the checkout
+
+Nothing in the checkout changes. Without an honest answer there is an error.
+"""
