@@ -59,16 +59,17 @@ def test_the_version_is_checked_before_anything_runs_and_all_before_it_is_built(
     fetched = next(step["with"] for step in PUBLISH["steps"] if "download-artifact" in step["uses"])
     assert (uploaded["name"], uploaded["path"]) == (fetched["name"], fetched["path"])
     used = [step["uses"].partition("@")[0] for step in PUBLISH["steps"]]
-    assert "actions/attest-sbom" in used and used[-2:] == ["actions/attest-build-provenance", "pypa/gh-action-pypi-publish"]
+    assert "actions/attest-sbom" in used and used[-2:] == [
+        "actions/attest-build-provenance",
+        "pypa/gh-action-pypi-publish",
+    ]
 
 
 @pytest.mark.parametrize("workflow", sorted(path.name for path in WORKFLOWS.glob("*.yml")))
 def test_actions_are_named_by_commits_with_their_release(workflow: str):
     lines = [line for line in (WORKFLOWS / workflow).read_text(encoding="utf-8").splitlines() if "uses:" in line]
     assert lines
-    assert [
-        line for line in lines if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)
-    ] == []
+    assert [line for line in lines if not re.search(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)] == []
 
 
 def test_it_installs_what_the_tests_need():
