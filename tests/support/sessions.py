@@ -78,9 +78,9 @@ def hook_core(runtime: str) -> HookCore:
 
 
 def wired_command(runtime: str, event: str) -> str:
-    """The shell command that this runtime's hooks.json gives to an event."""
+    """The shell command that this runtime's hooks.json gives to an event; of several, the first one's."""
     wired = json.loads((ROOT / "integrations" / runtime / "hooks.json").read_text())
-    (command,) = {hook["command"] for group in wired["hooks"][event] for hook in group["hooks"]}
+    command = wired["hooks"][event][0]["hooks"][0]["command"]
     return str(command).replace("${CLAUDE_PLUGIN_ROOT}", str(ROOT))
 
 
