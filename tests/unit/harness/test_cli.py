@@ -260,7 +260,7 @@ def test_logs_of_what_is_not_there(ground: Ground) -> None:
         store.runs.begin({"id": "abc-1", "task_id": "t-1", **spec})
     assert "no record yet; --follow waits" in ground.swarm("logs", "t-1").err
     assert "no run here has 'zzz'" in ground.swarm("logs", "zzz").err
-    assert "missing the task or the run" in ground.swarm("logs", "-f").err
+    assert "run abc-1 has no record yet; --follow waits" in ground.swarm("logs").err, "the newest run"
     assert "one word too many" in ground.swarm("logs", "a", "b").err
 
 
