@@ -32,7 +32,7 @@ _ASSIGNED = re.compile(r'^__version__ = "(.*)"$', re.MULTILINE)
 _IN_RELAY = re.compile(r'((?:^|const )release ?= ?"?)([\d.]+)', re.MULTILINE | re.IGNORECASE)
 _FROM_GIT = r"^pipx install 'swarm-locks\[all\] @ git\+"
 _FROM_ADDRESS = re.compile(rf"(?:{_FROM_GIT}.*\n)?^(?=pipx install '\.\[all\]')", re.MULTILINE)
-_FROM_CLONE = re.compile(r"^In a clone of this repository:\n\n```sh\npipx install '\.\[all\]' .*$", re.MULTILINE)
+_FROM_CLONE = re.compile(r"^```sh\npipx install '\.\[all\]' .*; in a clone of this repository$", re.MULTILINE)
 FROM_INDEX = (
     "```sh\npipx install 'swarm-locks[all]'   # or: uv tool install 'swarm-locks[all]'; in a clone: pipx install"
     " '.[all]'"

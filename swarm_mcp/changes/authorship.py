@@ -1,4 +1,4 @@
-"""The authors of committed lines, as Agent Trace records in git notes (https://agent-trace.dev, version 0.1.0).
+"""The authors of committed lines, as Agent Trace records in git notes (https://agent-trace.dev).
 
 A note of `REF` belongs to one commit, and has one record of JSON a line. Git's own merge of notes keeps such lines. A
 record has the ranges of one commit. When git rewrites that commit, its records go along to the new one by equal lines,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     Line = tuple[str, str, int]  # commit, path there, line number there
 
 REF = "refs/notes/agent-trace"
-VERSION = "0.1"  # of the specification: its schema wants two numbers, where its examples have 0.1.0
+VERSION = "0.1"  # of the specification: its schema wants two numbers, its examples have three
 HUMAN, AI, MIXED, UNKNOWN = KINDS = ("human", "ai", "mixed", "unknown")
 NOT_WRITTEN_HERE = ("rebase", "pull", "merge", "revert", "amend")  # in git's own word for the making of a commit
 SCHEME = "swarm-session:"  # of a session's address, as the specification wants one: swarm-session:RUNTIME/ID#AGENT

@@ -140,6 +140,7 @@ CLI = (
     Deviation("72 dispatch *", "*", LEASES_COUNT),
     Deviation("82 doctor", 'extra stdout.*: "  [[] .. ] *', "each step is a line when it begins"),
     Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
+    Deviation("82 doctor", 'extra stdout.*: "         to change that: *', "an option that is off names its command"),
     *(
         Deviation("82 doctor", f"extra stdout.*: *{name}: *", CHECKS)
         for name in (
@@ -155,6 +156,8 @@ CLI = (
             "merge",
             "relay",
             "checker",
+            "authorship",
+            "try",
         )
     ),
     Deviation("83 doctor *", "extra checks.*.mend", "a check that fails says what mends it"),
@@ -173,6 +176,8 @@ CLI = (
             "merge",
             "relay",
             "checker",
+            "authorship",
+            "try",
         )
     ),
     Deviation("83 doctor *", "missing checks.*.details.*", CHECKS),
@@ -188,7 +193,7 @@ CLI = (
 # Tools beside the recorded ones.
 MORE_TOOLS = (
     "pause_task", "resume_task", "transfer_lock", "request_lock", "steal_lock", "renew_lock", "explain_lock",
-    "lock_history", "commit", "undo", "request_human_input",
+    "lock_history", "commit", "undo", "try", "request_human_input",
 )  # fmt: skip
 PLANNED = "locks have reach, mode, time and a line of waiters here"
 PAGES = "an answer has a largest size; what is beyond it can be asked for"

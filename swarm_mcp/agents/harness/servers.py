@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from swarm_mcp.mcp.server import Method
 
 # The tools of swarm's own server that a read-only run has not: they write, or start a worker that may.
-NOT_FOR_READERS = ("dispatch", "commit", "undo")
+NOT_FOR_READERS = ("dispatch", "commit", "undo", "try")
 OURS, CLIENT_TOOLS = "swarm", "client_tools"
 PROJECT_FILE = ".mcp.json"
 LARGEST_FILE = 1 << 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
@@ -454,6 +453,8 @@ OUTPUT = 30_000  # characters of a command's output in an answer: its end
 
 
 async def _try_tool(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
+    import asyncio
+
     row = await call.run(lambda now: now.member())
     folder = os.path.join(row.directory, arguments.get("folder", ""))
     words = [sys.executable, "-m", "swarm_mcp", "try", "--as", row.id, "--json"]
@@ -479,7 +480,7 @@ async def _try_tool(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
             await child.wait()
     try:
         value = json.loads(out)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise SwarmError(err.decode(errors="replace").strip()[-1000:] or "it could not be tried") from None
     if len(value.get("output", "")) > OUTPUT:
         value["output"] = f"[...]{value['output'][-OUTPUT:]}"

@@ -365,5 +365,5 @@ def findings(asked: Asked) -> Finding:
             run.begin()
             details["way"] = run.end().way
     except SwarmError as error:
-        return Finding("try", "warn", f"{error}{words}", details=details)
+        return Finding("try", "info", f"nothing can be tried here: {error}{words}", details=details)
     return Finding("try", "ok", f"{_WORDS[details['way']]}{words}", details=details)

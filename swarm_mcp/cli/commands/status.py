@@ -323,7 +323,7 @@ def statusline(args: Arguments) -> int:
     Code runs this command after `swarm-mcp install --statusline`, and names its session and folder in JSON on standard
     input.
 
-    example: echo '{"cwd": "/srv/shop"}' | swarm-mcp statusline
+    example: swarm-mcp statusline
     """
     told: dict[str, Any] = {}
     if sys.stdin is not None and not sys.stdin.isatty():

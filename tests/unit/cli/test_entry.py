@@ -326,7 +326,7 @@ def test_adding_a_verb(ground_with_locks: Ground, monkeypatch: pytest.MonkeyPatc
     assert ground_with_locks.swarm("count", "--pth", "x").err.startswith(
         "swarm-mcp count: Unknown flag: --pth (did you"
     )
-    assert "  --path DIR   only those under DIR\n" in ground_with_locks.swarm("help", "count").out
+    assert "  --path DIR   only DIR, and what is in it\n" in ground_with_locks.swarm("help", "count").out
 
 
 def test_adding_a_tool(ground_with_locks: Ground):

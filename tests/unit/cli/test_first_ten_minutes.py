@@ -68,7 +68,7 @@ def test_each_question_has_its_answer(scenes):
         "kept": ["52 bytes"],
         "restore": ["shop/todo.md is as it was"],
         "lock": ["locked schema.sql"],
-        "locked": ["held by a terminal", '(note: "renumbering migrations"', "wait in line for it"],
+        "locked": ["held by a terminal", 'note: "renumbering', "wait in line for it"],
         "why": ["held by you (this terminal)", "1. in line: codex b7d1e0a4", "a write by you (this terminal) would go ahead"],
         "unlock": ["unlocked schema.sql"],
         "log": [

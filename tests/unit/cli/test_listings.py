@@ -24,7 +24,7 @@ NO_LISTING = {
     "resolve-workspace-handle", "logs", "acp", "poll", "answer",
     "locks",  # all of them, printed as they are read
     "diff", "blame",  # whole, as git's are: a patch that is cut applies to nothing
-    "commit", "undo",
+    "commit", "undo", "try", "statusline",
     "top", "page",  # a full screen, and a server
 }  # fmt: skip
 WORDS = {

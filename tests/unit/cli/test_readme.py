@@ -316,6 +316,8 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "[Installing](docs/install.md) covers": PROSE,
     "Only looking?": PROSE,
     "`make demo` plays": make_builds_there,
+    "`make test` passes": make_builds_there,
+    "Both build in": make_builds_there,
     "It builds in": make_builds_there,
     "200 edits to the same ten files": the_table_is_the_measured_one,
     "The table counts edits": the_table_is_the_measured_one,

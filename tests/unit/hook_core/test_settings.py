@@ -109,7 +109,7 @@ def test_an_unknown_word_for_one_runtime_leaves_the_general_one(monkeypatch: pyt
         ('{"checkouts": {"/a": "turn"}}', "checkout '/a': not an object"),
         ('{"checkouts": {"/a": {"protect": 1}}}', "checkout '/a': protect is none of"),
         ('{"checkouts": {"/a": {"strict": 1}}}', "checkout '/a': strict is neither"),
-        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (protect, fail, uvx, fence, merge, strict, kernel)"),
+        ('{"checkouts": {"/a": {"writers": []}}}', "checkout '/a': 'writers' is no setting (protect, fail, uvx, fence, merge, strict, kernel, authorship)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named_and_left_out(text: str, fault: str, config: Write) -> None:

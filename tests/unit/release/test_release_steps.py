@@ -89,7 +89,7 @@ def test_a_release_from_its_first_step_to_the_tag(copy: Path):
     assert code == 1 and "Unreleased" in told and "address" in told
     readme = copy / "README.md"
     readme.write_text(
-        "# swarm\n\nIn a clone of this repository:\n\n```sh\npipx install '.[all]'   # or: uv tool install '.[all]'\n```\n"
+        "# swarm\n\n```sh\npipx install '.[all]'   # or: uv tool install '.[all]'; in a clone of this repository\n```\n"
     )
     assert step(copy, "version", "4.5.6")[0] == 0
     assert versions(copy) == {"4.5.6"}

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 ME = (os.getpid(), start_time(os.getpid()))
 # Codex asks a person, if there is one, before it calls a destructive tool, or one without a word that it only reads.
 HINTS = {
-    "destructiveHint": {"remove_instance", "kv_delete"},
+    "destructiveHint": {"remove_instance", "kv_delete", "try"},
     "readOnlyHint": {
         "list_instances", "whoami", "get_task", "list_tasks", "get_file_lock", "explain_lock", "lock_history", "kv_get",
         "kv_list", "swarm_status",
@@ -38,9 +38,9 @@ def server(ground: Ground):
         yield running
 
 
-def test_a_model_sees_at_most_29_tools_and_a_front_end_all(ground: Ground, server: Server):
+def test_a_model_sees_at_most_30_tools_and_a_front_end_all(ground: Ground, server: Server):
     shown = {tool["name"] for tool in server.ask("tools/list")["tools"]}
-    assert len(shown) <= 29 and shown < set(all_tools()) and {"explain_lock", "list_tasks"} <= shown
+    assert len(shown) <= 30 and shown < set(all_tools()) and {"explain_lock", "list_tasks"} <= shown
     assert not {"resolve_workspace_handle", "peek_peer", "remove_instance"} & shown
     server.call("register", {"directory": ground.scope})
     assert server.call("list_instances")["structuredContent"]["items"]  # an old client calls it by its name

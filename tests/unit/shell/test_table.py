@@ -51,7 +51,7 @@ def test_rows_say_what_the_engine_knows() -> None:
             }, name
             assert not [option for option in case.options if option[0] != "-" and name != "dd"], (name, case.options)
             for verb, targets in case.effects:
-                assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names")), name
+                assert bool(targets) == (verb not in ("project", "put", "passes", "passes-names", "moves")), name
                 odd = [one for one in targets if one[-1] == "=" or one.count("{") != one.count("}")]
                 assert verb == "guess" or not odd, name
                 assert verb != "do" or callable(getattr(functions, targets[0])), name

@@ -341,8 +341,9 @@ def test_a_denied_write_says_how_long_the_line_is(ground: Ground, line: Line, mo
     monkeypatch.setenv("SWARM_DB_PATH", ground.database)
     line.take("a", "f", note="mine")
     who = ("claude-code", "d", ground.repo, f"{ground.scope}/f")
-    how = "(lock_file with wait_seconds, or `swarm-mcp lock FILE --wait SECONDS`)"
-    assert f"or wait in line for it {how}" in write(*who).reason
+    begin, _, end = write(*who).reason.partition("; note: ")
+    assert "(wait in line for it: `swarm-mcp lock f --wait 60`" in begin
+    assert "or wait in line for it (lock_file with wait_seconds)" in end
     assert line.wait("b", "f") is None and line.wait("c", ".") is None
     assert "join the 2 who wait for it (" in write(*who).reason
     line.waits["c"].give_up(line.store)
