@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from functools import cache
 
 from swarm_hook_core.naming import holder_name, session_name
 from swarm_hook_core.paths import FolderOf, git_root, key_of, keys_for, own_path
@@ -28,8 +29,10 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
+
+    FindSession = Callable[[str, str], Session | None]
 
 # The earlier contents of files that hooks have kept, as `restore` lists and reads them.
 
@@ -189,7 +192,8 @@ class Restoring:
         found = choices_of(rows, self.session)
         named = {choice.content.path for choice in found if choice.content}
         of_sessions = _without_repeats(of_file(self.file, keys), named)
-        return found + [_unnamed(self.store, one, self.session) for one in of_sessions]
+        find = cache(self.store.instances.of_session)
+        return found + [_unnamed(find, one, self.session) for one in of_sessions]
 
     def owners(self) -> list[str]:
         """Return the names of the others with uncommitted changes in the file."""
@@ -305,10 +309,10 @@ def choices_of(rows: list[Breach], session: Session | None) -> list[Choice]:
     return found
 
 
-def _unnamed(store: Store, content: Content, session: Session | None) -> Choice:
-    """Return a content that a session has kept: no row is about it."""
+def _unnamed(find: FindSession, content: Content, session: Session | None) -> Choice:
+    """Return a content that a session has kept: no row is about it. `find` returns the row of a session."""
     runtime, _, session_id = content.by.partition(".")
-    row, by = store.instances.of_session(runtime, session_id), ""
+    row, by = find(runtime, session_id), ""
     if session and not may_meet(session.label, row.label if row else ""):
         by = "a session of another identity"
     elif runtime == "person":
@@ -330,8 +334,9 @@ def everything(store: Store, session: Session | None) -> list[tuple[str, Choice]
     files = {str(row.id): row.file for row in rows}
     found = [(files[choice.name], choice) for choice in choices_of(rows, session)]
     known = {choice.content.path for _file, choice in found if choice.content}
+    find = cache(store.instances.of_session)
     for path, contents in below([scope]).items():
-        found += [(path, _unnamed(store, one, session)) for one in _without_repeats(contents, known)]
+        found += [(path, _unnamed(find, one, session)) for one in _without_repeats(contents, known)]
     return sorted(found, key=lambda one: -one[1].at)
 
 

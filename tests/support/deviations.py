@@ -139,7 +139,6 @@ CLI = (
     ),
     Deviation("72 dispatch *", "*", LEASES_COUNT),
     Deviation("82 doctor", 'extra stdout.*: "  [[] .. ] *', "each step is a line when it begins"),
-    Deviation("82 doctor", 'extra stdout.*: "         mend: *', "a check that fails says what mends it"),
     Deviation("82 doctor", 'extra stdout.*: "         to change that: *', "an option that is off names its command"),
     *(
         Deviation("82 doctor", f"extra stdout.*: *{name}: *", CHECKS)

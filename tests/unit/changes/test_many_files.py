@@ -131,7 +131,7 @@ def test_a_change_that_only_a_command_tells_is_found_behind_the_first_files(
 
 
 MOST_GITS = {
-    "git checkout .": 12, "git stash": 12, "git add -A": 16, "git commit -m x": 6, "git push": 5,
+    "git checkout .": 13, "git stash": 12, "git add -A": 16, "git commit -m x": 6, "git push": 5,
     "git add -A && git commit -m x": 16,
 }  # fmt: skip
 

@@ -318,7 +318,6 @@ EVIDENCE: dict[str, str | Callable[[], None]] = {
     "`make demo` plays": make_builds_there,
     "`make test` passes": make_builds_there,
     "Both build in": make_builds_there,
-    "It builds in": make_builds_there,
     "200 edits to the same ten files": the_table_is_the_measured_one,
     "The table counts edits": the_table_is_the_measured_one,
     "| `swarm-mcp protect` |": PROSE,

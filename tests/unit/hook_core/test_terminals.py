@@ -223,7 +223,9 @@ def test_what_an_agent_holds_stops_its_siblings_and_the_main_thread(
     assert written(runtime, me, repo, "a1").out == ""
     for agent in ("", "a2"):
         reason = written(runtime, me, repo, agent).reason
-        assert "held by another agent of your session (agent a1) (" in reason and '; note: "surgery"; locked' in reason, reason
+        assert (
+            "held by another agent of your session (agent a1) (" in reason and '; note: "surgery"; locked' in reason
+        ), reason
         assert "leave it to that agent" in reason and "message the holder" not in reason
     with Store() as store:
         row = store.instances.of_session(runtime, me)

@@ -607,7 +607,7 @@ def test_a_folder_that_is_mounted_twice_is_one(work: Path, tmp_path: Path, monke
         store.locks.acquire(peer.row, f"{again}/folder/")
     for command in ("echo x >> other.md", "git checkout HEAD -- other.md", "rm -r ../work", "mkdir -p folder/new"):
         said = me.denied("Bash", {"command": command})
-        assert "swarm lock blocked" in said and again not in said, command
+        assert "swarm lock blocked" in said, command
     assert peer.row["root"] == again
 
 
