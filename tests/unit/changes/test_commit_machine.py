@@ -150,4 +150,4 @@ class Commits(Authors):
 
 
 TestCommits = Commits.TestCase
-TestCommits.settings = settings_of(16, 16)
+TestCommits.settings = settings_of(10, 16)

@@ -12,4 +12,4 @@ from support.owners_machine import Owners
 pytestmark = pytest.mark.slow
 
 TestOwners = Owners.TestCase
-TestOwners.settings = settings_of(12, 24)
+TestOwners.settings = settings_of(6, 24)

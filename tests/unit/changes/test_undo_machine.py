@@ -91,4 +91,4 @@ class Undos(Authors):
 
 
 TestUndos = Undos.TestCase
-TestUndos.settings = settings_of(12, 12)
+TestUndos.settings = settings_of(8, 12)

@@ -55,6 +55,7 @@ def test_the_smallest_set_of_changes() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_two_agents_and_a_person(tmp_path: Path) -> None:
     world = World(tmp_path, "calc", "test")
     me, peer = world.session("codex"), world.session("codex")

@@ -185,7 +185,7 @@ def _copy_packages(packages: Path) -> None:
             (packages / entry.name).symlink_to(entry)
 
 
-SEED, CALLS = 20, 240
+SEED, CALLS = 20, 120
 MANY = int(os.environ.get("SWARM_CHECKER_EXAMPLES", "50000"))
 LONGEST = 25 * 1024 * 1024  # bytes of a checker that it does not share
 

@@ -22,6 +22,7 @@ CALLS = 300
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_checker_keeps_no_file_open_and_no_process_and_little_memory(client: Client) -> None:
     checker = client.warm()
     files = _open_files(checker)

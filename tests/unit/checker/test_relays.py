@@ -248,6 +248,7 @@ def test_its_session_belongs_to_the_client(plugins_client: Client) -> None:
 
 
 @pytest.mark.parametrize(("end", "is_answered"), [("+1000", False), ("+5000000000", True)])
+@pytest.mark.thorough
 def test_it_tells_for_how_long_it_waits(plugins_client: Client, end: str, is_answered: bool) -> None:
     assert bool(asked(plugins_client, plugins_client.edit("held.py"), end)) == is_answered
 

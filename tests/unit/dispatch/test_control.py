@@ -378,6 +378,7 @@ def test_nobody_gives_work_to_a_persons_shell(ground: Ground, lead: dict) -> Non
     assert dispatch(ground, lead, spawn=False)["status"] == "no_worker"
 
 
+@pytest.mark.thorough
 def test_a_supervisor_wants_an_assignment(ground: Ground) -> None:
     for text in (b"", b"{", b"[]", b'{"scope": 1}', b"\xff"):
         done = ground.process("work", input=text)

@@ -97,7 +97,10 @@ def test_modes(tmp_path: Path) -> None:
     words = argv(READ_ONLY)
     rules = Path(words[words.index("--admin-policy") + 1]).read_text()
     assert "write_file" not in rules and 'toolName = "*"\ndecision = "deny"\npriority = 1\n' in rules
-    assert 'mcpName = "swarm"\ntoolName = ["dispatch", "commit", "undo"]\ndecision = "deny"\npriority = 900' in rules
+    assert (
+        'mcpName = "swarm"\ntoolName = ["dispatch", "commit", "undo", "try"]\ndecision = "deny"\npriority = 900'
+        in rules
+    )
     assert 'mcpName = "files"' not in rules
 
 

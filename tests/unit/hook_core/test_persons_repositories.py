@@ -368,6 +368,7 @@ def ends(player: Player) -> None:
     some_time_passes()
 
 
+@pytest.mark.thorough
 def test_no_false_refusal_and_each_sweep_over_a_person_s_lines_is_refused(work: Path, limits: Limits) -> None:
     limits(keeping, NEAR_NS=0)
     git(work, "config", "user.name", "t")

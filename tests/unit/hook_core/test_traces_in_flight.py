@@ -183,12 +183,12 @@ class TracesThatAreNoticed(Traces):
 
 
 _OF_THE_MACHINE: Any = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestKeep = Traces.TestCase
 TestKeep.settings = _OF_THE_MACHINE
 TestNotice = TracesThatAreNoticed.TestCase
-TestNotice.settings = settings(_OF_THE_MACHINE, max_examples=10)
+TestNotice.settings = settings(_OF_THE_MACHINE, max_examples=6)
 
 
 @pytest.mark.thorough

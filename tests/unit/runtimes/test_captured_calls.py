@@ -288,6 +288,7 @@ def test_the_launcher_without_a_python_denies_in_linear_time(shell: list[str], o
     assert ran([*hook, "post_tool_use"], PAYLOADS[order]) == b""
 
 
+@pytest.mark.thorough
 def test_the_guards_and_hooks_of_hs_take_linear_time(shell: list[str], tmp_path: Path) -> None:
     plugin, tools = tmp_path / "hs", tmp_path / "core" / "tools"
     shutil.copytree(INTEGRATIONS / "hs", plugin)

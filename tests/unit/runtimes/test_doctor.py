@@ -336,6 +336,7 @@ TAMPERED = [
 
 
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.thorough
 def test_a_tampered_hook_is_found_out(ground: Ground, fakes: Fakes, name: str):
     root = fakes.claude() if name == "claude-code" else fakes.codex()
     proofs = []
@@ -405,6 +406,7 @@ LIBRARIES = ("platformdirs", "sqlite_utils", "jsonschema", "pysqlite3")
 
 
 @pytest.mark.parametrize("kind", ["missing", "broken", "something else"])
+@pytest.mark.thorough
 def test_without_its_libraries_it_still_says_what_is_wrong(kind: str, ground: Ground, fakes: Fakes, tmp_path: Path):
     fakes.claude()
     ground.session("s")

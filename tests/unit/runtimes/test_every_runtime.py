@@ -213,6 +213,7 @@ def test_an_unknown_tool_that_may_write_a_locked_file_is_never_passed_over_in_si
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
 @pytest.mark.parametrize("python", ["python3", "/usr/bin/python3"])
+@pytest.mark.thorough
 def test_each_hook_script_runs_as_it_stands_in_a_clone(name: str, python: str, tmp_path: Path):
     """It is silent or answers with JSON. It needs nothing installed, and takes any input."""
     program = shutil.which(python)

@@ -67,6 +67,7 @@ def test_what_only_stages_or_commits_meets_changed_files_only(record: dict[str, 
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="recorded with GNU tools, on Linux")
+@pytest.mark.thorough
 def test_the_record_still_holds(record: dict[str, dict]) -> None:
     every = [block for folder in blocks.FOLDERS for block in blocks.load(folder) if "computed" not in block.flags]
     sample = [block for block in every if zlib.crc32(block.key.encode()) % ONE_IN == 0 and not _lacks(block)]

@@ -29,6 +29,7 @@ def test_the_store_the_hooks_and_the_model_agree(tmp_path: Path, monkeypatch: py
 SECONDS = 6.0  # is enough
 
 
+@pytest.mark.thorough
 def test_no_two_processes_hold_what_overlaps_whatever_is_killed(ground: Ground, tmp_path: Path):
     for folder in FOLDERS:
         (ground.repo / folder).mkdir(parents=True)

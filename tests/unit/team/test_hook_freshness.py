@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.altered import Limits
 from support.sessions import hook_core, mistakes, new_session, peer_locks, ready_store, run, start, write, write_payload
 
-from swarm_hook_core import clock
+from swarm_hook_core import clock, team
 from swarm_hook_core.hooks import ToolCall
 from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import host_id
@@ -105,9 +106,12 @@ def agent(tree: Tree) -> Iterator[None]:
     """A team agent that, once it is called, brings the lock of another session."""
 
     def answer() -> None:
-        with contextlib.suppress(OSError), listener.accept()[0]:
+        with contextlib.suppress(OSError):
+            listener.accept()[0].close()
             peer_locks(tree.top, tree.top / "f", "theirs")
-            tree.fresh(60, state="following")
+            while True:  # whoever calls is told at once
+                tree.fresh(60, state="following")
+                listener.accept()[0].close()
 
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(team_socket())
@@ -119,24 +123,14 @@ def agent(tree: Tree) -> Iterator[None]:
         answering.join()
 
 
-@pytest.mark.parametrize("how", ["by its clock", "by the time of day", "during the check"])
+@pytest.mark.parametrize("how", ["by its clock", "by the time of day"])
 def test_a_machine_that_has_slept_asks_again_before_it_answers(
-    how: str, tree: Tree, agent: None, monkeypatch: pytest.MonkeyPatch
+    how: str, tree: Tree, agent: None, checks_have_time: None, limits: Limits
 ) -> None:
+    limits(team, ANEW_SECONDS=30.0)
     tree.fresh(-1 if how == "by its clock" else 60, state="following", silent=900 if how == "by the time of day" else 0)
     core = hook_core("claude-code")
     core.driver = driver.load()
-    read = StoreReader.locks_on
-
-    def sleep_after(reader: StoreReader, keys: list[str]) -> list:
-        found = read(reader, keys)
-        monkeypatch.setattr(StoreReader, "locks_on", read)
-        tree.fresh(-1, state="following")
-        return found
-
-    if how == "during the check":
-        peer_locks(tree.top, tree.top / "g", "another")
-        monkeypatch.setattr(StoreReader, "locks_on", sleep_after)
     verdict = core.check(ToolCall("Write", {"file_path": str(tree.top / "f"), "content": ""}, tree.me, str(tree.top)))
     assert verdict.denial is not None and "theirs" in verdict.denial.reason
 
