@@ -69,7 +69,9 @@ def everything(top: Path) -> dict[str, tuple[Any, ...]]:
     for path in top.rglob("*"):
         facts = path.lstat()
         if stat.S_ISREG(facts.st_mode):
-            is_object = ".git/" in str(path) and "/objects/" in str(path)  # git gives one that it would write again a new time
+            is_object = ".git/" in str(path) and "/objects/" in str(
+                path
+            )  # git gives one that it would write again a new time
             found[str(path)] = (path.read_bytes(), facts.st_mode, 0 if is_object else facts.st_mtime_ns)
         else:
             found[str(path)] = (os.readlink(path) if path.is_symlink() else "",)
