@@ -187,9 +187,11 @@ def _open_files(pid: int) -> set[str]:
 def judge(check: Check) -> Verdict | None:
     """Return the Verdict on a call that would end a process of another session, or None."""
     trail = check.trail
+    if trail is None:
+        return None
     effects = check.writes.effects if check.writes.is_read else effects_of(check.call)
     deeds = [deed for deed in effects.deeds if deed[0][0] in PROGRAMS] if effects is not None else []
-    if trail is None or not any(words[0] in _ENDS or words[0] == "fuser" for words, _folder, _by in deeds):
+    if not any(words[0] in _ENDS or words[0] == "fuser" for words, _folder, _by in deeds):
         return None
     own, clients = _clients(check)
     if not clients:

@@ -94,7 +94,6 @@ class Run:
     """A run of `command` on the `chosen` content of a picture. Use it as a context: `end` is called in any case.
 
     is_caught  True: the output is part of the result
-    keeps      True: the folder's files stay until `release`, for the caller
     """
 
     def __init__(self, tree: Tree, picture: Picture, chosen: Chosen, command: Command, is_caught: bool = False):
