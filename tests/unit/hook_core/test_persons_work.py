@@ -325,6 +325,7 @@ OWN_SWEEPS = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("begin", ["", "git checkout -q -f HEAD; "])
 def test_a_session_alone_may_throw_away_its_own_again_and_again(me: Player, work: Path, begin: str) -> None:
     git(work, "checkout", "-q", "-f", "HEAD")  # the person's work is gone
