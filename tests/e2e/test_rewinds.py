@@ -14,7 +14,9 @@ from .test_merged_writes import BEFORE, FILE, commit, read
 
 pytestmark = [
     pytest.mark.ways("install"),
-    pytest.mark.promise("a client's own rewind that takes others' lines along is told, and can be undone"),
+    pytest.mark.promise(
+        "a client's own rewind that takes others' lines along is told, and can be undone", only=("typed",)
+    ),
 ]
 
 
