@@ -7,7 +7,7 @@ VERBS = {
     "blame": "swarm_mcp.changes.commands.diff",
     "commit": "swarm_mcp.changes.commands.undo",
     "undo": "swarm_mcp.changes.commands.undo",
-    "try": "swarm_mcp.changes.tries.commands",
+    "try": "swarm_mcp.changes.commands.tries",
 }
 OTHER_WORDS = {
     "annotate": "blame", "praise": "blame", "authors": "blame", "owner": "blame", "owners": "blame", "changes": "diff",

@@ -9,7 +9,8 @@
     written    the files that the command of a kept try wrote: as a patch, and back into the checkout
     leftovers  what tries keep on the disk
     coming     a run on the files of a coming commit (`swarm-mcp commit --try`)
-    commands, blaming, tool, doctor    the command, its --whose, the MCP tool, the finding; trial: authors by name
+    trial      the authors of a picture by name; blaming: the answer of --whose
+    tool       the MCP tool; doctor: the finding; the command is ``changes.commands.tries``
 
 Nothing in the checkout changes. Without an honest answer there is an error.
 """
