@@ -45,22 +45,23 @@ def kept(top: str = "") -> list[Kept]:
         for place in _names(base):
             for name in _names(os.path.join(base, place)):
                 path = os.path.join(base, place, name)
-                with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):
+                with contextlib.suppress(OSError):  # it is no try's
                     found.append(_read(path))
     return [one for one in found if top in ("", one.top)]
 
 
 def _read(path: str) -> Kept:
-    """Raises OSError, ValueError, TypeError, KeyError for a folder that is no try's."""
-    argv: Sequence[str] = ()
+    """Raises OSError for a folder that is no try's."""
+    top, argv = _text(os.path.join(path, "top")), ""
     if os.path.basename(path).startswith("kept-"):
-        argv = json.loads(_text(os.path.join(path, "try.json")))["argv"]
-    top = _text(os.path.join(path, "top"))
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError, RecursionError):  # a torn record
+            record = json.loads(_text(os.path.join(path, "try.json")))
+            argv = " ".join(record["argv"]) * bool(record["files"])
     try:
         size = int(_text(os.path.join(path, "bytes")))
-    except OSError:
-        size = size_of(path)  # its first try has not ended yet
-    return Kept(top, size, path, " ".join(argv))
+    except (OSError, ValueError):
+        size = size_of(path)  # its first try has not ended yet, or its files do not change
+    return Kept(top, size, path, argv)
 
 
 def in_words(rows: Sequence[Kept]) -> str:

@@ -277,7 +277,9 @@ class Run:
         os.makedirs(new)
         for name in sorted(ignored):
             source = os.path.join(old, name)
-            if not is_secret(name) and not (os.path.isdir(source) and not os.path.islink(source)):
+            if is_secret(name) or not os.path.lexists(source):
+                continue  # a file of a folder that the command has removed
+            if os.path.islink(source) or not os.path.isdir(source):
                 _make_folders(os.path.dirname(name), old, new, ignored)
                 os.rename(source, os.path.join(new, name))
         remove(old)

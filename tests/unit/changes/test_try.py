@@ -124,6 +124,16 @@ def test_what_a_command_writes_stays_in_the_try(world: World, way: str) -> None:
     assert not list(Path(kept).rglob(".env"))
 
 
+def test_a_build_may_remove_its_folders_and_make_them_anew(world: World, way: str) -> None:
+    for name in ("gone/deep/old", "anew/old"):
+        (world.repo / "build" / name).parent.mkdir(parents=True)
+        (world.repo / "build" / name).write_text("old\n")
+    tried(world, code="cd build && rm -r gone anew && mkdir anew && echo new > anew/new")
+    assert tried(world, code="cd build && find . -type f")["output"] == "./anew/new\n"
+    tried(world, code="rm -r build && mkdir build && echo all > build/new")
+    assert tried(world, code="cd build && find . -type f")["output"] == "./new\n"
+
+
 def test_a_file_with_another_content_than_at_the_last_try_gets_another_second(world: World, way: str) -> None:
     world.write("notes.md", "alpha\nBETA\ngamma\n")
     times = "stat -c %Y notes.md other.md; cat notes.md | tr '\\n' ' '"
@@ -319,6 +329,9 @@ def test_doctor_names_the_way_and_the_kept_folders(world: World, way: str) -> No
     tried(world, code="head -c 3000000 /dev/zero > build/large")
     assert "; ignored files of tries take 2 MiB (for seven days)" in world.swarm("status").json["tries"]
     assert "ignored files of tries take 2 MiB" in world.ground.swarm("status").out
+    for torn in Path(leftovers.kept()[0].path).parent.glob("*/[bt][yr]*"):  # bytes, try.json
+        torn.write_text("{")
+    assert {one.top for one in leftovers.kept()} == {str(world.repo)}
     leftovers.prune(time.time() + 8 * 86400)
     assert leftovers.kept() == []
 
