@@ -96,7 +96,11 @@ class World:
     def said(self) -> list[tuple[int, list[str]]]:
         """Return the words of all processes, in the order of the schedule: (process, words)."""
         lines = self.shared.said.decode().splitlines()
-        return [(int(line[0]), line[2:].split(" ")) for line in lines]
+        return [(int(line[0]), line.split(" ")[2:]) for line in lines]
+
+    def moments(self) -> list[int]:
+        """Return the moment of each of these words, in nanoseconds."""
+        return [int(line.split(" ")[1]) for line in self.shared.said.decode().splitlines()]
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of the last schedule."""

@@ -21,7 +21,7 @@ from swarm_mcp.team.talk import RETRY_SECONDS
 from team.servers import PATIENCE, patient
 
 from . import server_machine
-from .checker import Held, Look
+from support.history import Held, Look
 from .server_machine import Claim, ServerMachine
 from .workers import MODES, PLACES, WORLD, _ends_all, begun
 

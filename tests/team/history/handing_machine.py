@@ -21,7 +21,7 @@ from swarm_mcp.locking import acquisition
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamDocuments
 
-from .checker import Held
+from support.history import Held
 from .local_machine import REPOSITORY, LocalMachine, joined_clone
 from .test_agent_storms import MACHINES
 from .workers import _ends_all, begun

@@ -16,7 +16,7 @@ from swarm_mcp.team import protocol
 from swarm_mcp.team.protocol import LockRow, News
 from swarm_mcp.team.server import TeamServer
 
-from .checker import SHARED, reaches
+from support.history import SHARED, reaches
 from .storm import LEASE, MIRROR_LEASE
 from .workers import WORLD, Taken, work
 

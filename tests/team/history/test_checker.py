@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from .checker import Held, Look, doubles, falling, judge, judge_handed, reaches, slips
+from support.history import Held, Look, doubles, falling, judge, judge_handed, reaches, slips
 
 WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md", "README.md"]
 PLACES = ["src/a.py", "src", "src/b.py", "docs/x.md", "*.md", "src/**/*.py", "src/*.py"]

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from swarm_hook_core import clock
 
-from .checker import Held, Look
+from support.history import Held, Look
 
 WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md"]
 PLACES = ["src/a.py", "src", "src/b.py", "src/deep", "docs/x.md", "src/*.py", "*.md"]

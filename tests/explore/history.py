@@ -1,0 +1,338 @@
+"""The answers of one schedule as a history: `support.history` judges it, for a team's storms as well.
+
+The time is the place of a word among all words. Whatever was killed or has failed may have been done or not.
+"""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from support.history import Answer, Held, doubles, false_answers, judge_handed, reaches
+
+from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
+
+WORLD = ["notes.md", "other.md", "name:port"]
+NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
+ABOUT = re.compile(r"\[auto\] \S*?(notes\.md|other\.md|name:port) is free")
+
+
+class Ended(NamedTuple):
+    """One schedule that has ended.
+
+    words      (process, its words) in the order of the schedule; `moments`: of each, in nanoseconds
+    killed     processes that were killed
+    has_lost_power  True if a kill was a power cut: it may take the last commits
+    """
+
+    roles: tuple[str, ...]
+    level: str
+    words: list[tuple[int, list[str]]]
+    moments: list[int]
+    decisions: list[Decision]
+    killed: set[int]
+    has_lost_power: bool = False
+    has_old_turn: bool = False
+
+    def did(self, *actions: int) -> bool:
+        """Return True if an action of one of these kinds was decided."""
+        return any(decision.action in actions for decision in self.decisions)
+
+
+class Left(NamedTuple):
+    """What the store holds in the end, or None where it cannot be known.
+
+    locks     (holder, file, seconds of its lease)
+    messages  (recipient, content, read)
+    tasks     (id, status, assignee)
+    """
+
+    locks: list[tuple[str, str, float | None]]
+    messages: list[tuple[str, str, int]]
+    tasks: list[tuple[str, str, str | None]]
+    values: list[str]
+
+
+class Grants:
+    """The grants of a schedule, from the words of its processes."""
+
+    def __init__(self, ended: Ended):
+        self.ended, self.found = ended, list[Held]()
+        self.leased = set[tuple[str, str]]()
+        self._open: dict[tuple[int, str], Held] = {}
+        self._asked: dict[int, Held] = {}
+        self._leases: dict[tuple[int, str], tuple[float, int]] = {}
+        self.for_nothing: list[Answer] = []
+        for at, (process, words) in enumerate(ended.words):
+            take = getattr(self, "_" + words[0], None)
+            if take:
+                take(at, process, *words[1:])
+        for process, asked in self._asked.items():
+            self.found.append(asked)
+            self._asked = {**self._asked, process: asked}
+        self.found += [self._bounded(key, one) for key, one in self._open.items()]
+
+    def _close(self, key: tuple[int, str], ended: float, over: float) -> None:
+        held = self._open.pop(key, None)
+        if held is not None:
+            self.found.append(self._bounded(key, held._replace(ended=min(ended, held.ended), over=over)))
+
+    def _bounded(self, key: tuple[int, str], held: Held) -> Held:
+        """Return a grant within its lease: it holds until then for certain, and so long after its last sign of life."""
+        if key not in self._leases:
+            return held
+        seconds, asked = self._leases[key]
+        self.leased.add((held.holder, held.place))
+        signs = [at for at, (process, _words) in enumerate(self.ended.words) if process == key[0] and at <= held.last]
+        until, over = (self.ended.moments[at] + seconds * 1e9 for at in (asked, signs[-1]))
+        sure = [at for at, moment in enumerate(self.ended.moments) if moment <= until]
+        maybe = [at for at, moment in enumerate(self.ended.moments) if moment <= over]
+        return held._replace(ended=min(held.ended, sure[-1]), over=min(held.last, maybe[-1] + 1))
+
+    def _wants(self, at: int, process: int, place: str, mode: str, lease: str) -> None:
+        self._asked[process] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER, mode)
+        self._leases.pop((process, place), None)
+        if float(lease):
+            self._leases[process, place] = float(lease), at
+
+    def _locked(self, at: int, process: int, place: str, _id: str) -> None:
+        asked = self._asked.pop(process)._replace(began=at)
+        known = self._open.get((process, place))
+        if known is None or known.mode != asked.mode or known.ended < NEVER:
+            self._close((process, place), at, at)
+            self._open[process, place] = asked
+
+    def _refused(self, _at: int, process: int, *_more: str) -> None:
+        self._asked.pop(process, None)
+
+    def _frees(self, at: int, process: int, place: str) -> None:
+        if (process, place) in self._open:
+            self._open[process, place] = self._open[process, place]._replace(ended=at, over=NEVER)
+
+    def _freed(self, at: int, process: int, place: str, released: str) -> None:
+        held = self._open.get((process, place))
+        if held is not None and not int(released):
+            asked = next(n for n in range(at, -1, -1) if self.ended.words[n] == (process, ["frees", place]))
+            self.for_nothing.append(Answer("", "free", place, asked - 0.5, asked - 0.5, held.holder))
+        self._close((process, place), at, at)
+
+    def _gives(self, at: int, process: int, place: str, to: str) -> None:
+        self._frees(at, process, place)
+        self._asked[process] = Held(to, place, 0, at, NEVER, NEVER)
+
+    def _gave(self, at: int, process: int, place: str, to: str) -> None:
+        given, key = self._asked.pop(process), (int(to.rpartition("-")[2]), place)
+        self._close((process, place), at, at)
+        self._open.setdefault(key, given._replace(began=at))
+
+    def _takes(self, at: int, process: int, place: str) -> None:
+        self._wants(at, process, place, "exclusive", "0")
+        for key in [key for key in self._open if key[0] != process and place in reached(key[1])]:
+            held = self._open[key]
+            self._open[key] = held._replace(ended=min(at, held.ended), over=NEVER)
+
+    def _took(self, at: int, process: int, place: str) -> None:
+        for key in [key for key in self._open if key[0] != process and place in reached(key[1])]:
+            self._close(key, at, at)
+        for other, asked in list(self._asked.items()):  # it may be held for a moment, or not any more
+            if other != process and place in reached(asked.place):
+                self._asked[other] = asked
+        self._locked(at, process, place, "")
+
+    def _leaves(self, at: int, process: int) -> None:
+        for other, place in list(self._open):
+            if other == process:
+                self._frees(at, process, place)
+
+    def _left(self, at: int, process: int) -> None:
+        for key in [key for key in self._open if key[0] == process]:
+            self._close(key, at, at)
+
+
+def reached(place: str) -> list[str]:
+    return [file for file in WORLD if reaches(place, file)]
+
+
+def judged(ended: Ended, left: Left | None) -> list[str]:
+    """Return the false answers of a schedule, in a few words each."""
+    grants = Grants(ended)
+    found = [f"{one} and {other} hold one file" for one, other in doubles([*grants.found, *turns(ended)], WORLD)]
+    asked = [*answers(ended), *grants.for_nothing]
+    if left is not None:
+        asked += at_the_end(ended, left, grants.leased)
+        found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
+    known = [*grants.found, *(one for one in turns(ended, is_sure=False))]
+    found += [f"{answer} is false: {why}" for answer, why in false_answers(known, asked)]
+    return found + claims(ended)
+
+
+def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
+    """Return the files that sessions have for their turns: at `turn` a written file is its writer's until the turn ends.
+
+    Not `is_sure`: also those that a write may have, for a refusal.
+    """
+    if ended.level != "turn" or (is_sure and (ended.did(FAIL, JUMP) or ended.killed)):
+        return []
+    found, began = [], dict[int, tuple[int, int]]()
+    asked: dict[int, int] = {}
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "asks":
+            asked[process] = at
+            if not is_sure:
+                began.setdefault(process, (at, at))
+        elif words[0] == "let":
+            began.setdefault(process, (asked[process], at))
+        elif words == ["turn", "ends"] and process in began:
+            first, let = began.pop(process)
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, let, at, over=NEVER))
+    found += [Held(f"instance-{one}", "notes.md", 0, first, let, NEVER) for one, (first, let) in began.items()]
+    if not is_sure:
+        found = [one._replace(began=NEVER, ended=NEVER) for one in found]
+    return found
+
+
+def answers(ended: Ended) -> Iterator[Answer]:
+    """Yield what sessions were answered about files."""
+    asked: dict[int, int] = {}
+    is_whole = not ended.did(FAIL, JUMP)  # else hooks fail open
+    for at, (process, words) in enumerate(ended.words):
+        me, since = f"instance-{process}", asked.get(process, at)
+        if words[0] in ("asks", "wants", "looks"):
+            asked[process] = at
+        elif words[0] == "let" and is_whole:
+            yield Answer(me, "free", words[2], since, at)
+        elif words[0] == "denied" and words[3:] == ["by", "a", "lock"] and not ended.has_old_turn:
+            yield Answer(me, "held", words[2], since, at)
+        elif words[0] == "refused" and not ended.has_old_turn:
+            yield Answer(me, "held", reached(words[1])[0], since, at, words[2])
+        elif words[0] == "sees":
+            seen = words[2].split(",")
+            for one in range(len(ended.roles)):
+                says = "held" if f"instance-{one}" in seen else "free"
+                yield Answer("", says, words[1], since, at, f"instance-{one}")
+        elif words[0] == "hears" and (about := ABOUT.match(" ".join(words[2:]))):
+            first = first_refusal(ended, process, about[1])
+            yield Answer(me, "free", about[1], first, at)
+            if words[1] == "released":
+                yield Answer(me, "released", about[1], first, at)
+
+
+def first_refusal(ended: Ended, process: int, file: str) -> int:
+    """Return the place of the first word by which a process was refused a file."""
+    return next(
+        (
+            at
+            for at, (other, words) in enumerate(ended.words)
+            if other == process and words[0] in ("refused", "waits") and file in reached(words[-2])
+        ),
+        END,
+    )
+
+
+def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterator[Answer]:
+    """Yield the store's own answers, after all others: who holds what."""
+    held = {(holder, file) for holder, file, lease in left.locks if lease is None}
+    for one in range(len(ended.roles)):
+        for place in (*WORLD, "*.md"):
+            me = f"instance-{one}"
+            if (me, place) in leased:
+                continue
+            if (me, place) in held:
+                yield Answer("", "held", reached(place)[0], END, END, me)
+            elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
+                yield Answer("", "free", reached(place)[0], END, END, me)
+
+
+def mail(ended: Ended, left: Left) -> list[str]:
+    """A message is sent once, and read once; one that nobody has read is there."""
+    sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
+    begun = {words[1] for _process, words in ended.words if words[0] == "sends"}
+    read = [(f"instance-{process}", words[1]) for process, words in ended.words if words[0] == "read"]
+    there = [(to, text, is_read) for to, text, is_read in left.messages if "[auto]" not in text]
+    heard = read + [(to, text) for to, text, is_read in there if not is_read]
+    if ended.killed or ended.did(FAIL):  # it may have been told that they were read, and not we
+        heard += [(to, text) for to, text, is_read in there if is_read and (to, text) not in read]
+        sent += sorted({(to, text) for to, text in heard if text in begun} - set(sent))
+    findings = judge_handed([], sent, heard, [])
+    found = [f"a message was lost: {one}" for one in findings.lost]
+    found += [f"a message came twice: {one}" for one in findings.doubled]
+    copies = Counter((to, text) for to, text, _read in there)
+    return found + [f"a message is there {count} times: {one}" for one, count in copies.items() if count > 1]
+
+
+def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
+    """A session that was refused a file is told once that it is free, unless it has it by then."""
+    found = []
+    told = Counter((to, about[1]) for to, text, _read in left.messages if (about := ABOUT.match(text)))
+    for process in range(len(ended.roles)):
+        me = f"instance-{process}"
+        for file in WORLD:
+            refusals = [
+                at
+                for at, (other, words) in enumerate(ended.words)
+                if other == process and words[0] in ("refused", "waits") and file in reached(words[-2])
+            ]
+            if told[me, file] > len(refusals) and not ended.did(KILL, FAIL):
+                found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
+            if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":
+                continue
+            own = [one for one in grants.found if one.holder == me and file in reached(one.place)]
+            others = [one for one in grants.found if one.holder != me and file in reached(one.place)]
+            has_left = ("leaves" in words for other, words in ended.words if other == process)
+            if any(one.last > refusals[-1] for one in own) or any(has_left):
+                continue
+            if others and all(one.last < NEVER for one in others) and (me, file) not in grants.leased:
+                if not any((one.holder, one.place) in grants.leased for one in others):
+                    found.append(f"{me} was never told that {file} is free")
+    return found
+
+
+def claims(ended: Ended) -> list[str]:
+    """A task has one claimant at a time."""
+    held: dict[str, Held] = {}
+    found = []
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "claimed":
+            if words[1] in held:
+                found.append(held.pop(words[1]))
+            held[words[1]] = Held(f"instance-{process}", words[1], 0, at, at, NEVER)
+    found += held.values()
+    twice = judge_handed(found, [], [], []).doubles
+    return [f"the task was given away twice: {one}, {other}" for one, other in twice]
+
+
+def ends_of_tasks(ended: Ended, left: Left) -> list[str]:
+    """A task that was requested is there; one that was ended is done."""
+    status = {task: (how, who) for task, how, who in left.tasks}
+    found = []
+    for process, words in ended.words:
+        if words[0] == "requested" and words[1] not in status:
+            found.append(f"the task {words[1]} is lost")
+        elif words[0] == "ended" and status.get(words[1]) != ("done", f"instance-{process}"):
+            found.append(f"the task {words[1]} was ended by {process}, and is {status.get(words[1])}")
+        elif words[0] == "claimed" and status.get(words[1], ("", ""))[1] != f"instance-{process}":
+            found.append(f"the task {words[1]} was claimed by {process}, and is {status.get(words[1])}")
+    return found
+
+
+def kept(ended: Ended, left: Left) -> list[str]:
+    """A value that was added stands at the place of the answer, and each reader saw those before its question."""
+    found, asked = [], dict[int, int]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "added" and left.values[int(words[2]) - 1 : int(words[2])] != [words[1]]:
+            found.append(f"{process} added {words[1]} as number {words[2]} of {left.values}")
+        elif words[0] == "asks" and words[1] == "for":
+            asked[process] = at
+        elif words[:2] == ["has", "values"]:
+            seen = words[2:]
+            before = [one[1] for _process, one in ended.words[: asked[process]] if one[0] == "added"]
+            if seen != left.values[: len(seen)] or not set(before) <= set(seen):
+                found.append(f"{process} read {seen} of {left.values}, behind {before}")
+    return found
+
+
+def values_in(text: str | None) -> list[str]:
+    """Return the items of a kept list."""
+    return [str(one) for one in json.loads(text or "[]")]
