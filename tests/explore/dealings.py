@@ -18,7 +18,7 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
 
 FILE, OTHER, PATTERN, NAME = "notes.md", "other.md", "*.md", "name:port"
-LEASE = 1.0  # seconds: the shortest there is
+LEASE = 2.0  # seconds
 HELD_SECONDS = 0.05
 VALUE = "list"
 
@@ -125,9 +125,9 @@ def holds(me: Process) -> None:
 
 
 def waits(me: Process) -> None:
-    """Wait in line for a lock, and release it."""
+    """Wait in line for a lock, in vain if need be; wait again for longer, and release it."""
     with dealer(me) as mine:
-        if mine.lock(wait=0.5):
+        if mine.lock(wait=0.02) or mine.lock(wait=0.5):
             mine.release()
 
 
@@ -153,14 +153,14 @@ def locks_name(me: Process) -> None:
 def leases(me: Process) -> None:
     """Take a lock that lapses, be silent for less time, and release it; the same for longer."""
     with dealer(me) as mine:
-        mine.hold(seconds=0.8 * LEASE, ttl=LEASE)
-        mine.hold(OTHER, seconds=1.3 * LEASE, ttl=LEASE)
+        mine.hold(OTHER, seconds=0.8 * LEASE, ttl=LEASE)
+        mine.hold(seconds=1.6 * LEASE, ttl=LEASE)
 
 
 def looks(me: Process) -> None:
     """Look again and again who holds the files."""
     with dealer(me) as mine:
-        for _ in range(4):
+        for _ in range(9):
             mine.look()
             mine.look(OTHER)
             time.sleep(0.3 * LEASE)
@@ -233,6 +233,14 @@ def reads_mail(me: Process) -> None:
         mine.read()
 
 
+def reads_beside(me: Process) -> None:
+    """Take unread messages of the second session, as another process of it: its server, or a hook."""
+    with dealer(me) as mine:
+        mine.row = mine.store.instances.get("instance-1")
+        mine.read()
+        mine.read()
+
+
 def tasks(me: Process) -> None:
     """Request a task; claim the next one and end it, twice."""
     with dealer(me) as mine:
@@ -294,5 +302,6 @@ def edits_through_relay(me: Process) -> None:
 
 ALL = (
     locks, locks_by_number, keeps_lock, holds, waits, shares, locks_pattern, locks_name, leases, looks, hands_over,
-    takes_over, steals, asks_again, leaves, messages, reads_mail, tasks, values, commits, edits_through_relay,
+    takes_over, steals, asks_again, leaves, messages, reads_mail, reads_beside, tasks, values, commits,
+    edits_through_relay,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
-ABOUT = re.compile(r"\[auto\] \S*?(notes\.md|other\.md|name:port) is free")
+ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
 
 
 class Ended(NamedTuple):
@@ -64,15 +64,21 @@ class Grants:
         self._open: dict[tuple[int, str], Held] = {}
         self._asked: dict[int, Held] = {}
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
-        self.for_nothing: list[Answer] = []
+        self._thefts: dict[int, tuple[int, int, str]] = {}
+        for_nothing: list[tuple[int, Held]] = []
+        self._for_nothing = for_nothing
         for at, (process, words) in enumerate(ended.words):
             take = getattr(self, "_" + words[0], None)
             if take:
                 take(at, process, *words[1:])
-        for process, asked in self._asked.items():
-            self.found.append(asked)
-            self._asked = {**self._asked, process: asked}
-        self.found += [self._bounded(key, one) for key, one in self._open.items()]
+        self.found += [*self._asked.values(), *(self._bounded(key, one) for key, one in self._open.items())]
+        self.found = [self._rests(one) for one in self.found]
+        # A release of nothing says that the session did not hold it by then.
+        self.none = [
+            Answer("", "free", held.place, at - 0.5, at - 0.5, held.holder)
+            for at, held in for_nothing
+            if self._rests(held) == held and (held.holder, held.place) not in self.leased
+        ]
 
     def _close(self, key: tuple[int, str], ended: float, over: float) -> None:
         held = self._open.pop(key, None)
@@ -107,6 +113,8 @@ class Grants:
     def _refused(self, _at: int, process: int, *_more: str) -> None:
         self._asked.pop(process, None)
 
+    _waits = _refused
+
     def _frees(self, at: int, process: int, place: str) -> None:
         if (process, place) in self._open:
             self._open[process, place] = self._open[process, place]._replace(ended=at, over=NEVER)
@@ -114,8 +122,7 @@ class Grants:
     def _freed(self, at: int, process: int, place: str, released: str) -> None:
         held = self._open.get((process, place))
         if held is not None and not int(released):
-            asked = next(n for n in range(at, -1, -1) if self.ended.words[n] == (process, ["frees", place]))
-            self.for_nothing.append(Answer("", "free", place, asked - 0.5, asked - 0.5, held.holder))
+            self._for_nothing.append((int(held.ended), held))
         self._close((process, place), at, at)
 
     def _gives(self, at: int, process: int, place: str, to: str) -> None:
@@ -129,17 +136,30 @@ class Grants:
 
     def _takes(self, at: int, process: int, place: str) -> None:
         self._wants(at, process, place, "exclusive", "0")
-        for key in [key for key in self._open if key[0] != process and place in reached(key[1])]:
-            held = self._open[key]
-            self._open[key] = held._replace(ended=min(at, held.ended), over=NEVER)
+        self._thefts[process] = at, END, place
 
     def _took(self, at: int, process: int, place: str) -> None:
-        for key in [key for key in self._open if key[0] != process and place in reached(key[1])]:
-            self._close(key, at, at)
-        for other, asked in list(self._asked.items()):  # it may be held for a moment, or not any more
-            if other != process and place in reached(asked.place):
-                self._asked[other] = asked
+        self._thefts[process] = self._thefts[process][0], at, place
         self._locked(at, process, place, "")
+
+    def _rests(self, held: Held) -> Held:
+        """Return what is left of a grant when others have taken it by force: how much is not known to the moment."""
+        for process, (begun, done, place) in self._thefts.items():
+            if held.holder == f"instance-{process}" or place not in reached(held.place) or held.asked > done:
+                continue
+            if held.began < begun:
+                held = held._replace(ended=min(held.ended, begun), over=min(held.last, done))
+            elif held.began < NEVER:
+                held = held._replace(began=NEVER, ended=NEVER, over=held.last)
+        return held
+
+    def _undoes(self, at: int, process: int) -> None:
+        self._open[process, "notes.md"] = Held(f"instance-{process}", "notes.md", 0, at, NEVER, NEVER)
+
+    def _redone(self, at: int, process: int) -> None:
+        self._close((process, "notes.md"), at, at)
+
+    _restores, _restored = _undoes, _redone
 
     def _leaves(self, at: int, process: int) -> None:
         for other, place in list(self._open):
@@ -147,6 +167,8 @@ class Grants:
                 self._frees(at, process, place)
 
     def _left(self, at: int, process: int) -> None:
+        if self.ended.did(FAIL):
+            return  # a hook that cannot end its session says so in its record alone
         for key in [key for key in self._open if key[0] == process]:
             self._close(key, at, at)
 
@@ -158,14 +180,52 @@ def reached(place: str) -> list[str]:
 def judged(ended: Ended, left: Left | None) -> list[str]:
     """Return the false answers of a schedule, in a few words each."""
     grants = Grants(ended)
-    found = [f"{one} and {other} hold one file" for one, other in doubles([*grants.found, *turns(ended)], WORLD)]
-    asked = [*answers(ended), *grants.for_nothing]
+    found = [
+        f"{one.holder} has {one.place}, and {other.holder} is given {other.place}"
+        for one, other in doubles([*grants.found, *turns(ended)], WORLD)
+    ]
+    asked = [*answers(ended), *grants.none]
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
     known = [*grants.found, *(one for one in turns(ended, is_sure=False))]
-    found += [f"{answer} is false: {why}" for answer, why in false_answers(known, asked)]
+    found += [sentence(answer) for answer, _why in false_answers(known, asked)]
+    behind = [
+        Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
+        for at, (process, words) in enumerate(ended.words)
+        if words[0] == "waits"
+    ]
+    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in false_answers(waits(ended), behind)]
     return found + claims(ended)
+
+
+def sentence(answer: Answer) -> str:
+    """Return a false answer for a person."""
+    if answer.asked == END:
+        who = "in the end the store says"
+    elif answer.who:
+        who = f"{answer.who} was answered"
+    else:
+        who = "an onlooker was answered"
+    whose = answer.holder or "another session"
+    what = {
+        "free": f"{whose} has no lock on {answer.file}",
+        "held": f"{whose} keeps {answer.file}",
+        "released": f"{whose} has released {answer.file}",
+    }
+    return f"{who} that {what[answer.says]}, which is not true"
+
+
+def waits(ended: Ended) -> list[Held]:
+    """Return the times in which sessions asked for locks: others may be told that these come first."""
+    found, begun = list[Held](), dict[int, tuple[int, str]]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "wants":
+            begun[process] = at, words[1]
+        elif words[0] in ("locked", "refused", "waits") and process in begun:
+            asked, place = begun.pop(process)
+            found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, over=at))
+    return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER) for one, (at, place) in begun.items()]
 
 
 def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
@@ -186,10 +246,13 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
             began.setdefault(process, (asked[process], at))
         elif words == ["turn", "ends"] and process in began:
             first, let = began.pop(process)
-            found.append(Held(f"instance-{process}", "notes.md", 0, first, let, at, over=NEVER))
+            over = next((n for n in range(at, len(ended.words)) if ended.words[n] == (process, ["turned"])), NEVER)
+            if ended.did(FAIL, JUMP):
+                over = NEVER
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, let, at, over=over))
     found += [Held(f"instance-{one}", "notes.md", 0, first, let, NEVER) for one, (first, let) in began.items()]
     if not is_sure:
-        found = [one._replace(began=NEVER, ended=NEVER) for one in found]
+        found = [one._replace(began=NEVER, ended=NEVER, over=one.last) for one in found]
     return found
 
 
@@ -212,23 +275,38 @@ def answers(ended: Ended) -> Iterator[Answer]:
             for one in range(len(ended.roles)):
                 says = "held" if f"instance-{one}" in seen else "free"
                 yield Answer("", says, words[1], since, at, f"instance-{one}")
-        elif words[0] == "hears" and (about := ABOUT.match(" ".join(words[2:]))):
-            first = first_refusal(ended, process, about[1])
-            yield Answer(me, "free", about[1], first, at)
+        elif words[0] == "hears" and (file := freed_in(" ".join(words[2:]))):
+            first = since_question(ended, process, file)
+            yield Answer(me, "free", file, first, at)
             if words[1] == "released":
-                yield Answer(me, "released", about[1], first, at)
+                yield Answer(me, "released", file, first, at)
 
 
-def first_refusal(ended: Ended, process: int, file: str) -> int:
-    """Return the place of the first word by which a process was refused a file."""
-    return next(
-        (
-            at
-            for at, (other, words) in enumerate(ended.words)
-            if other == process and words[0] in ("refused", "waits") and file in reached(words[-2])
-        ),
-        END,
+def freed_in(text: str) -> str:
+    """Return the file that a message says to be free; empty for another message."""
+    about = ABOUT.match(text)
+    if about is None:
+        return ""
+    return (reached(about[1]) or [about[1]])[0]
+
+
+def refused(ended: Ended, process: int, file: str) -> list[int]:
+    """Return the places of the words by which a process was refused a file."""
+    return [
+        at
+        for at, (other, words) in enumerate(ended.words)
+        if other == process and words[0] in ("refused", "waits") and file in reached(words[-2])
+    ]
+
+
+def since_question(ended: Ended, process: int, file: str) -> int:
+    """Return the place of the first word by which a process asked for a file: it may have been refused from then on."""
+    asked = (
+        at
+        for at, (other, words) in enumerate(ended.words)
+        if other == process and words[0] == "wants" and file in reached(words[1])
     )
+    return next(asked, END)
 
 
 def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterator[Answer]:
@@ -245,11 +323,16 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
                 yield Answer("", "free", reached(place)[0], END, END, me)
 
 
+    for to, text, _read in left.messages:
+        if (file := freed_in(text)) and " released it" in text:
+            yield Answer(to, "released", file, since_question(ended, int(to[-1]), file), END)
+
+
 def mail(ended: Ended, left: Left) -> list[str]:
     """A message is sent once, and read once; one that nobody has read is there."""
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}
-    read = [(f"instance-{process}", words[1]) for process, words in ended.words if words[0] == "read"]
+    read = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "read"]
     there = [(to, text, is_read) for to, text, is_read in left.messages if "[auto]" not in text]
     heard = read + [(to, text) for to, text, is_read in there if not is_read]
     if ended.killed or ended.did(FAIL):  # it may have been told that they were read, and not we
@@ -265,23 +348,19 @@ def mail(ended: Ended, left: Left) -> list[str]:
 def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
     """A session that was refused a file is told once that it is free, unless it has it by then."""
     found = []
-    told = Counter((to, about[1]) for to, text, _read in left.messages if (about := ABOUT.match(text)))
+    told = Counter((to, freed_in(text)) for to, text, _read in left.messages)
     for process in range(len(ended.roles)):
         me = f"instance-{process}"
         for file in WORLD:
-            refusals = [
-                at
-                for at, (other, words) in enumerate(ended.words)
-                if other == process and words[0] in ("refused", "waits") and file in reached(words[-2])
-            ]
+            refusals = refused(ended, process, file)
             if told[me, file] > len(refusals) and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":
                 continue
             own = [one for one in grants.found if one.holder == me and file in reached(one.place)]
             others = [one for one in grants.found if one.holder != me and file in reached(one.place)]
-            has_left = ("leaves" in words for other, words in ended.words if other == process)
-            if any(one.last > refusals[-1] for one in own) or any(has_left):
+            has_left = any(words[0] == "leaves" for other, words in ended.words if other == process)
+            if has_left or any(one.last > refusals[-1] for one in own):
                 continue
             if others and all(one.last < NEVER for one in others) and (me, file) not in grants.leased:
                 if not any((one.holder, one.place) in grants.leased for one in others):
@@ -300,7 +379,7 @@ def claims(ended: Ended) -> list[str]:
             held[words[1]] = Held(f"instance-{process}", words[1], 0, at, at, NEVER)
     found += held.values()
     twice = judge_handed(found, [], [], []).doubles
-    return [f"the task was given away twice: {one}, {other}" for one, other in twice]
+    return [f"{one.holder} and {other.holder} have task {one.place}" for one, other in twice]
 
 
 def ends_of_tasks(ended: Ended, left: Left) -> list[str]:

@@ -176,6 +176,7 @@ class Process:
             session_events.turn(self.core.config, SessionEvent(self.session_id, self.ground.work, "Stop"), registrar)
         finally:
             registrar.close()
+        self.say("turned")
 
 
 def live(role: Any, me: Process) -> None:

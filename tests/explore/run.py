@@ -9,9 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from explore.recipes import Plan, plan
+from explore.recipes import Plan
+from explore.recipes import plan as plan_of
 from explore.server import Server
 from explore.shrink import kind, smaller
+from explore.story import story
 from explore.world import Decision
 
 SHOWN = 5  # violations of one kind are shown once, and so many kinds
@@ -22,10 +24,6 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[job["core"] % len(os.sched_getaffinity(0))]})
     with_place, root = claimed_place()
-    if job["fault"]:
-        from explore import faults
-
-        job["focus"] = faults.plant(job["fault"])
     server = Server(os.environ["LD_PRELOAD"], root)
     server.warm_up()
     try:
@@ -58,11 +56,11 @@ def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
     """Run schedule after schedule until the time is over, or so many."""
     seed, step, done, stops, digest = job["first"] + job["core"], job["cores"], 0, 0, 0
     end = real_time() + job["seconds"]
-    found: dict[str, dict[str, str]] = {}
+    found: dict[str, dict[str, Any]] = {}
     meetings: Counter[str] = Counter()
     begun = processor_time()
     while done < job["count"] if job["count"] else real_time() < end:
-        given = plan(seed, job.get("focus"))
+        given = plan_of(seed)
         violations = server.judged(given)
         stops, digest = stops + server.world.shared.steps, (digest + server.world.digest()) % 2**64
         if violations and not any(kind(one) in found for one in violations):
@@ -72,8 +70,15 @@ def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
         meetings[f"{', '.join(given.roles)} at {given.level}"] += 1
         for violation in violations:
             if kind(violation) not in found and len(found) < SHOWN:
-                file = written(Path(job["out"]), smaller(server, given, violation), violation, job["fault"])
-                found[kind(violation)] = {"words": f"seed {given.seed}, {given.roles}: {violation}", "file": str(file)}
+                if not job["is_raw"]:
+                    given = smaller(server, given, violation)
+                    server.judged(given, is_fresh=True)
+                file = written(Path(job["out"]), given, violation, job["fault"])
+                found[kind(violation)] = {
+                    "words": f"seed {given.seed}, {given.roles}: {violation}",
+                    "file": str(file),
+                    "story": story(server.world, given.roles, given.level),
+                }
         if violations and job["fault"]:
             break
     spent = processor_time() - begun
@@ -99,8 +104,13 @@ def replayed(server: Server, path: Path) -> dict[str, Any]:
     facts = json.loads(path.read_text())
     decisions = tuple(Decision(*one) for one in facts["decisions"])
     names = ("roles", "level", "seed", "chances", "most", "has_power_cuts", "has_old_turn")
-    violations = server.judged(Plan(*(facts[name] for name in names), decisions=decisions))
-    return {"violations": violations, "steps": server.world.steps()}
+    plan = Plan(*(facts[name] for name in names), decisions=decisions)
+    violations = server.judged(plan)
+    return {
+        "violations": violations,
+        "steps": server.world.steps(),
+        "story": story(server.world, plan.roles, plan.level),
+    }
 
 
 def real_time() -> float:
