@@ -91,7 +91,7 @@ class Grants:
             return held
         seconds, asked = self._leases[key]
         self.leased.add((held.holder, held.place))
-        signs = [at for at, (process, _words) in enumerate(self.ended.words) if process == key[0] and at <= held.last]
+        signs = [at for at, (process, _words) in enumerate(self.ended.words) if process == key[0] and at < held.ended]
         until, over = (self.ended.moments[at] + seconds * 1e9 for at in (asked, signs[-1]))
         sure = [at for at, moment in enumerate(self.ended.moments) if moment <= until]
         maybe = [at for at, moment in enumerate(self.ended.moments) if moment <= over]
@@ -321,7 +321,6 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
                 yield Answer("", "held", reached(place)[0], END, END, me)
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
                 yield Answer("", "free", reached(place)[0], END, END, me)
-
 
     for to, text, _read in left.messages:
         if (file := freed_in(text)) and " released it" in text:

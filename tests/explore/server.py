@@ -18,8 +18,8 @@ from typing import Any
 from explore import git as stand_in
 from explore import roles
 from explore.ground import Ground, runtime
-from explore.process import Process, live
 from explore.history import Ended
+from explore.process import Process, live
 from explore.properties import violations
 from explore.recipes import Plan
 from explore.world import ALL_DONE, EVENTS, KILL, KILLED, World
