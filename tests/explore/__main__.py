@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--replay", type=Path)
     parser.add_argument("--fault", default="")
+    parser.add_argument("--role", default="", help="only the meetings that have this role")
     parser.add_argument("--raw", action="store_true", help="leave a violation's schedule as long as it is")
     parser.add_argument("--page", type=Path, help="write the figures into this page")
     parser.add_argument(
@@ -74,6 +75,7 @@ def _run(given: argparse.Namespace, cores: int, places: list[str]) -> list[str]:
             "core": core, "cores": cores, "first": given.first, "seconds": given.seconds, "count": given.count,
             "replay": str(given.replay or ""), "fault": given.fault, "out": str(given.out),
             "is_raw": given.raw,
+            "role": given.role,
         }  # fmt: skip
         environment = {
             **os.environ, "LD_PRELOAD": str(library), "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(places),

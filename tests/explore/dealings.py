@@ -1,4 +1,4 @@
-"""What explored sessions do with each other in the store: each function is the life of one process in one schedule."""
+"""Deeds of explored sessions in the store: each function is the life of one process in one schedule."""
 
 import json
 import time
@@ -24,7 +24,7 @@ VALUE = "list"
 
 
 class Dealer:
-    """The session of a process in the store: it asks, and says what it was answered."""
+    """The session of a process in the store: it asks, and tells the answers."""
 
     def __init__(self, me: Process, store: Store):
         self.me, self.store, self.say = me, store, me.say
@@ -69,7 +69,7 @@ class Dealer:
             self.release(place)
 
     def look(self, place: str = FILE) -> None:
-        """Look who holds a file, as a listing does."""
+        """Look for the holders of a file, as a listing does."""
         self.say("looks for", place)
         holders = [row.instance_id for row in self.store.locks.on(self.me.path(place))]
         self.say("sees", place, ",".join(sorted(holders)) or "nobody")
@@ -151,14 +151,14 @@ def locks_name(me: Process) -> None:
 
 
 def leases(me: Process) -> None:
-    """Take a lock that lapses, be silent for less time, and release it; the same for longer."""
+    """Take a lock that lapses, be silent for longer than its lease, and release it; then be silent for less."""
     with dealer(me) as mine:
-        mine.hold(OTHER, seconds=0.8 * LEASE, ttl=LEASE)
         mine.hold(seconds=1.6 * LEASE, ttl=LEASE)
+        mine.hold(OTHER, seconds=0.8 * LEASE, ttl=LEASE)
 
 
 def looks(me: Process) -> None:
-    """Look again and again who holds the files."""
+    """Look again and again for the holders of the files."""
     with dealer(me) as mine:
         for _ in range(9):
             mine.look()
@@ -176,7 +176,7 @@ def hands_over(me: Process) -> None:
 
 
 def takes_over(me: Process) -> None:
-    """Read what has come, and release the lock that was handed over."""
+    """Read new messages, and release the lock that was handed over."""
     with dealer(me) as mine:
         for _ in range(3):
             time.sleep(HELD_SECONDS)
@@ -186,7 +186,7 @@ def takes_over(me: Process) -> None:
 
 
 def steals(me: Process) -> None:
-    """Take a lock from whoever has it, as a person may, and release it."""
+    """Take a lock by force, as a person may, and release it."""
     with dealer(me) as mine:
         mine.say("takes", FILE)
         acquisition.steal(mine.store, mine.row, FILE, "it is urgent", force=True)

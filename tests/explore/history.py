@@ -1,6 +1,6 @@
 """The answers of one schedule as a history: `support.history` judges it, for a team's storms as well.
 
-The time is the place of a word among all words. Whatever was killed or has failed may have been done or not.
+The time is the place of a word among all words. A deed that failed, or that a kill cut short, may have been done or not.
 """
 
 import json
@@ -42,7 +42,7 @@ class Ended(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What the store holds in the end, or None where it cannot be known.
+    """The rows of the store in the end.
 
     locks     (holder, file, seconds of its lease)
     messages  (recipient, content, read)
@@ -61,6 +61,7 @@ class Grants:
     def __init__(self, ended: Ended):
         self.ended, self.found = ended, list[Held]()
         self.leased = set[tuple[str, str]]()
+        self.lapsed = list[Held]()
         self._open: dict[tuple[int, str], Held] = {}
         self._asked: dict[int, Held] = {}
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
@@ -95,7 +96,10 @@ class Grants:
         until, over = (self.ended.moments[at] + seconds * 1e9 for at in (asked, signs[-1]))
         sure = [at for at, moment in enumerate(self.ended.moments) if moment <= until]
         maybe = [at for at, moment in enumerate(self.ended.moments) if moment <= over]
-        return held._replace(ended=min(held.ended, sure[-1]), over=min(held.last, maybe[-1] + 1))
+        found = held._replace(ended=min(held.ended, sure[-1]), over=min(held.last, maybe[-1] + 1))
+        if found.last < held.ended:
+            self.lapsed.append(found)
+        return found
 
     def _wants(self, at: int, process: int, place: str, mode: str, lease: str) -> None:
         self._asked[process] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER, mode)
@@ -143,7 +147,7 @@ class Grants:
         self._locked(at, process, place, "")
 
     def _rests(self, held: Held) -> Held:
-        """Return what is left of a grant when others have taken it by force: how much is not known to the moment."""
+        """Return the rest of a grant when another session has taken the lock by force, at a moment in an interval."""
         for process, (begun, done, place) in self._thefts.items():
             if held.holder == f"instance-{process}" or place not in reached(held.place) or held.asked > done:
                 continue
@@ -188,8 +192,10 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
-    known = [*grants.found, *(one for one in turns(ended, is_sure=False))]
-    found += [sentence(answer) for answer, _why in false_answers(known, asked)]
+    known = [*grants.found, *turns(ended, is_sure=False)]
+    ends = [one for one in known if one not in grants.lapsed]
+    found += [sentence(one) for one, _why in false_answers(known, [one for one in asked if one.says != "released"])]
+    found += [sentence(one) for one, _why in false_answers(ends, [one for one in asked if one.says == "released"])]
     behind = [
         Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
         for at, (process, words) in enumerate(ended.words)
@@ -217,7 +223,7 @@ def sentence(answer: Answer) -> str:
 
 
 def waits(ended: Ended) -> list[Held]:
-    """Return the times in which sessions asked for locks: others may be told that these come first."""
+    """Return the times between questions for locks and their answers: a refusal may be for a session that asked first."""
     found, begun = list[Held](), dict[int, tuple[int, str]]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "wants":
@@ -257,7 +263,7 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
 
 
 def answers(ended: Ended) -> Iterator[Answer]:
-    """Yield what sessions were answered about files."""
+    """Yield the answers about files that sessions were given."""
     asked: dict[int, int] = {}
     is_whole = not ended.did(FAIL, JUMP)  # else hooks fail open
     for at, (process, words) in enumerate(ended.words):
@@ -291,7 +297,7 @@ def freed_in(text: str) -> str:
 
 
 def refused(ended: Ended, process: int, file: str) -> list[int]:
-    """Return the places of the words by which a process was refused a file."""
+    """Return the places of the words that tell of refusals of a file."""
     return [
         at
         for at, (other, words) in enumerate(ended.words)
@@ -300,7 +306,7 @@ def refused(ended: Ended, process: int, file: str) -> list[int]:
 
 
 def since_question(ended: Ended, process: int, file: str) -> int:
-    """Return the place of the first word by which a process asked for a file: it may have been refused from then on."""
+    """Return the place of the first question of a process for a file: it may have been refused from then on."""
     asked = (
         at
         for at, (other, words) in enumerate(ended.words)
@@ -310,7 +316,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
 
 
 def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterator[Answer]:
-    """Yield the store's own answers, after all others: who holds what."""
+    """Yield the store's own answers, at the very end, about each holder and file."""
     held = {(holder, file) for holder, file, lease in left.locks if lease is None}
     for one in range(len(ended.roles)):
         for place in (*WORLD, "*.md"):
@@ -328,7 +334,7 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
 
 
 def mail(ended: Ended, left: Left) -> list[str]:
-    """A message is sent once, and read once; one that nobody has read is there."""
+    """A message is sent once, and read once; an unread one is there."""
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}
     read = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "read"]
@@ -361,9 +367,9 @@ def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
             has_left = any(words[0] == "leaves" for other, words in ended.words if other == process)
             if has_left or any(one.last > refusals[-1] for one in own):
                 continue
-            if others and all(one.last < NEVER for one in others) and (me, file) not in grants.leased:
-                if not any((one.holder, one.place) in grants.leased for one in others):
-                    found.append(f"{me} was never told that {file} is free")
+            are_over = all(one.last < NEVER and (one.holder, one.place) not in grants.leased for one in others)
+            if others and are_over and (me, file) not in grants.leased:
+                found.append(f"{me} was never told that {file} is free")
     return found
 
 

@@ -159,7 +159,7 @@ def noted_once(ended: Ended, ground: Ground) -> list[str]:
 
 
 def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None]:
-    """Return whether the store is whole, and what it holds; None if a power cut may have taken its last commits."""
+    """Return the damages of the store, and its rows; None if a power cut may have taken its last commits."""
     if not ground.has_changed_store():
         return [], None if ended.has_lost_power and ended.killed else Left([], [], [], [])
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What explored processes do with files: each function is the life of one process in one schedule."""
+"""Deeds of explored processes with files: each function is the life of one process in one schedule."""
 
 import os
 import time
@@ -24,7 +24,7 @@ def edits_and_ends(me: Process) -> None:
 
 
 def edits_after_a_cut(me: Process) -> None:
-    """Edit a file by a hook alone: a checker was cut off once it had noted what the call intends."""
+    """Edit a file by a hook alone: a checker was cut off once it had noted the intent of the call."""
     me.write("notes.md", "Edit", f"{me.number}.0\n", leaves=1)
 
 

@@ -1,4 +1,4 @@
-"""A schedule as a story: what its processes did and were answered, and where something befell them."""
+"""A schedule as a story: the deeds of its processes, the answers, and the accidents."""
 
 import os
 

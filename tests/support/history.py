@@ -23,7 +23,7 @@ class Held(NamedTuple):
     began   the first moment of knowledge that it holds
     ended   the last such moment: before the release began, at a look
     mode    ``exclusive`` or ``shared``
-    over    the moment after its end: until then it may have held; None for `ended`
+    over    the moment after its end: until then it may have held; without it `ended` counts
     """
 
     holder: str
@@ -46,8 +46,8 @@ class Held(NamedTuple):
 class Answer(NamedTuple):
     """One answer about a file: at some moment from `asked` to `given` it has to be true.
 
-    says    ``free``: no lock of another session keeps `who` from it; ``held``: one does; ``released``: one has ended
-    holder  the only session that the answer is about; empty for any other than `who`
+    says    ``free``: no other session has a lock on it; ``held``: one has; ``released``: one has ended
+    holder  the only session that the answer is about; empty for any but the asker
     """
 
     who: str
