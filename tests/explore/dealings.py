@@ -80,7 +80,7 @@ class Dealer:
         self.store.messages.acknowledge([message.id for message in taken])
         for message in taken:
             if "[auto]" in message.content:
-                self.say("hears", "released" if " released it" in message.content else "other", message.content)
+                self.say("hears", message.content)
             else:
                 self.say("read", message.content)
 

@@ -17,6 +17,7 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
 ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
+FORMER = re.compile(r"\(instance (\S+?)\) released it")
 
 
 class Ended(NamedTuple):
@@ -62,6 +63,7 @@ class Grants:
         self.ended, self.found = ended, list[Held]()
         self.leased = set[tuple[str, str]]()
         self.lapsed = list[Held]()
+        self.some = list[Answer]()  # a release says that the session had the lock until then
         self._open: dict[tuple[int, str], Held] = {}
         self._asked: dict[int, Held] = {}
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
@@ -97,7 +99,7 @@ class Grants:
         sure = [at for at, moment in enumerate(self.ended.moments) if moment <= until]
         maybe = [at for at, moment in enumerate(self.ended.moments) if moment <= over]
         found = held._replace(ended=min(held.ended, sure[-1]), over=min(held.last, maybe[-1] + 1))
-        if found.last < held.ended:
+        if held.ended < NEVER and self.ended.moments[int(held.ended)] > over:
             self.lapsed.append(found)
         return found
 
@@ -127,6 +129,8 @@ class Grants:
         held = self._open.get((process, place))
         if held is not None and not int(released):
             self._for_nothing.append((int(held.ended), held))
+        elif held is not None and held.began < NEVER:
+            self.some.append(Answer("", "held", reached(place)[0], held.ended, at, held.holder))
         self._close((process, place), at, at)
 
     def _gives(self, at: int, process: int, place: str, to: str) -> None:
@@ -188,14 +192,14 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
         f"{one.holder} has {one.place}, and {other.holder} is given {other.place}"
         for one, other in doubles([*grants.found, *turns(ended)], WORLD)
     ]
-    asked = [*answers(ended), *grants.none]
+    asked = [*answers(ended), *grants.none, *grants.some]
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
     known = [*grants.found, *turns(ended, is_sure=False)]
-    ends = [one for one in known if one not in grants.lapsed]
-    found += [sentence(one) for one, _why in false_answers(known, [one for one in asked if one.says != "released"])]
-    found += [sentence(one) for one, _why in false_answers(ends, [one for one in asked if one.says == "released"])]
+    found += [sentence(one) for one, _why in false_answers(known, asked)]
+    if left is not None:
+        found += releases(ended, left, [one for one in known if one not in grants.lapsed])
     behind = [
         Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
         for at, (process, words) in enumerate(ended.words)
@@ -217,7 +221,6 @@ def sentence(answer: Answer) -> str:
     what = {
         "free": f"{whose} has no lock on {answer.file}",
         "held": f"{whose} keeps {answer.file}",
-        "released": f"{whose} has released {answer.file}",
     }
     return f"{who} that {what[answer.says]}, which is not true"
 
@@ -281,11 +284,8 @@ def answers(ended: Ended) -> Iterator[Answer]:
             for one in range(len(ended.roles)):
                 says = "held" if f"instance-{one}" in seen else "free"
                 yield Answer("", says, words[1], since, at, f"instance-{one}")
-        elif words[0] == "hears" and (file := freed_in(" ".join(words[2:]))):
-            first = since_question(ended, process, file)
-            yield Answer(me, "free", file, first, at)
-            if words[1] == "released":
-                yield Answer(me, "released", file, first, at)
+        elif words[0] == "hears" and (file := freed_in(" ".join(words[1:]))):
+            yield Answer(me, "free", file, since_question(ended, process, file), at)
 
 
 def freed_in(text: str) -> str:
@@ -328,9 +328,18 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
                 yield Answer("", "free", reached(place)[0], END, END, me)
 
+
+def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
+    """Yield each message of a release that is not true: there was none, or another session had a lock all the while."""
     for to, text, _read in left.messages:
-        if (file := freed_in(text)) and " released it" in text:
-            yield Answer(to, "released", file, since_question(ended, int(to[-1]), file), END)
+        file, holder = freed_in(text), FORMER.search(text)
+        if not file or holder is None:
+            continue
+        asked = since_question(ended, int(to[-1]), file)
+        theirs = [one for one in known if one.holder == holder[1] and file in reached(one.place) and one.last >= asked]
+        looks = [Answer(to, "free", file, one.ended, one.last) for one in theirs if one.ended < NEVER]
+        if len(false_answers(known, looks)) == len(looks):
+            yield f"{to} was told that {holder[1]} has released {file} and it is free, which is not true"
 
 
 def mail(ended: Ended, left: Left) -> list[str]:
@@ -358,7 +367,9 @@ def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
         me = f"instance-{process}"
         for file in WORLD:
             refusals = refused(ended, process, file)
-            if told[me, file] > len(refusals) and not ended.did(KILL, FAIL):
+            inner = sum(words[0] == "wants" for other, words in ended.words if other == process)
+            most = len(refusals) + inner * (ended.roles[process] == "waits")  # it may be refused before it is in the line
+            if told[me, file] > most and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":
                 continue
