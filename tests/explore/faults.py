@@ -65,10 +65,8 @@ FAULTS = {
     "place_kept": _one("waits", "a wait in vain keeps its place in the line", f"{STORE}/grants.py",
         "    if ticket:\n        with db.writing() as tx:\n            lock_listing.give_up", "    if False:\n"
         "        with db.writing() as tx:\n            lock_listing.give_up"),
-    "no_second_request": _one("waits", "a lock is given without a look at other locks", LOCKS,
-        "        if any(found):\n            met = _reaped_for(tx, instance, wanted, found)\n", ""
-        "        if not wanted.ticket:\n            met = _reaped_for(tx, instance, wanted, found)\n"
-        "        else:\n            met = [[] for _ in found]\n"),
+    "place_after_grant": _one("waits", "a session that has its lock keeps its place in the line", f"{STORE}/grants.py",
+        "        lock_listing.give_up(tx, wanted.ticket)\n    if around", "        pass\n    if around"),
     "exact_release_gives_up": _one("locks_by_number", "a grant is released by number in its own opening alone", LOCKS,
         "        if released:\n            return released\n\n    reach", "        return released\n\n    reach"),
     "no_look_after_commit": _one("keeps_lock", "a lock is not compared with a write that began meanwhile", LOCKS,

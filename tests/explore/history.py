@@ -57,29 +57,31 @@ class Left(NamedTuple):
 
 
 class Grants:
-    """The grants of a schedule, from the words of its processes."""
+    """The grants of a schedule, from the words of its processes: each method takes in one word.
+
+    found   all grants; `lapsed`: those whose leases ended before their release; `leased`: holders and places of leases
+    none    answers that nothing was released; `some`: that something was
+    """
 
     def __init__(self, ended: Ended):
         self.ended, self.found = ended, list[Held]()
         self.leased = set[tuple[str, str]]()
         self.lapsed = list[Held]()
-        self.some = list[Answer]()  # a release says that the session had the lock until then
+        self.some = list[Answer]()
         self._open: dict[tuple[int, str], Held] = {}
         self._asked: dict[int, Held] = {}
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
         self._thefts: dict[int, tuple[int, int, str]] = {}
-        for_nothing: list[tuple[int, Held]] = []
-        self._for_nothing = for_nothing
+        self._for_nothing: list[tuple[int, Held]] = []
         for at, (process, words) in enumerate(ended.words):
             take = getattr(self, "_" + words[0], None)
             if take:
                 take(at, process, *words[1:])
         self.found += [*self._asked.values(), *(self._bounded(key, one) for key, one in self._open.items())]
         self.found = [self._rests(one) for one in self.found]
-        # A release of nothing says that the session did not hold it by then.
         self.none = [
             Answer("", "free", held.place, at - 0.5, at - 0.5, held.holder)
-            for at, held in for_nothing
+            for at, held in self._for_nothing
             if self._rests(held) == held and (held.holder, held.place) not in self.leased
         ]
 
