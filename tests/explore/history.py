@@ -177,8 +177,8 @@ class Grants:
                 self._frees(at, process, place)
 
     def _left(self, at: int, process: int) -> None:
-        if self.ended.did(FAIL):
-            return  # a hook that cannot end its session says so in its record alone
+        if self.ended.did(FAIL, PAUSE):
+            return  # a hook that finds the store busy for long leaves the end to the client's own
         for key in [key for key in self._open if key[0] == process]:
             self._close(key, at, at)
 
