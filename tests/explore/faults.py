@@ -111,8 +111,10 @@ FAULTS = {
     "mail_unclaimed": _one("reads_beside", "two processes of a session are given one message", f"{STORE}/messages.py",
         "    for row in rows:\n        tx.change(\n            \"INSERT OR REPLACE INTO swarm_deliveries",
         "    for row in ():\n        tx.change(\n            \"INSERT OR REPLACE INTO swarm_deliveries"),
-    "task_race": _one("tasks", "a task is claimed without a second look", f"{STORE}/task_requests.py",
-        "if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):", "if task:"),
+    "task_race": Fault("tasks", "a task is claimed without a second look", (
+        Edit(f"{STORE}/task_requests.py",
+            "if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):", "if task:"),
+        Edit(f"{STORE}/task_life.py", "    why = refusal(task, target, how, actor)\n", '    why = ""\n'))),
     "task_goes_on": _one("tasks", "the end of a task is said, and not stored", f"{STORE}/tasks.py",
         'ended = task_life.move(tx, task, status, "end"', 'ended = task_life.move(tx, task, task.status, "end"'),
     "lost_value": _one("values", "a list is read before its transaction begins", f"{STORE}/values.py",

@@ -370,7 +370,9 @@ def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
         for file in WORLD:
             refusals = refused(ended, process, file)
             inner = sum(words[0] == "wants" for other, words in ended.words if other == process)
-            most = len(refusals) + inner * (ended.roles[process] == "waits")  # it may be refused before it is in the line
+            most = len(refusals) + inner * (
+                ended.roles[process] == "waits"
+            )  # it may be refused before it is in the line
             if told[me, file] > most and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":

@@ -16,6 +16,7 @@ from explore.page import put
 
 TESTS = Path(__file__).resolve().parents[1]
 LEAST = 28  # of 30 that have to be found
+IN_A_ROW = 3  # of the table
 
 
 def main() -> int:
@@ -25,20 +26,23 @@ def main() -> int:
     parser.add_argument("--page", type=Path)
     parser.add_argument("faults", nargs="*", metavar="FAULT")
     given = parser.parse_args()
-    rows, missed = [], []
+    found: dict[str, str] = {}
     for name in given.faults or FAULTS:
-        schedules, sign = _found(name, given.count)
-        print(f"{name}: {schedules or 'not found'} {sign}", flush=True)
-        if not schedules:
-            missed.append(name)
-            schedules = "not found"
-        rows.append(f"|{FAULTS[name].role}|{FAULTS[name].words}|{schedules}|\n")
-    found = len(rows) - len(missed)
-    print(f"{found} of {len(rows)} faults were found within {given.count} schedules each")
+        found[name], sign = _found(name, given.count)
+        print(f"{name}: {found[name] or 'not found'} {sign}", flush=True)
+    count = len(list(filter(None, found.values())))
+    print(f"{count} of {len(found)} faults were found within {given.count} schedules each")
     if given.page:
-        head = f"{found} of {len(rows)} were found, each within {given.count:,} schedules.\n\n"
-        put(given.page, "planted", head + "|About|Fault|Found by schedule|\n|---|---|---:|\n" + "".join(rows))
-    return int(found * 30 < len(rows) * LEAST)
+        put(given.page, "planted", table(found, given.count))
+    return int(count * 30 < len(found) * LEAST)
+
+
+def table(found: dict[str, str], count: int) -> str:
+    """Return the words of the page: each fault, and the schedule that it was found by."""
+    cells = [f"|{name}|{schedule or 'no'}" for name, schedule in found.items()]
+    lines = ["".join(cells[place : place + IN_A_ROW]) + "|\n" for place in range(0, len(cells), IN_A_ROW)]
+    head = "|Fault|Found" * IN_A_ROW + "|\n" + "|---|---:" * IN_A_ROW + "|\n"
+    return f"Found: {len(list(filter(None, found.values())))} of {len(found)}, within {count:,} schedules.\n\n{head}{''.join(lines)}"
 
 
 def _found(name: str, count: int) -> tuple[str, str]:
