@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from explore.process import Process
+from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.agents.acp.guard import Guard, Made
@@ -77,6 +77,7 @@ class Dealer:
     def read(self) -> None:
         """Take all unread messages."""
         taken = self.store.messages.take(self.row, 9)
+        time.sleep(CLIENT_SECONDS)  # the answer with them is written
         self.store.messages.acknowledge([message.id for message in taken])
         for message in taken:
             if "[auto]" in message.content:
@@ -295,7 +296,7 @@ def edits_through_relay(me: Process) -> None:
     else:
         me.say("let", "Edit", FILE)
         if me.make_change("Edit", FILE, call.input):
-            me.say("wrote", "Edit", FILE)
+            me.say("wrote", "Edit", FILE, f"{me.number}.0")
             guard.after(me.session_id, "call-1", call)
     guard.end(me.session_id)
 

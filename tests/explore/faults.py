@@ -115,8 +115,9 @@ FAULTS = {
         Edit(f"{STORE}/task_requests.py",
             "if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):", "if task:"),
         Edit(f"{STORE}/task_life.py", "    why = refusal(task, target, how, actor)\n", '    why = ""\n'))),
-    "task_goes_on": _one("tasks", "the end of a task is said, and not stored", f"{STORE}/tasks.py",
-        'ended = task_life.move(tx, task, status, "end"', 'ended = task_life.move(tx, task, task.status, "end"'),
+    "task_goes_on": _one("tasks", "the end of a task is said, and not stored", f"{STORE}/task_life.py",
+        '    changed = {"status": target, **columns}',
+        '    changed = {"status": task.status if target in TERMINAL else target, **columns}'),
     "lost_value": _one("values", "a list is read before its transaction begins", f"{STORE}/values.py",
         "    with db.writing() as tx:\n        row = _owned(tx, instance, key)\n        text, length",
         "    row = _owned(db, instance, key)\n    with db.writing() as tx:\n        text, length"),
@@ -141,9 +142,9 @@ FAULTS = {
             "            if kind is not None:\n                database.connection"),
         Edit(DATABASE, "        database = self.database\n        now = time.monotonic()\n", "        database ="
             " self.database\n        if database.connection.in_transaction:\n"
-            '            database.connection.execute("COMMIT")\n        now = time.monotonic()\n'),
+            '            database.try_to("COMMIT")\n        now = time.monotonic()\n'),
         Edit(DATABASE, '        """Close the file. Safe to call twice."""\n', '        if self.connection.in_transaction:\n'
-            '            self.connection.execute("COMMIT")\n'))),
+            '            self.try_to("COMMIT")\n'))),
     "no_sync": _one("locks", "the store is not synced before a checkpoint", DATABASE,
         'connection.execute("PRAGMA synchronous = NORMAL")', 'connection.execute("PRAGMA synchronous = OFF")'),
 }  # fmt: skip

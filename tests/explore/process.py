@@ -107,7 +107,7 @@ class Process:
         self.say("let", tool, name)
         if not self.make_change(tool, name, given):
             return False
-        self.say("wrote", tool, name)
+        self.say("wrote", tool, name, text.strip())
         if is_formatted:
             self._format(path)
         self.end_call(tool, given)

@@ -74,12 +74,10 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     if told and ended.level != "turn":
         return []
     have_taken_back = {process for process, words in ended.words if words[0] in ("swept", "undoes")}
-    counts: dict[int, int] = {}
     found = []
     for process, words in ended.words:
         if words[0] == "wrote" and words[1] == "Edit":
-            line = f"\n{process}.{counts.get(process, 0)}"
-            counts[process] = counts.get(process, 0) + 1
+            line = f"\n{words[3]}"
             if process in have_taken_back:
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
