@@ -62,9 +62,6 @@ FAULTS = {
         'reactions.end_locks(tx, gone, "stolen", by=instance.id, why=reason)', "pass"),
     "left_locked": _one("leaves", "a session that ends leaves its locks", f"{STORE}/reactions.py",
         "        end_locks(tx, lock_rows.of(tx, gone), reason)\n", "        pass\n"),
-    "place_kept": _one("waits", "a wait in vain keeps its place in the line", f"{STORE}/grants.py",
-        "    if ticket:\n        with db.writing() as tx:\n            lock_listing.give_up", "    if False:\n"
-        "        with db.writing() as tx:\n            lock_listing.give_up"),
     "place_after_grant": _one("waits", "a session that has its lock keeps its place in the line", f"{STORE}/grants.py",
         "        lock_listing.give_up(tx, wanted.ticket)\n    if around", "        pass\n    if around"),
     "exact_release_gives_up": _one("locks_by_number", "a grant is released by number in its own opening alone", LOCKS,
