@@ -142,7 +142,7 @@ FAULTS = {
             '            database.try_to("COMMIT")\n        now = time.monotonic()\n'),
         Edit(DATABASE, '        """Close the file. Safe to call twice."""\n', '        if self.connection.in_transaction:\n'
             '            self.try_to("COMMIT")\n'))),
-    "no_sync": _one("locks", "the store is not synced before a checkpoint", DATABASE,
+    "no_sync": _one("messages", "the store is not synced before a checkpoint", DATABASE,
         'connection.execute("PRAGMA synchronous = NORMAL")', 'connection.execute("PRAGMA synchronous = OFF")'),
 }  # fmt: skip
 
