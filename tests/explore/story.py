@@ -2,7 +2,7 @@
 
 import os
 
-from explore.world import FAIL, JUMP, KILL, PAUSE, SWITCH, Decision, Step, World
+from explore.world import FAIL, JUMP, KILL, PAUSE, SWITCH, Decision, Step, World, place_of
 
 TOLD = {
     "wants": "asks for a lock on {1} ({2})", "locked": "is given the lock on {1}", "refused": "is refused {1}: {2} has it",
@@ -56,7 +56,7 @@ def _befallen(world: World) -> list[tuple[int, str]]:
 
 def _sentence(world: World, decision: Decision, step: Step) -> str:
     call = world.library.explore_call(step.call).decode()
-    place = f"before `{call} {step.path.decode(errors='replace')[:60]}`"
+    place = f"before `{call} {place_of(step)}`"
     if decision.action == SWITCH:
         return f"  … session {decision.task} stops {place}, and session {decision.value} goes on"
     if decision.action == FAIL:

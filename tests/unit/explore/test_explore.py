@@ -141,7 +141,8 @@ for seed in seeds:
         subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -CONT " + " ".join(pids)])
     elif pids:
         server.world.shared.limit_seconds = 1
-        job = {"core": 0, "cores": 1, "first": seed, "seconds": 0, "count": 1, "out": os.getcwd(), "fault": "", "is_raw": False}
+        job = {"core": 0, "cores": 1, "first": seed, "seconds": 0, "count": 1, "out": os.getcwd(), "fault": ""}
+        job.update(is_raw=False, role="")
         found = explored(server, job)
         break
     assert server.judged(plan(seed)._replace(decisions=decisions)) == []
