@@ -47,7 +47,7 @@ CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/by
 QUIET     ?= --quiet
 UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: collected compiled explore demo demo-clients prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser browser-short editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled explore planted demo demo-clients prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser browser-short editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, from a copy of the sources, which needs Python alone; then in
@@ -160,11 +160,16 @@ test-alone: test
 compiled: $(INSTALLED)
 	@test -s "$(PROGRAM)"
 
-# Every order of processes at work: make explore SECONDS=60, HOURS=2, or REPLAY=FILE. Needs Linux and a C compiler.
+# Every order of processes at work: make explore SECONDS=60, HOURS=2, COUNT=1000 on each core, or REPLAY=FILE. Needs Linux
+# and a C compiler.
 HOURS ?= 0
 explore: $(INSTALLED)
 	@cd tests && PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore $(if $(REPLAY),--replay "$(REPLAY)",\
-		--seconds "$(if $(filter 0,$(HOURS)),$(SECONDS),$$(($(HOURS) * 3600)))") $(EXPLORE)
+		$(if $(COUNT),--count "$(COUNT)",--seconds "$(if $(filter 0,$(HOURS)),$(SECONDS),$$(($(HOURS) * 3600)))")) $(EXPLORE)
+
+# Faults that are planted into copies of the installation: says by which schedule each is found, in an hour or two.
+planted: $(INSTALLED)
+	@cd tests && exec env PYTHONDONTWRITEBYTECODE=1 "$(BIN)/python" -m explore.planted $(PLANTED)
 
 format: $(CHECKERS)
 	@"$(CHECK_BIN)/ruff" check --quiet --fix . || true

@@ -1,6 +1,6 @@
 """Explores schedules: python -m explore [--seconds S | --count N] [--first SEED] [--cores N] [--page FILE]
 
-``--replay FILE`` runs one schedule again, from the file that a violation was written to, and prints its steps.
+``--replay FILE`` runs one schedule again, from the file that a violation was written to, and prints its steps and its story.
 ``--fault NAME`` plants a fault of `faults` first. The exit status is 1 if a property did not hold.
 """
 
@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from explore import build
+from explore import build, faults
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -27,6 +27,8 @@ def main() -> int:
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--replay", type=Path)
     parser.add_argument("--fault", default="")
+    parser.add_argument("--role", default="", help="only the meetings that have this role")
+    parser.add_argument("--raw", action="store_true", help="leave a violation's schedule as long as it is")
     parser.add_argument("--page", type=Path, help="write the figures into this page")
     parser.add_argument(
         "--out", type=Path, default=Path(tempfile.gettempdir()) / "swarm-explored", help="for violations"
@@ -37,9 +39,13 @@ def main() -> int:
     if given.replay:
         cores, given.fault = 1, json.loads(given.replay.read_text())["fault"]
     begun = time.monotonic()
-    reports = [json.loads(line) for line in _run(given, cores)]
+    with tempfile.TemporaryDirectory(prefix="swarm-planted") as folder:
+        places = [str(TESTS)]
+        if given.fault:
+            places.insert(0, str(faults.planted(given.fault, Path(folder))))
+        reports = [json.loads(line) for line in _run(given, cores, places)]
     if given.replay:
-        print("\n".join(reports[0]["steps"]), *reports[0]["violations"], sep="\n")
+        print(*reports[0]["steps"], "", *reports[0]["story"], *reports[0]["violations"], sep="\n")
         return int(bool(reports[0]["violations"]))
     took = time.monotonic() - begun
     schedules, violations = (
@@ -53,7 +59,7 @@ def main() -> int:
         f" all steps are {sum(one['digest'] for one in reports) % 2**64:016x}"
     )
     for violation in violations:
-        print(f"{violation['words']}\n    make explore REPLAY={violation['file']}")
+        print(violation["words"], *violation["story"], f"    make explore REPLAY={violation['file']}", sep="\n")
     if given.page:
         from explore.page import write
 
@@ -61,16 +67,18 @@ def main() -> int:
     return int(bool(violations))
 
 
-def _run(given: argparse.Namespace, cores: int) -> list[str]:
+def _run(given: argparse.Namespace, cores: int, places: list[str]) -> list[str]:
     library = build.library()
     started = []
     for core in range(cores):
         job = {
             "core": core, "cores": cores, "first": given.first, "seconds": given.seconds, "count": given.count,
             "replay": str(given.replay or ""), "fault": given.fault, "out": str(given.out),
+            "is_raw": given.raw,
+            "role": given.role,
         }  # fmt: skip
         environment = {
-            **os.environ, "LD_PRELOAD": str(library), "PYTHONHASHSEED": "0", "PYTHONPATH": str(TESTS),
+            **os.environ, "LD_PRELOAD": str(library), "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(places),
             "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         words = [sys.executable, "-m", "explore.run", json.dumps(job)]

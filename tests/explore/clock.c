@@ -280,7 +280,7 @@ void explore_say(const char *line) {
     int task = me;
     stop(CALL_SAY, line, NULL);
     size_t length = strlen(world->said);
-    snprintf(world->said + length, SAID - length, "%d %s\n", world->tasks[task].process, line);
+    snprintf(world->said + length, SAID - length, "%d %lld %s\n", world->tasks[task].process, (long long)world->now, line);
 }
 
 /* Return a digest of the schedule's steps. What of a name may be of a pid or an inode's number counts for nothing. */

@@ -1,136 +1,161 @@
-"""Defects that are planted into the product, in this process alone: each has to be found (tests/unit/explore)."""
+"""Defects that are planted into a copy of the installed product, one at a time: each has to be found."""
 
-from collections.abc import Callable
-from typing import Any
+import importlib.util
+import shutil
+from pathlib import Path
+from typing import NamedTuple
 
-from explore.recipes import Focus
-from explore.world import KILL
-from swarm_hook_core.check import rules
-from swarm_hook_core.traces import meetings, turn_files
-from swarm_mcp.store import database, lock_finder, locks
+PACKAGES = ("swarm_mcp", "swarm_hook_core")
 
 
-def look_before_note() -> None:
-    """A call looks at the turns of others before it notes that it takes a file."""
-    take = turn_files.TurnFiles.take
+class Edit(NamedTuple):
+    """A text that stands once in a file of the product, and the one in its place."""
 
-    def take_after_a_look(self: Any, *given: Any) -> None:
-        found = self._found()
-        self._found = lambda: found
-        take(self, *given)
-
-    turn_files.TurnFiles.take = take_after_a_look  # type: ignore[method-assign]
+    file: str
+    before: str
+    after: str
 
 
-def turns_overlooked() -> None:
-    """A lock is given without a look at the files that others have for their turns."""
-    lock_finder.has_turn_files = locks.has_turn_files = lambda: False
+class Fault(NamedTuple):
+    """A defect, in plain `words`, the edits that bring it about, and the `role` in its way."""
+
+    role: str
+    words: str
+    edits: tuple[Edit, ...]
 
 
-def no_look_after_commit() -> None:
-    """A lock that is committed is not compared with a write that has begun meanwhile."""
-    locks.has_yielded = lambda *_given: False  # type: ignore[assignment]
+STORE, HOOKS = "swarm_mcp/store", "swarm_hook_core"
+LOCKS, REFUSALS, DATABASE, RULES = (
+    f"{STORE}/locks.py", f"{STORE}/refusals.py", f"{STORE}/database.py", f"{HOOKS}/check/rules.py",
+)  # fmt: skip
+IMPORTED = "from swarm_hook_core.state import"
 
 
-def check_before_note() -> None:
-    """Locks of others are looked for before a call notes that it takes its files."""
-    order = list(rules.RULES)
-    taking = next(rule for rule in order if rule.function is rules.turn_files)
-    order.remove(taking)
-    order.append(taking)
-    rules.RULES = tuple(order)
+def _one(role: str, words: str, file: str, before: str, after: str) -> Fault:
+    return Fault(role, words, (Edit(file, before, after),))
 
 
-def no_second_look() -> None:
-    """A session that is alone does not look once more after its note."""
-    leave = rules._leave
+FAULTS = {
+    "early_lapse": _one("leases", "a lease ends a second early", f"{STORE}/lock_rows.py",
+        "seconds is not None and seconds <= 0", "seconds is not None and seconds <= 1"),
+    "late_lapse": _one("leases", "a lease ends a second late", f"{STORE}/lock_rows.py",
+        "seconds is not None and seconds <= 0", "seconds is not None and seconds <= -1"),
+    "lapse_is_release": _one("leases", "waiters read that a lapsed lock was released", REFUSALS,
+        '"the lease of {who} on {it} has lapsed"', '"{who} released it"'),
+    "row_stays": _one("locks", "`release` leaves the row", LOCKS,
+        'tx.change("DELETE FROM context WHERE id = ?", (lock.id,))', "pass"),
+    "forgotten_waiter": _one("locks", "a refused session is not told of a release", LOCKS,
+        'if any(lock["some_were_denied"]', 'if reason and any(lock["some_were_denied"]'),
+    "told_twice": _one("shares", "a refused session is told of each later release as well", REFUSALS,
+        "        forget(tx, instance_id, [denial.path_key for denial in free])\n", ""),
+    "false_free": _one("shares", "a file that one of two holders has released counts as free", REFUSALS,
+        "    return not theirs\n", "    return True\n"),
+    "shared_beside_exclusive": _one("shares", "a writer is let in beside readers", "swarm_mcp/domain.py",
+        "return not (mode == SHARED and lock.mode == SHARED)", "return lock.mode != SHARED"),
+    "blind_pattern": _one("locks_pattern", "a pattern does not meet the files that it covers", f"{STORE}/lock_request.py",
+        "return wildcards.covers(segments_of(right, fold), one)", "return False"),
+    "own_names": _one("locks_name", "a named lock holds for its own process alone", f"{STORE}/lock_request.py",
+        'return _reach_of_name([f"{one}/{name}" for', 'return _reach_of_name([f"{one}/{name}{os.getpid()}" for'),
+    "kept_by_giver": _one("hands_over", "a lock that was handed over stays the giver's", LOCKS,
+        "            taker.id, fence, said or", "            giver.id, fence, said or"),
+    "stolen_twice": _one("steals", "a stolen lock stays its holder's as well", LOCKS,
+        'reactions.end_locks(tx, gone, "stolen", by=instance.id, why=reason)', "pass"),
+    "left_locked": _one("leaves", "a session that ends leaves its locks", f"{STORE}/reactions.py",
+        "        end_locks(tx, lock_rows.of(tx, gone), reason)\n", "        pass\n"),
+    "place_after_grant": _one("waits", "a session that has its lock keeps its place in the line", f"{STORE}/grants.py",
+        "        lock_listing.give_up(tx, wanted.ticket)\n    if around", "        pass\n    if around"),
+    "exact_release_gives_up": _one("locks_by_number", "a grant is released by number in its own opening alone", LOCKS,
+        "        if released:\n            return released\n\n    reach", "        return released\n\n    reach"),
+    "no_look_after_commit": _one("keeps_lock", "a lock is not compared with a write that began meanwhile", LOCKS,
+        "    if not granted or not has_turn_files():\n        return False\n", "    return False\n"),
+    "turns_overlooked": Fault("keeps_lock", "a lock is given without a look at the files of turns", (
+        Edit(LOCKS, f"{IMPORTED} has_turn_files", "has_turn_files = lambda: False"),
+        Edit(f"{STORE}/lock_finder.py", f"{IMPORTED} TURN_SECONDS, has_turn_files",
+            f"{IMPORTED} TURN_SECONDS\nhas_turn_files = lambda: False"))),
+    "turn_stays": _one("edits_and_ends", "the end of a turn is not noted", f"{HOOKS}/traces/turn_files.py",
+        "    for one in ends.values():\n        _note", "    for one in ():\n        _note"),
+    "look_before_note": _one("edits", "a call looks at others' turns before it notes its own files",
+        f"{HOOKS}/traces/turn_files.py", "        caller.demand_waiting()\n        files = {path: key_of(path)",
+        "        before = self._found()\n        self._found = lambda: before\n        files = {path: key_of(path)"),
+    "check_before_note": Fault("edits", "locks are looked for before a call notes its files", (
+        Edit(RULES, '    Rule(turn_files, part="traces", unknown=OTHERS_CHANGES),\n', ""),
+        Edit(RULES, '    Rule(uncommitted_work, part="traces", unknown=OTHERS_CHANGES),\n', '    Rule(uncommitted_work,'
+            ' part="traces", unknown=OTHERS_CHANGES),\n    Rule(turn_files, part="traces", unknown=OTHERS_CHANGES),\n'))),
+    "no_second_look": _one("edits", "a session that is alone does not look once more behind its note", RULES,
+        "    _leave(check, trail)\n    try:\n        if not trail.has_company()",
+        "    _leave(check, trail)\n    return True\n    try:\n        if not trail.has_company()"),
+    "noted_twice": _one("edits", "a note is not taken back when the call is looked at again", RULES,
+        "        trail.withdraw()\n", "        pass\n"),
+    "long_wait": _one("edits", "a write waits for another one as long as that takes", f"{HOOKS}/traces/meetings.py",
+        "WAIT_SECONDS = 2.0", "WAIT_SECONDS = 60.0"),
+    "no_wait": _one("overwrites", "a write does not wait for another one that is pending", f"{HOOKS}/traces/meetings.py",
+        "WAIT_SECONDS = 2.0", "WAIT_SECONDS = 0.0"),
+    "shell_appends": _one("appends_by_shell", "`>>` in a command counts as no write", f"{HOOKS}/shell/commands.py",
+        "        else:\n            self._write(one, target, by)\n",
+        '        elif kind != ">>":\n            self._write(one, target, by)\n'),
+    "relay_lets_pass": _one("edits_through_relay", "the relay for an editor passes what a lock denies",
+        "swarm_mcp/agents/acp/guard.py", "            if denial is not None:\n                core.note_denial",
+        "            if denial is not None and denial.loss is not None:\n                core.note_denial"),
+    "commit_passes": _one("commits", "the guard passes commits of locked files", "swarm_mcp/guard/check.py",
+        "others = [row for row in rows if not is_mutex(row.file) and not _is_own(row, me)]", "others = []"),
+    "mail_twice": _one("messages", "a message is stored twice", f"{STORE}/session_life.py",
+        "        return messages.post(tx, sender.scope, sender.id, recipient_id, content)", "        messages.post("
+        "tx, sender.scope, sender.id, recipient_id, content)\n"
+        "        return messages.post(tx, sender.scope, sender.id, recipient_id, content)"),
+    "mail_again": _one("reads_mail", "a message that was read stays unread", f"{STORE}/messages.py",
+        'tx.change("UPDATE messages SET read = 1 WHERE id = ?", (message_id,))',
+        'tx.change("UPDATE messages SET read = 0 WHERE id = ?", (message_id,))'),
+    "mail_unclaimed": _one("reads_beside", "two processes of a session are given one message", f"{STORE}/messages.py",
+        "    for row in rows:\n        tx.change(\n            \"INSERT OR REPLACE INTO swarm_deliveries",
+        "    for row in ():\n        tx.change(\n            \"INSERT OR REPLACE INTO swarm_deliveries"),
+    "task_race": Fault("tasks", "a task is claimed without a second look", (
+        Edit(f"{STORE}/task_requests.py",
+            "if task and (task.status, task.assignee) == (found[0].status, found[0].assignee):", "if task:"),
+        Edit(f"{STORE}/task_life.py", "    why = refusal(task, target, how, actor)\n", '    why = ""\n'))),
+    "task_goes_on": _one("tasks", "the end of a task is said, and not stored", f"{STORE}/task_life.py",
+        '    changed = {"status": target, **columns}',
+        '    changed = {"status": task.status if target in TERMINAL else target, **columns}'),
+    "lost_value": _one("values", "a list is read before its transaction begins", f"{STORE}/values.py",
+        "    with db.writing() as tx:\n        row = _owned(tx, instance, key)\n        text, length",
+        "    row = _owned(db, instance, key)\n    with db.writing() as tx:\n        text, length"),
+    "restore_keeps_nothing": _one("edits_and_restores", "a restore keeps no copy of what it replaces",
+        "swarm_mcp/locking/restore.py", "            self.kept_now = self._keep_present(force)\n", "            pass\n"),
+    "eio_is_success": _one("values", "an error of the disk at a commit counts as success", DATABASE,
+        "            raise self._unavailable(error) from error\n        return True\n",
+        "            return True\n        return True\n"),
+    "short_write": _one("edits_formatted", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
+        "    while rest:\n        rest = rest[os.write(handle, rest) :]\n", "    os.write(handle, rest)\n"),
+    "no_transaction": Fault("messages", "statements of the store are no transaction", (
+        Edit(DATABASE, "        database = self.database\n        now = time.monotonic()\n",
+            "        database = self.database\n        database.changed = set()\n        return database\n"
+            "        now = time.monotonic()\n"),
+        Edit(DATABASE, "        database = self.database\n        try:\n            database.note_change()\n",
+            "        return None\n        try:\n            database.note_change()\n"))),
+    "read_before_lock": _one("locks", "a transaction reads before it has the store's lock", DATABASE,
+        'not database.try_to("BEGIN IMMEDIATE")', 'not database.try_to("BEGIN")'),
+    "early_answer": Fault("messages", "a change is acknowledged before it is committed", (
+        Edit(DATABASE, 'if kind is None and not database.try_to("COMMIT"):', "if False:"),
+        Edit(DATABASE, "            if database.connection.in_transaction:\n                database.connection",
+            "            if kind is not None:\n                database.connection"),
+        Edit(DATABASE, "        database = self.database\n        now = time.monotonic()\n", "        database ="
+            " self.database\n        if database.connection.in_transaction:\n"
+            '            database.try_to("COMMIT")\n        now = time.monotonic()\n'),
+        Edit(DATABASE, '        """Close the file. Safe to call twice."""\n', '        if self.connection.in_transaction:\n'
+            '            self.try_to("COMMIT")\n'))),
+    "no_sync": _one("messages", "the store is not synced before a checkpoint", DATABASE,
+        'connection.execute("PRAGMA synchronous = NORMAL")', 'connection.execute("PRAGMA synchronous = OFF")'),
+}  # fmt: skip
 
-    def alone(check: Any, trail: Any) -> bool:
-        leave(check, trail)
-        return True
 
-    rules._is_left_alone = alone
-
-
-def long_wait() -> None:
-    """A write waits for another session's as long as that takes."""
-    meetings.WAIT_SECONDS = 60.0
-
-
-def no_transaction() -> None:
-    """Statements of the store are no transaction."""
-    database.Turn.__enter__ = lambda self: self.database  # type: ignore[method-assign]
-    database.Turn.__exit__ = lambda self, *_exception: None  # type: ignore[method-assign]
-
-
-def early_answer() -> None:
-    """A change is acknowledged before its transaction is committed."""
-    enter, leave = database.Turn.__enter__, database.Turn.__exit__
-    left: list[Any] = []
-
-    def late_enter(self: Any) -> Any:
-        finish()
-        return enter(self)
-
-    def late_exit(self: Any, *given: Any) -> None:
-        if given[0] is not None:
-            leave(self, *given)
-        else:
-            left.append(self)
-
-    def finish() -> None:
-        while left:
-            leave(left.pop(), None, None, None)
-
-    close = database.Database.close
-    database.Turn.__enter__, database.Turn.__exit__ = late_enter, late_exit  # type: ignore[method-assign]
-
-    def late_close(self: Any) -> None:
-        finish()
-        close(self)
-
-    database.Database.close = late_close  # type: ignore[method-assign]
-
-
-def _tuned(sql: str) -> None:
-    tune = database.Database._tune
-
-    def other(self: Any, connection: Any) -> None:
-        tune(self, connection)
-        connection.execute(sql)
-
-    database.Database._tune = other  # type: ignore[method-assign]
-
-
-def no_sync() -> None:
-    """The store is not synced before a checkpoint."""
-    _tuned("PRAGMA synchronous = OFF")
-
-
-def read_before_lock() -> None:
-    """A transaction reads before it has the store's lock."""
-    through = database.Database.try_to
-    database.Database.try_to = lambda self, sql: through(self, sql.replace("BEGIN IMMEDIATE", "BEGIN"))  # type: ignore[method-assign]
-
-
-LOCKS, EDITS_AT_TURN, EDITS_AT_KEEP, MAIL, LOCK_AT_TURN = 0, 1, 2, 3, 10  # of recipes.MEETINGS
-# Each with the plans that can show it. They are a part of all plans.
-FAULTS: dict[str, tuple[Callable[[], None], Focus]] = {
-    "look_before_note": (look_before_note, Focus(EDITS_AT_TURN)),
-    "turns_overlooked": (turns_overlooked, Focus(LOCK_AT_TURN)),
-    "check_before_note": (check_before_note, Focus(EDITS_AT_TURN)),
-    "no_look_after_commit": (no_look_after_commit, Focus(LOCK_AT_TURN)),
-    "no_second_look": (no_second_look, Focus(EDITS_AT_KEEP)),
-    "long_wait": (long_wait, Focus(EDITS_AT_KEEP, (KILL,))),
-    "no_transaction": (no_transaction, Focus(MAIL, (KILL,))),
-    "read_before_lock": (read_before_lock, Focus(LOCKS)),
-    "no_sync": (no_sync, Focus(LOCKS, (KILL,), has_power_cuts=True)),
-    "early_answer": (early_answer, Focus(MAIL, (KILL,))),
-}
-
-
-def plant(name: str) -> Focus:
-    """Plant a fault; return the plans that show it."""
-    function, focus = FAULTS[name]
-    function()
-    return focus
+def planted(name: str, folder: Path) -> Path:
+    """Put a copy of the installed product with a fault into `folder`, and return it: it goes before all packages."""
+    for package in PACKAGES:
+        found = importlib.util.find_spec(package)
+        assert found is not None and found.submodule_search_locations
+        shutil.copytree(found.submodule_search_locations[0], folder / package)
+    for edit in FAULTS[name].edits:
+        file = folder / edit.file
+        text = file.read_text(encoding="utf-8")
+        assert text.count(edit.before) == 1, f"{edit.before!r} stands {text.count(edit.before)} times in {edit.file}"
+        file.write_text(text.replace(edit.before, edit.after), encoding="utf-8")
+    return folder

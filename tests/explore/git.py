@@ -59,6 +59,7 @@ class _Git:
             "ls-files": self.listed, "diff-index": self.changed, "diff-files": self.changed,
             "hash-object": self.hashed, "check-attr": self.attributes, "rev-parse": self.parsed,
             "cat-file": self.read, "ls-tree": self.tree, "config": self.no, "log": self.nothing,
+            "rev-list": self.first, "diff": self.staged,
         }[verb]()  # fmt: skip
 
     def no(self) -> None:
@@ -66,6 +67,13 @@ class _Git:
 
     def nothing(self) -> str:
         return ""
+
+    def first(self) -> str:
+        return f"{COMMIT}\n"
+
+    def staged(self) -> str:
+        """Return the files that a commit would have: sessions of `dealings.commits` have added one."""
+        return _joined(FILES[:1])
 
     def listed(self) -> str:
         if "-o" not in self.given:
@@ -94,7 +102,8 @@ class _Git:
     def parsed(self) -> str | None:
         if "--git-path" in self.given:
             return f".git/{self.given[-1]}\n"
-        found = self._object(self.given[-1])
+        places = {"--show-toplevel": self.work, "--absolute-git-dir": f"{self.work}/.git", "--git-common-dir": ".git"}
+        found = places.get(self.given[-1]) or self._object(self.given[-1])
         if not found:
             return None
         return f"{found}\n"

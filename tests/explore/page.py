@@ -4,14 +4,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-BEGIN, END = "<!-- figures -->\n", "<!-- /figures -->\n"
+
+def put(page: Path, name: str, text: str) -> None:
+    """Replace the text between the marks of this name."""
+    whole, begin, end = page.read_text(encoding="utf-8"), f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    before, _, rest = whole.partition(begin)
+    page.write_text(f"{before}{begin}{text}{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 def write(page: Path, reports: list[dict[str, Any]], seconds: float) -> None:
     """Put the figures of these reports in the place of the earlier ones."""
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    page.write_text(f"{before}{BEGIN}{_figures(reports, seconds)}{END}{rest.partition(END)[2]}", encoding="utf-8")
+    put(page, "figures", _figures(reports, seconds))
 
 
 def _figures(reports: list[dict[str, Any]], seconds: float) -> str:

@@ -1,12 +1,12 @@
-"""The judge: the properties of each schedule, by the words of its processes and the files that it has left."""
+"""The judge of a schedule: `history` has the answers; here are its files, its times, and the store's wholeness."""
 
 import math
 import os
 import sqlite3
-from typing import NamedTuple
 
 from explore.ground import Ground, files
-from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
+from explore.history import Ended, Left, judged, values_in
+from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import cleanup
 
@@ -15,7 +15,12 @@ FULL_MS = 20000  # with a fault: the hook records it
 TICK_NS = 8_000_000  # two steps of the times of files
 # Words of a process that may write the file from then on, and of one that has ended that.
 BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
-ACKNOWLEDGED = (("context", "id"), ("messages", "content"), ("tasks", "id"))
+LEFT = (
+    "SELECT instance_id, file, ttl FROM context WHERE type = 'lock'",
+    "SELECT recipient, content, read FROM messages",
+    "SELECT id, status, assignee FROM tasks",
+    "SELECT value FROM kv WHERE key = 'list'",
+)
 # Each change is one transaction with its event.
 PAIRS = [
     f"SELECT (SELECT count(*) FROM {table}), (SELECT count(*) FROM events WHERE type = '{event}')"
@@ -23,33 +28,13 @@ PAIRS = [
 ]
 
 
-class Ended(NamedTuple):
-    """One schedule that has ended.
-
-    words      (process, its words) in the order of the schedule
-    killed     processes that were killed
-    has_lost_power  True if a kill was a power cut: it may take the last commits
-    """
-
-    roles: tuple[str, ...]
-    level: str
-    words: list[tuple[int, list[str]]]
-    decisions: list[Decision]
-    killed: set[int]
-    has_lost_power: bool = False
-
-    def did(self, action: int) -> bool:
-        """Return True if an action of this kind was decided."""
-        return any(decision.action == action for decision in self.decisions)
-
-
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
-    by_words = [judge(ended) for judge in (crashes, exclusion, turns, claims_of_tasks, hook_times)]
-    by_files = [
-        judge(ended, ground) for judge in (lost_updates, persons_lines, nowhere, noted_once, acknowledged, left_behind)
-    ]
-    return [one for found in (*by_words, *by_files) for one in found]
+    found, left = state_of_store(ended, ground)
+    found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
+    for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
+        found += judge(ended, ground)
+    return found
 
 
 def crashes(ended: Ended) -> list[str]:
@@ -67,53 +52,6 @@ def crashes(ended: Ended) -> list[str]:
 def is_busy(ended: Ended, words: list[str]) -> bool:
     """Return True for a wait in vain for a process that was stopped."""
     return ended.did(PAUSE) and "somebody else" in " ".join(words)
-
-
-def exclusion(ended: Ended) -> list[str]:
-    """A lock has one holder at a time."""
-    found, holder = [], None
-    for process, words in ended.words:
-        if words[0] == "locked":
-            if holder not in (None, process):
-                found.append(f"{process} was given the lock that {holder} holds")
-            holder = process
-        elif words[0] == "unlocks" and holder == process:
-            holder = None
-        elif (
-            words[0] == "writes"
-            and words[2] == "notes.md"
-            and holder not in (None, process)
-            and not ended.did(FAIL)
-            and process not in ended.killed
-        ):
-            begun = [place for place, said in enumerate(ended.words) if said == (process, ["asks", *words[1:]])]
-            taken = [place for place, said in enumerate(ended.words) if said[0] == holder and said[1][0] == "locked"]
-            if begun[-1] > taken[-1]:
-                found.append(f"{process} writes what {holder} has locked")
-    return found
-
-
-def turns(ended: Ended) -> list[str]:
-    """At `turn`, a file that one session writes is its own until its turn ends."""
-    if ended.level != "turn" or ended.did(FAIL) or ended.did(JUMP) or ended.killed:
-        return []
-    found, owner = [], None
-    for process, words in ended.words:
-        if words[0] == "turn" and owner == process:
-            owner = None
-        elif words[0] == "let":
-            if owner not in (None, process):
-                found.append(f"{process} writes what {owner} has for its turn")
-            owner = process
-        elif words[0] == "locked" and owner not in (None, process):
-            found.append(f"{process} was given a lock on what {owner} has for its turn")
-    return found
-
-
-def claims_of_tasks(ended: Ended) -> list[str]:
-    """A task has one claimant."""
-    claimed = [words[1] for _process, words in ended.words if words[0] == "claimed"]
-    return [f"the task {task} was given away twice" for task in set(claimed) if claimed.count(task) > 1]
 
 
 def hook_times(ended: Ended) -> list[str]:
@@ -136,12 +74,10 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     if told and ended.level != "turn":
         return []
     have_taken_back = {process for process, words in ended.words if words[0] in ("swept", "undoes")}
-    counts: dict[int, int] = {}
     found = []
     for process, words in ended.words:
         if words[0] == "wrote" and words[1] == "Edit":
-            line = f"\n{process}.{counts.get(process, 0)}"
-            counts[process] = counts.get(process, 0) + 1
+            line = f"\n{words[3]}"
             if process in have_taken_back:
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
@@ -220,39 +156,29 @@ def noted_once(ended: Ended, ground: Ground) -> list[str]:
     return found
 
 
-def acknowledged(ended: Ended, ground: Ground) -> list[str]:
-    """The store is whole, and has all that was acknowledged."""
+def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None]:
+    """Return the damages of the store, and its rows; None if a power cut may have taken its last commits."""
+    if not ground.has_changed_store():
+        return [], None if ended.has_lost_power and ended.killed else Left([], [], [], [])
     found: list[str] = []
-    locks, messages, tasks = (set[str](),) * 3  # of a store that is as it was
-    if ground.has_changed_store():
-        is_all = not ground.has_log()  # then no log and no shared memory has to be made for it
-        connection = sqlite3.connect(f"file:{ground.store}?immutable={int(is_all)}", uri=True)
-        try:
-            if ended.did(KILL) or ended.did(FAIL):
-                whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
-                found += [f"the store is damaged: {whole}"] * (whole != "ok")
-            ids = (connection.execute(f"SELECT {name} FROM {table}") for table, name in ACKNOWLEDGED)
-            locks, messages, tasks = ({row[0] for row in rows} for rows in ids)
-            pairs = [connection.execute(sql).fetchone() for sql in PAIRS]
-        except sqlite3.DatabaseError as error:
-            return [f"the store is damaged: {error}"]
-        finally:
-            connection.close()
+    is_all = not ground.has_log()  # then no log and no shared memory has to be made for it
+    connection = sqlite3.connect(f"file:{ground.store}?immutable={int(is_all)}", uri=True)
+    try:
+        if ended.did(KILL, FAIL):
+            whole = connection.execute("PRAGMA integrity_check").fetchone()[0]
+            found += [f"the store is damaged: {whole}"] * (whole != "ok")
+        pairs = [connection.execute(sql).fetchone() for sql in PAIRS]
+        locks, messages, tasks, kept = (connection.execute(sql).fetchall() for sql in LEFT)
+    except sqlite3.DatabaseError as error:
+        return [f"the store is damaged: {error}"], None
+    finally:
+        connection.close()
+    if not any(words[0] == "leaves" for _process, words in ended.words):  # its mail goes with a session
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
-        return found
-    standing: dict[int, str] = {}
-    for process, words in ended.words:
-        if words[0] == "locked":
-            standing[process] = words[1]
-        elif words[0] == "unlocks":
-            standing.pop(process, None)
-        elif words[0] == "sent" and words[1] not in messages:
-            found.append(f"the message {words[1]} is lost")
-        elif words[0] == "requested" and words[1] not in tasks:
-            found.append(f"the task {words[1]} is lost")
-    found += [f"the lock of {process} is lost" for process, lock in standing.items() if lock not in locks]
-    return found
+        return found, None
+    named = [(holder, file.removeprefix(f"{ground.work}/"), lease) for holder, file, lease in locks]
+    return found, Left(named, messages, tasks, [one for row in kept for one in values_in(row[0])])
 
 
 def left_behind(ended: Ended, ground: Ground) -> list[str]:

@@ -46,6 +46,33 @@ MEETINGS = (
     (("edits_and_restores", "saves"), "keep"),
     (("edits_and_undoes", "edits_and_restores"), "keep"),
     (("builds", "edits_and_sweeps", "saves"), "keep"),
+    (("holds", "waits"), "keep"),
+    (("waits", "waits", "holds"), "keep"),
+    (("shares", "shares"), "keep"),
+    (("locks_pattern", "holds"), "keep"),
+    (("locks_name", "locks_name"), "keep"),
+    (("leases", "looks"), "keep"),
+    (("leases", "asks_again"), "keep"),
+    (("hands_over", "takes_over", "holds"), "keep"),
+    (("hands_over", "waits"), "keep"),
+    (("holds", "steals"), "keep"),
+    (("steals", "edits"), "keep"),
+    (("asks_again", "asks_again"), "keep"),
+    (("leaves", "asks_again"), "keep"),
+    (("leaves", "edits"), "turn"),
+    (("locks_by_number", "asks_again"), "keep"),
+    (("values", "values"), "keep"),
+    (("messages", "reads_mail", "messages"), "keep"),
+    (("messages", "reads_mail", "reads_beside"), "keep"),
+    (("tasks", "tasks", "leaves"), "keep"),
+    (("shares", "shares", "asks_again"), "keep"),
+    (("waits", "keeps_lock", "locks"), "keep"),
+    (("edits_and_ends", "locks"), "turn"),
+    (("holds", "commits"), "keep"),
+    (("holds", "looks", "locks"), "keep"),
+    (("holds", "edits_through_relay"), "keep"),
+    (("edits_through_relay", "edits"), "turn"),
+    (("holds", "appends_by_shell"), "keep"),
 )
 # Accidents beside switches; each set comes in one of ten plans.
 WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL,), (PAUSE,), (JUMP,))
@@ -53,26 +80,16 @@ SWITCHES = (300, 600, 1500, 3000, 6000, 12000, 30000)
 RARE = 600  # once in some 100 stops. Two jumps of the clock could end a session
 
 
-class Focus(NamedTuple):
-    """A part of all plans: one meeting, and its accidents."""
-
-    meeting: int
-    weather: tuple[int, ...] = ()
-    has_power_cuts: bool = False
-    has_old_turn: bool = False
-
-
-def plan(seed: int, focus: Focus | None = None) -> Plan:
-    """Return the plan that a seed stands for, among all or in `focus`."""
+def plan(seed: int) -> Plan:
+    """Return the plan that a seed stands for."""
     choose = random.Random(seed)
-    if focus is None:
-        meeting, weather = seed % len(MEETINGS), choose.choice(WEATHERS)
-        has_old_turn = MEETINGS[meeting][1] == "turn" and choose.random() < 0.4
-        focus = Focus(meeting, weather, weather == (KILL,) and choose.random() < 0.4, has_old_turn)
-    roles, level = MEETINGS[focus.meeting]
+    roles, level = MEETINGS[seed % len(MEETINGS)]
+    weather = choose.choice(WEATHERS)
+    has_old_turn = level == "turn" and choose.random() < 0.4
+    has_power_cuts = weather == (KILL,) and choose.random() < 0.4
     chances, most = [0] * 6, [0] * 6
     chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
-    for action in focus.weather:
+    for action in weather:
         chances[action], most[action] = RARE, 1 if action == JUMP else choose.choice((1, 1, 2))
     whole = Plan(roles, level, seed, tuple(chances), tuple(most))
-    return whole._replace(has_power_cuts=focus.has_power_cuts, has_old_turn=focus.has_old_turn)
+    return whole._replace(has_power_cuts=has_power_cuts, has_old_turn=has_old_turn)

@@ -1,17 +1,21 @@
 """One server's work, with the library preloaded: python -m explore.run JOB. Prints a report as one line of JSON."""
 
 import fcntl
+import itertools
 import json
 import os
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from explore.recipes import Plan, plan
+from explore.recipes import MEETINGS, Plan
+from explore.recipes import plan as plan_of
 from explore.server import Server
 from explore.shrink import kind, smaller
+from explore.story import story
 from explore.world import Decision
 
 SHOWN = 5  # violations of one kind are shown once, and so many kinds
@@ -22,10 +26,6 @@ def main() -> None:
     job = json.loads(sys.argv[1])
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[job["core"] % len(os.sched_getaffinity(0))]})
     with_place, root = claimed_place()
-    if job["fault"]:
-        from explore import faults
-
-        job["focus"] = faults.plant(job["fault"])
     server = Server(os.environ["LD_PRELOAD"], root)
     server.warm_up()
     try:
@@ -56,24 +56,30 @@ def claimed_place() -> tuple[int, str]:
 
 def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
     """Run schedule after schedule until the time is over, or so many."""
-    seed, step, done, stops, digest = job["first"] + job["core"], job["cores"], 0, 0, 0
-    end = real_time() + job["seconds"]
-    found: dict[str, dict[str, str]] = {}
+    done, stops, digest = 0, 0, 0
+    found: dict[str, dict[str, Any]] = {}
     meetings: Counter[str] = Counter()
     begun = processor_time()
-    while done < job["count"] if job["count"] else real_time() < end:
-        given = plan(seed, job.get("focus"))
+    for seed in seeds_of(job):
+        given = plan_of(seed)
         violations = server.judged(given)
         stops, digest = stops + server.world.shared.steps, (digest + server.world.digest()) % 2**64
         if violations and not any(kind(one) in found for one in violations):
             again = server.judged(given, is_fresh=True)
             violations = again or [f"{one}, but not with new processes" for one in violations]
-        done, seed = done + 1, seed + step
+        done += 1
         meetings[f"{', '.join(given.roles)} at {given.level}"] += 1
         for violation in violations:
             if kind(violation) not in found and len(found) < SHOWN:
-                file = written(Path(job["out"]), smaller(server, given, violation), violation, job["fault"])
-                found[kind(violation)] = {"words": f"seed {given.seed}, {given.roles}: {violation}", "file": str(file)}
+                if not job["is_raw"]:
+                    given = smaller(server, given, violation)
+                    server.judged(given, is_fresh=True)
+                file = written(Path(job["out"]), given, violation, job["fault"])
+                found[kind(violation)] = {
+                    "words": f"seed {given.seed}, {given.roles}: {violation}",
+                    "file": str(file),
+                    "story": story(server.world, given.roles, given.level),
+                }
         if violations and job["fault"]:
             break
     spent = processor_time() - begun
@@ -85,6 +91,16 @@ def explored(server: Server, job: dict[str, Any]) -> dict[str, Any]:
         "processor": spent,
         "meetings": meetings,
     }
+
+
+def seeds_of(job: dict[str, Any]) -> Iterator[int]:
+    """Yield the seeds of a server, in order, until the time is over, or so many have passed: those of a role."""
+    end, last = real_time() + job["seconds"], job["first"] + job["cores"] * (job["count"] or 0)
+    for seed in itertools.count(job["first"] + job["core"], job["cores"]):
+        if seed >= last if job["count"] else real_time() >= end:
+            return
+        if not job["role"] or job["role"] in MEETINGS[seed % len(MEETINGS)][0]:
+            yield seed
 
 
 def written(folder: Path, failing: Plan, violation: str, fault: str) -> Path:
@@ -99,8 +115,13 @@ def replayed(server: Server, path: Path) -> dict[str, Any]:
     facts = json.loads(path.read_text())
     decisions = tuple(Decision(*one) for one in facts["decisions"])
     names = ("roles", "level", "seed", "chances", "most", "has_power_cuts", "has_old_turn")
-    violations = server.judged(Plan(*(facts[name] for name in names), decisions=decisions))
-    return {"violations": violations, "steps": server.world.steps()}
+    plan = Plan(*(facts[name] for name in names), decisions=decisions)
+    violations = server.judged(plan)
+    return {
+        "violations": violations,
+        "steps": server.world.steps(),
+        "story": story(server.world, plan.roles, plan.level),
+    }
 
 
 def real_time() -> float:

@@ -18,7 +18,9 @@ from typing import Any
 from explore import git as stand_in
 from explore import roles
 from explore.ground import Ground, runtime
-from explore.properties import Ended, violations
+from explore.history import Ended
+from explore.process import Process, live
+from explore.properties import violations
 from explore.recipes import Plan
 from explore.world import ALL_DONE, EVENTS, KILL, KILLED, World
 from swarm_hook_core import environment, git
@@ -115,7 +117,7 @@ class Server:
         self.modules = Modules()
         for role in roles.ROLES.values():
             self.ground.put_back()
-            process = roles.Process(self.world, self.ground, 0, self.config)
+            process = Process(self.world, self.ground, 0, self.config)
             process.say = lambda *_words: None
             role(process)
         del process
@@ -132,7 +134,7 @@ class Server:
         shared.offset = -HOUR_NS
         git.run = self._git(plan.roles)
         # at a time that does not depend on the schedule before
-        self.ground.put_back(plan.has_old_turn, has_clients=not roles.OF_OWNERS.isdisjoint(plan.roles))
+        self.ground.put_back(plan.has_old_turn, has_clients=not roles.NEED_GIT.isdisjoint(plan.roles))
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
         for place in range(6):
@@ -160,8 +162,8 @@ class Server:
         return event
 
     def _git(self, names: Iterable[str]) -> Callable[..., spawn.Result]:
-        """Return the stand-in for git beside these roles: only those about owners have a commit."""
-        if roles.OF_OWNERS.isdisjoint(names):
+        """Return the stand-in for git beside these roles: only those about owners and commits have a commit."""
+        if roles.NEED_GIT.isdisjoint(names):
             return stand_in.refuses
         return stand_in.answers_in(self.ground.work)
 
@@ -175,7 +177,16 @@ class Server:
         world = self.world
         world.shared.offset += HOUR_NS
         return violations(
-            Ended(plan.roles, plan.level, world.said(), world.decisions(), world.killed(), plan.has_power_cuts),
+            Ended(
+                plan.roles,
+                plan.level,
+                world.said(),
+                world.moments(),
+                world.decisions(),
+                world.killed(),
+                plan.has_power_cuts,
+                plan.has_old_turn,
+            ),
             self.ground,
         )
 
@@ -196,14 +207,14 @@ class Server:
             ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # it ends with the server
             self.world.library.explore_begin(process)
             while True:
-                me = roles.Process(self.world, self.ground, process, self.config)
+                me = Process(self.world, self.ground, process, self.config)
                 names, level = json.loads(self.world.shared.job)
                 git.run = self._git(names)
                 os.environ.pop("SWARM_PROTECT", None)
                 if level != "keep":
                     os.environ["SWARM_PROTECT"] = level
                 random.seed(0)
-                roles.live(roles.ROLES[names[process]], me)
+                live(roles.ROLES[names[process]], me)
                 me = None
                 self.modules.put_back()
                 gc.collect()  # as the end of a process does: connections in circles are closed

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from explore.server import Server
     from explore.world import Decision
 
-TRIES, ENOUGH = 60, 2
+TRIES = 60
 
 
 def kind(violation: str) -> str:
@@ -31,7 +31,7 @@ def smaller(server: Server, plan: Plan, violation: str) -> Plan:
     server.judged(plan, is_fresh=True)
     kept = server.world.decisions()
     size = max(1, len(kept) // 2)
-    while len(kept) > ENOUGH and tries < TRIES:
+    while kept and tries < TRIES:
         for begin in range(0, len(kept), size):
             rest = kept[:begin] + kept[begin + size :]
             if fails(rest):

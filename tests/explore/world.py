@@ -42,6 +42,11 @@ class Step(ctypes.Structure):
     ]
 
 
+def place_of(step: Step) -> str:
+    """Return the path of a step, without its parts that differ from run to run."""
+    return PLACE.sub(r"\1/PLACE", PID.sub(".PID.", step.path.decode(errors="replace")))[:72]
+
+
 class Shared(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint32) for name in ("word", "event", "event_process", "is_virtual")),
@@ -96,7 +101,11 @@ class World:
     def said(self) -> list[tuple[int, list[str]]]:
         """Return the words of all processes, in the order of the schedule: (process, words)."""
         lines = self.shared.said.decode().splitlines()
-        return [(int(line[0]), line[2:].split(" ")) for line in lines]
+        return [(int(line[0]), line.split(" ")[2:]) for line in lines]
+
+    def moments(self) -> list[int]:
+        """Return the moment of each of these words, in nanoseconds."""
+        return [int(line.split(" ")[1]) for line in self.shared.said.decode().splitlines()]
 
     def decisions(self) -> list[Decision]:
         """Return the decisions of the last schedule."""
@@ -126,6 +135,6 @@ class World:
             if step.call not in names:
                 names[step.call] = self.library.explore_call(step.call).decode()
             action = "" if not step.action else f"  [{ACTIONS[step.action]} {step.value}]"
-            path = PLACE.sub(r"\1/PLACE", PID.sub(".PID.", step.path.decode(errors="replace")))[:72]
-            lines.append(f"{step.now / 1e6:10.3f} ms  {step.task}.{step.number:<4} {names[step.call]} {path}{action}")
+            place = place_of(step)
+            lines.append(f"{step.now / 1e6:10.3f} ms  {step.task}.{step.number:<4} {names[step.call]} {place}{action}")
         return lines

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from .checker import Held, _listed, doubles
+from support.history import Answer, Held, doubles, false_answers, listed
 
 PREFIX_SECONDS = 2.0  # a machine may not know yet of a grant so shortly before
 LAG_SECONDS = 20.0  # a refusal may be by a lock that was released on another machine: its news are under way
@@ -50,9 +50,9 @@ class AnswerFindings(NamedTuple):
     """The false answers of a history; all empty for a right one."""
 
     doubles: list[tuple[Held, Held]]
-    passed: list[tuple[Belief, Vanished]]
-    not_free: list[tuple[Belief, Freed]]
-    not_released: list[tuple[Freed, str]]
+    passed: list[tuple[Answer, Held | str]]
+    not_free: list[tuple[Answer, Held | str]]
+    not_released: list[tuple[Answer, Held | str]]
     untold: list[tuple[Belief, str]]
 
     def text(self, most: int = 4) -> str:
@@ -63,41 +63,29 @@ class AnswerFindings(NamedTuple):
             "releases that were none",
             "untold losses",
         )
-        return _listed(names, self, most)
+        return listed(names, self, most)
 
 
 def judge_answers(beliefs: list[Belief], freed: list[Freed], vanished: list[Vanished]) -> AnswerFindings:
     """Return the answers that are not true of these grants."""
-    owed: dict[tuple[str, str], list[Belief]] = {}
-    for one in beliefs:
-        if one.good > one.began > 0:
-            owed.setdefault((one.file, one.holder), []).append(one)
-    held = [Held(one.holder, one.file, 0, one.began, one.began, one.good) for each in owed.values() for one in each]
-    passed = [
-        (one, look)
-        for look in vanished
-        for one in owed.get((look.file, look.holder), ())
-        if one.began <= look.seen and look.at < one.good
+    owed = [
+        Held(one.holder, one.file, 0, one.began, one.began, one.good) for one in beliefs if one.good > one.began > 0
     ]
-    not_free = [
-        (one, told)
-        for told in freed
-        for (file, holder), theirs in owed.items()
-        for one in theirs
-        if file == told.file
-        and holder != told.session
-        and one.began <= told.refused - PREFIX_SECONDS
-        and told.at < one.good
+    ends = [
+        Held(one.holder, one.file, 0, one.began, one.began, one.ended, over=one.over)
+        for one in beliefs
+        if one.how == "released"
     ]
-    not_released = [
-        (told, f"not one of {[one for one in beliefs if one.file == told.file and abs(one.ended - told.at) < 60]}")
-        for told in freed
-        if " released " in told.text and not any(
-            one.how == "released" and one.file == told.file and one.holder != told.session
-            and one.ended <= told.at and told.refused - LAG_SECONDS < one.over
-            for one in beliefs
-        )
-    ]  # fmt: skip
+    passed = [Answer("", "free", one.file, one.seen, one.at, one.holder) for one in vanished]
+    not_free = [Answer(one.session, "free", one.file, one.refused - PREFIX_SECONDS, one.at) for one in freed]
+    said_so = [one for one in freed if " released " in one.text]
+    releases = [Answer(one.session, "released", one.file, one.refused - LAG_SECONDS, one.at) for one in said_so]
     files = sorted({one.file for one in beliefs})
     untold = [(one, "was not told") for one in beliefs if one.how == "untold"]
-    return AnswerFindings(doubles(held, files), passed, not_free, not_released, untold)
+    return AnswerFindings(
+        doubles(owed, files),
+        false_answers(owed, passed),
+        false_answers(owed, not_free),
+        false_answers(ends, releases),
+        untold,
+    )

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from support.history import Held, Look
+
 from swarm_hook_core import clock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.team import connection, protocol, server
@@ -21,7 +23,6 @@ from swarm_mcp.team.talk import RETRY_SECONDS
 from team.servers import PATIENCE, patient
 
 from . import server_machine
-from .checker import Held, Look
 from .server_machine import Claim, ServerMachine
 from .workers import MODES, PLACES, WORLD, _ends_all, begun
 

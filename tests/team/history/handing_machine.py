@@ -14,6 +14,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from support.history import Held
+
 from swarm_hook_core import clock
 from swarm_mcp.domain import IN_PROGRESS, Task
 from swarm_mcp.errors import NotConfirmed, SwarmError
@@ -21,7 +23,6 @@ from swarm_mcp.locking import acquisition
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamDocuments
 
-from .checker import Held
 from .local_machine import REPOSITORY, LocalMachine, joined_clone
 from .test_agent_storms import MACHINES
 from .workers import _ends_all, begun

@@ -10,13 +10,14 @@ import threading
 import time
 from pathlib import Path
 
+from support.history import SHARED, reaches
+
 from swarm_hook_core import clock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.team import protocol
 from swarm_mcp.team.protocol import LockRow, News
 from swarm_mcp.team.server import TeamServer
 
-from .checker import SHARED, reaches
 from .storm import LEASE, MIRROR_LEASE
 from .workers import WORLD, Taken, work
 

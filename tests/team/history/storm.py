@@ -14,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from support.history import Findings, HandedFindings, Held, Look, judge, judge_handed
+
 from .answers import AnswerFindings, Belief, Freed, Vanished, judge_answers
-from .checker import Findings, HandedFindings, Held, Look, judge, judge_handed
 from .engine import Engine
 from .faults import FROM_SERVER, TO_SERVER, Network, ServerClock, SmallDisk, SwallowingProxy, stopped
 from .workers import WORLD, begun

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from swarm_hook_core import clock
+from support.history import Held, Look
 
-from .checker import Held, Look
+from swarm_hook_core import clock
 
 WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md"]
 PLACES = ["src/a.py", "src", "src/b.py", "src/deep", "docs/x.md", "src/*.py", "*.md"]

@@ -3,8 +3,7 @@
 import random
 
 import pytest
-
-from .checker import Held, Look, doubles, falling, judge, judge_handed, reaches, slips
+from support.history import Answer, Held, Look, doubles, falling, false_answers, judge, judge_handed, reaches, slips
 
 WORLD = ["src/a.py", "src/b.py", "src/deep/c.py", "docs/x.md", "README.md"]
 PLACES = ["src/a.py", "src", "src/b.py", "docs/x.md", "*.md", "src/**/*.py", "src/*.py"]
@@ -73,6 +72,15 @@ def test_a_fresh_look_that_passes_a_settled_grant_is_found() -> None:
         inside._replace(began=0.9, ended=1.2), inside._replace(began=4.9, ended=5.1),
     ):  # fmt: skip
         assert slips([grant], [right]) == []
+
+
+def test_an_answer_is_false_that_was_true_at_no_moment_since_its_question() -> None:
+    grants = [held("A", "src", 1, 1, 5)._replace(over=6), held("B", "docs/x.md", 2, 1, 9)]
+    free, kept, over = (Answer("B", says, "src/a.py", 2, 4) for says in ("free", "held", "released"))
+    assert false_answers(grants, [free, over]) == [(free, grants[0]), (over, f"not one of {grants[:1]}")]
+    late = (free._replace(given=5.5), over._replace(given=5.5), free._replace(who="A"), free._replace(holder="B"))
+    assert false_answers(grants, [kept, kept._replace(asked=5.9, given=7), *late]) == []
+    assert false_answers(grants, [kept._replace(asked=6.5, given=7), kept._replace(holder="B")]) != []
 
 
 def right_history(seed: int) -> list[Held]:

@@ -1,8 +1,8 @@
-"""The required truths of a lock history of several machines, under any fault.
+"""The required truths of a history of locks and answers, of one machine or of several, under any fault.
 
-A history is the record of holders and onlookers, by one clock that no fault moves (the boot clock of the common
-kernel). It is judged by itself: the code that made it is not asked here, not even if two patterns meet. A place reaches
-files of a small world that is given with it.
+A history is the record of holders and onlookers, by one clock that no fault moves: the boot clock of the common kernel,
+or the order of an explored schedule. It is judged by itself: the code that made it is not asked here, not even if two
+patterns meet. A place reaches files of a small world that is given with it.
 """
 
 import re
@@ -23,6 +23,7 @@ class Held(NamedTuple):
     began   the first moment of knowledge that it holds
     ended   the last such moment: before the release began, at a look
     mode    ``exclusive`` or ``shared``
+    over    the moment after its end: until then it may have held; without it `ended` counts
     """
 
     holder: str
@@ -32,6 +33,29 @@ class Held(NamedTuple):
     began: float
     ended: float
     mode: str = "exclusive"
+    over: float | None = None
+
+    @property
+    def last(self) -> float:
+        """The last moment when it may have held."""
+        if self.over is None:
+            return self.ended
+        return self.over
+
+
+class Answer(NamedTuple):
+    """One answer about a file: at some moment from `asked` to `given` it has to be true.
+
+    says    ``free``: no other session has a lock on it; ``held``: one has; ``released``: one has ended
+    holder  the only session that the answer is about; empty for any but the asker
+    """
+
+    who: str
+    says: str
+    file: str
+    asked: float
+    given: float
+    holder: str = ""
 
 
 class Look(NamedTuple):
@@ -61,7 +85,7 @@ class Findings(NamedTuple):
 
     def text(self, most: int = 4) -> str:
         """Return how many there are of each, and the first of them, to be read in a failed test."""
-        return _listed(("double holders", "falling fences", "slips of a settled grant"), self, most)
+        return listed(("double holders", "falling fences", "slips of a settled grant"), self, most)
 
 
 class HandedFindings(NamedTuple):
@@ -80,10 +104,10 @@ class HandedFindings(NamedTuple):
 
     def text(self, most: int = 4) -> str:
         """Return how many there are of each, and the first of them, to be read in a failed test."""
-        return _listed(("tasks of two", "lost", "doubled", "different in the end"), self, most)
+        return listed(("tasks of two", "lost", "doubled", "different in the end"), self, most)
 
 
-def _listed(names: tuple[str, ...], findings: tuple[list, ...], most: int) -> str:
+def listed(names: tuple[str, ...], findings: tuple[list, ...], most: int) -> str:
     lines = []
     for name, found in zip(names, findings):
         lines.append(f"{len(found)} {name}")
@@ -189,6 +213,26 @@ def slips(settled: list[Held], looks: list[Look]) -> list[tuple[Held, Look]]:
             ):
                 found.append((held, look))
     return sorted(found, key=lambda pair: pair[1].began)
+
+
+def false_answers(history: list[Held], answers: list[Answer]) -> list[tuple[Answer, Held | str]]:
+    """Return each answer that was true at no moment between its question and itself, with the grant against it."""
+    return [(one, why) for one in answers if (why := _against(one, history)) is not None]
+
+
+def _against(answer: Answer, history: list[Held]) -> Held | str | None:
+    theirs = [
+        one
+        for one in history
+        if one.holder != answer.who and answer.holder in ("", one.holder) and reaches(one.place, answer.file)
+    ]
+    if answer.says == "free":
+        return next((one for one in theirs if one.began <= answer.asked and answer.given < one.ended), None)
+    if answer.says == "held" and any(one.asked <= answer.given and answer.asked <= one.last for one in theirs):
+        return None
+    if answer.says == "released" and any(one.ended <= answer.given and answer.asked < one.last for one in theirs):
+        return None
+    return f"not one of {theirs}"
 
 
 def _grant(one: Held) -> tuple[str, str, int, str]:

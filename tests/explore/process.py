@@ -1,0 +1,191 @@
+"""One explored process: its session, and its ways to act.
+
+It reports each step it begins and each answer it gets. `history` and `properties` judge these words.
+"""
+
+import io
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from explore.ground import Ground, session_id
+from explore.world import World
+from swarm_hook_core import caller, session_events
+from swarm_hook_core.core import HookCore
+from swarm_hook_core.hooks import SessionEvent
+from swarm_mcp.errors import Refused, SwarmError
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
+
+CLIENT_SECONDS = 0.006  # from the hook's answer to the write; file times have steps of 4 ms
+
+
+class Process:
+    """One explored process: its session, and its ways to act."""
+
+    def __init__(self, world: World, ground: Ground, number: int, config: Any):
+        self.world, self.ground, self.number = world, ground, number
+        self.id, self.session_id = f"instance-{number}", session_id(number)
+        self.core = HookCore(config)
+        self.say = world.say
+
+    def path(self, name: str) -> str:
+        """Return the path of a file in the checkout."""
+        return os.path.join(self.ground.work, name)
+
+    def hook(self, event: str, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Run one hook of a call of a tool; return its answer, empty where it says nothing."""
+        payload = {
+            "session_id": self.session_id, "cwd": self.ground.work, "hook_event_name": event, "tool_name": tool,
+            "tool_input": given, "tool_use_id": f"call-{self.number}", "transcript_path": "", "permission_mode": "default",
+        }  # fmt: skip
+        said = io.StringIO()
+        usual, sys.stdout = sys.stdout, said
+        begun, paused = self.world.library.explore_now(), self.world.library.explore_paused()
+        try:
+            run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
+            run(io.StringIO(json.dumps(payload)))
+        finally:
+            sys.stdout = usual
+            self._tell_time(event, begun, paused)
+        inner: dict[str, Any] = {}
+        if said.getvalue():
+            inner = json.loads(said.getvalue())["hookSpecificOutput"]
+        return inner
+
+    def _tell_time(self, event: str, begun: int, paused: int) -> None:
+        took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
+        self.say("hook", event, took // 1_000_000, self.world.library.explore_now())
+
+    def try_in_vain(self, tool: str, given: dict[str, Any], leaves: int) -> None:
+        """Have a checker answer for a call; its relay stops waiting before it has left traces `leaves` + 1 times.
+
+        The next hook is that of the same call, as a process of its own.
+        """
+        left = [leaves]
+
+        def demand() -> None:
+            if not left[0]:
+                raise caller.Abandoned
+            left[0] -= 1
+
+        os.environ["SWARM_TRIED_NS"] = str(time.time_ns())
+        caller.answer_for(os.getpid(), os.getppid(), demand)
+        try:
+            self.hook("PreToolUse", tool, given)
+        except caller.Abandoned:
+            self.say("abandoned", tool)
+        finally:
+            caller.answer_for(0, 0, None)
+
+    def write(
+        self, name: str, tool: str, text: str = "", leaves: int | None = None, is_formatted: bool = False
+    ) -> bool:  # fmt: skip
+        """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.
+
+        An edit adds the line `text` behind the first one. `leaves`: as for `try_in_vain`, which comes before.
+        `is_formatted`: the client runs a formatter after it. Return True if the call was let pass.
+        """
+        path = self.path(name)
+        given = {"file_path": path, "content": text}
+        if tool == "Edit":
+            given = {"file_path": path, "old_string": "first\n", "new_string": f"first\n{text}"}
+        self.say("asks", tool, name)
+        if leaves is not None:
+            self.try_in_vain(tool, given, leaves)
+        try:
+            answer = self.hook("PreToolUse", tool, given)
+        finally:
+            os.environ.pop("SWARM_TRIED_NS", None)
+        if answer.get("permissionDecision") == "deny":
+            self.say_denial(tool, name, answer["permissionDecisionReason"])
+            return False
+        if answer.get("additionalContext"):
+            self.say("told", tool, name)
+        given = answer.get("updatedInput") or given
+        self.say("let", tool, name)
+        if not self.make_change(tool, name, given):
+            return False
+        self.say("wrote", tool, name, text.strip())
+        if is_formatted:
+            self._format(path)
+        self.end_call(tool, given)
+        return True
+
+    def say_denial(self, tool: str, name: str, reason: str) -> None:
+        """Say that a call was denied, and if a lock was the reason."""
+        self.say("denied", tool, name, "by a lock" if reason.startswith("swarm lock blocked") else "by other work")
+
+    def make_change(self, tool: str, name: str, given: dict[str, Any]) -> bool:
+        """Write as the client's tool does. Return False if the text to replace is not there."""
+        path = self.path(name)
+        time.sleep(CLIENT_SECONDS)
+        self.say("writes", tool, name)
+        text = given.get("content", "")
+        if tool == "Edit":
+            with open(path, encoding="utf-8") as file:
+                old = file.read()
+            if given["old_string"] not in old:
+                self.say("missing", tool, name)
+                return False
+            text = old.replace(given["old_string"], given["new_string"], 1)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return True
+
+    def _format(self, path: str) -> None:
+        """Lay the own lines out anew."""
+        with open(path, encoding="utf-8") as file:
+            lines = file.readlines()
+        made = [f"{line[:-1]} \n" if line.startswith(f"{self.number}.") else line for line in lines]
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(made)
+
+    def end_call(self, tool: str, given: dict[str, Any]) -> None:
+        """Tell the hook of the end of a call."""
+        mark = os.path.join(self.ground.state, "ended", str(os.getppid()))
+        if os.path.isdir(os.path.dirname(mark)):  # as integrations/hook.sh
+            with open(mark, "w", encoding="ascii"):
+                pass
+        self.hook("PostToolUse", tool, given)
+
+    def run_command(self, command: str) -> bool:
+        """Ask for a shell command. Return True if it was let pass; then `end_call` follows."""
+        self.say("asks", "Bash", "notes.md")
+        answer = self.hook("PreToolUse", "Bash", {"command": command})
+        if answer.get("permissionDecision") == "deny":
+            self.say_denial("Bash", "notes.md", answer["permissionDecisionReason"])
+            return False
+        self.say("runs", "Bash", "notes.md")
+        return True
+
+    def append(self, line: str) -> None:
+        """Append a line to the file in one step, as a person's editor or a command may."""
+        handle = os.open(self.path("notes.md"), os.O_WRONLY | os.O_APPEND)
+        try:
+            os.write(handle, line.encode())
+        finally:
+            os.close(handle)
+
+    def end_turn(self) -> None:
+        """Let the session's turn end, as the coordinator does."""
+        self.say("turn ends")
+        registrar = StoreRegistrar("claude-code")
+        try:
+            session_events.turn(self.core.config, SessionEvent(self.session_id, self.ground.work, "Stop"), registrar)
+        finally:
+            registrar.close()
+        self.say("turned")
+
+
+def live(role: Any, me: Process) -> None:
+    """Live one life, and say how it ended."""
+    try:
+        role(me)
+    except (SwarmError, Refused, OSError) as error:
+        me.say("failed", type(error).__name__, str(error).replace("\n", " ")[:200])
+    except BaseException as error:
+        import traceback
+
+        me.say("crashed", "".join(traceback.format_exception(error)).replace("\n", "|")[-3000:])
