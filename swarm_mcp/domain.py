@@ -393,9 +393,9 @@ class KeyValue(Record):
 
 
 class Event(Record):
-    """One change: `type` such as ``context.lock_acquired``, its actor, its subject; `payload` and `facts` are JSON texts.
+    """One change: `type` such as ``context.lock_acquired``, its actor, its subject.
 
-    `facts` is ours; other programs read the contract's `payload`.
+    `payload` and `facts` are JSON texts. `facts` is ours; other programs read the contract's `payload`.
     """
 
     __slots__ = ()

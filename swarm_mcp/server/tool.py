@@ -35,8 +35,8 @@ class Answer(NamedTuple):
 
     ``on_sent(store)`` runs after the answer was written to the client: only then do its contents count as delivered.
     ``on_lost(store)`` runs if the client cancels the call before that. A list with more rows than fit is one `page`. A
-    `whole` answer is never cut, because it was asked for by name or id; others are cut to size (``answer_size``). `indent`
-    of the JSON text; None for one line, as the contract has some.
+    `whole` answer is never cut, because it was asked for by name or id; others are cut to size (``answer_size``). The
+    JSON text is indented by `indent`; None: one line, as the contract has some.
     """
 
     value: dict[str, Any] | list[Any] | None = None

@@ -199,7 +199,8 @@ def timeline(
     within, values = ("AND scope = ?", (scope,)) if scope else ("", ())
     # Of a busy store's events most are about other things: so many are looked through, not more.
     some = (
-        "SELECT id, scope, type, actor, subject, payload, facts, created_at FROM events INDEXED BY events_created_at_idx"
+        "SELECT id, scope, type, actor, subject, payload, facts, created_at FROM events"
+        " INDEXED BY events_created_at_idx"
         f" WHERE created_at BETWEEN ? AND ? {within} ORDER BY created_at DESC, id DESC LIMIT {LOOKED_THROUGH}"
     )
     shown = " OR ".join(f"(type >= '{group}.' AND type < '{group}/')" for group in groups)

@@ -1,8 +1,8 @@
 """Tables, columns and indexes, and the upgrade of an older or foreign file.
 
 The contract's part is shared with other implementations: names, defaults, unique indexes and ``user_version`` 1 are
-theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`` on, ``facts`` of ``events``), tables of
-our own (``swarm_*``) and indexes; other implementations ignore them.
+theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`` on, and ``facts``), tables of our own
+(``swarm_*``) and indexes; other implementations ignore them.
 """
 
 from __future__ import annotations
