@@ -385,7 +385,7 @@ class Servers:
         if self._starting:
             self._starting = []
             for name, why in sorted(self._failed.items()):
-                loop.report.custom("mcp_failed", {"server": name, "why": why})
+                loop.report.custom("mcp_failed", {"name": name, "error": why})
 
     def _open(self, name: str, server: dict[str, Any], loop: Run) -> None:
         try:
