@@ -26,7 +26,13 @@ from swarm_mcp.domain import STATUSES, TERMINAL, TYPES, Task, onlooker
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.locking.acquisition import claim as start
-from swarm_mcp.sessions.acting import acting_session, dispatching_session, require_person, session_named, viewer_identity
+from swarm_mcp.sessions.acting import (
+    acting_session,
+    dispatching_session,
+    require_person,
+    session_named,
+    viewer_identity,
+)
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.panes import deliver
 
