@@ -320,8 +320,8 @@ def statusline(args: Arguments) -> int:
 
     "2 sessions, 3 files of others uncommitted, 1 lock": the other sessions here, the files with uncommitted changes of
     others or of a person, and all locks. A lowered protection is named. Without any of it the line is empty. Claude
-    Code runs this command after `swarm-mcp install --statusline`, and names its session and folder in JSON on standard
-    input.
+    Code, Qwen Code, Kimi Code and Grok Build run this command after `swarm-mcp install --statusline`, and name their
+    session and folder in JSON on standard input.
 
     example: swarm-mcp statusline
     """
@@ -332,11 +332,14 @@ def statusline(args: Arguments) -> int:
         except (OSError, ValueError, RecursionError):
             pass  # no input of a client
     folder = args.value("--scope")
-    if not folder and isinstance(told.get("cwd"), str):
-        folder = told["cwd"]
+    for place in (told, told.get("workspace")):
+        for name in ("cwd", "current_dir"):
+            if not folder and isinstance(place, dict) and isinstance(place.get(name), str):
+                folder = place[name]
     scope = current_scope(folder)
     with Store(read_only=True) as store:
-        row = store.instances.of_session("claude-code", str(told.get("session_id") or ""))
+        session_id = str(told.get("session_id") or told.get("sessionId") or "")
+        row = next(iter(store.instances.of_session_id(session_id)), None)
         own_id = row.id if row else ""
         others = store.instances.count(scope) - bool(row)
         edited = contributions.uncommitted(store, scope, People(store, token((row and row.label) or "", "identity")))
