@@ -109,7 +109,7 @@ def status(args: Arguments) -> int:
     "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
     "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`. Files that
-    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for a person. `protect`
+    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for those away. `protect`
     is the level of protection: {"value", "source", "until"}, with "until" for a limited time.
 
     example: swarm-mcp status
@@ -211,7 +211,12 @@ def _as_json(found: Status) -> dict[str, Any]:
         "protect": user_settings.described(settings.protect("", found.scope)),
         "merging": dict(zip(("on", "off"), user_settings.merging(found.scope))),
         "uncommitted": [
-            {"file": one.path, "instance_id": one.instance_id or None, "name": one.name, "at": one.at}
+            {
+                "file": one.path,
+                "instance_id": (not one.has_ended and one.instance_id) or None,
+                "name": one.name,
+                "at": one.at,
+            }
             for one in found.edited
         ],
     }
