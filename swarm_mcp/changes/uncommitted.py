@@ -560,11 +560,11 @@ SECONDS = 1.0  # for the lines of all files
 
 def uncommitted_files(store: Store, scope: str, people: People) -> list[Edit]:
     """Return the uncommitted changes in a scope by sessions and by a person, the newest first. Raises nothing."""
-    found = [*edits(store, scope, people), *_of_those_away(scope, MOST, Owners(store, people))]
+    found = [*edits(store, scope, people), *_of_those_away(store, scope, MOST, Owners(store, people))]
     return sorted(found, key=lambda one: -one.at)
 
 
-def _of_those_away(scope: str, limit: int, owners: Owners) -> list[Edit]:
+def _of_those_away(store: Store, scope: str, limit: int, owners: Owners) -> list[Edit]:
     """Return the uncommitted changes of a person and of ended sessions below the folder `scope`, the newest first.
 
     A person's `instance_id` is empty, that of an ended session is the client's id for it; the time is the file's. Files
@@ -589,7 +589,7 @@ def _of_those_away(scope: str, limit: int, owners: Owners) -> list[Edit]:
         if any(author.is_person for author in one.authors):
             found.append(Edit(file.path, "", _persons_name(one), at, "-"))
         sessions = {author.session for author in one.authors if not author.is_person}
-        ended = sorted(session for session in sessions if owners.row(session) is None)
+        ended = [one for one in sorted(sessions) if not (row := owners.row(one)) or not store.instances.live(row.id)]
         found += [Edit(file.path, session[1], owners.name(Author(*session)), at, "-", True) for session in ended]
     return found
 
