@@ -109,8 +109,8 @@ def status(args: Arguments) -> int:
     "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
     "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`. Files that
-    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for those away. `protect`
-    is the level of protection: {"value", "source", "until"}, with "until" for a limited time.
+    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for those away.
+    `protect` is the level of protection: {"value", "source", "until"}, with "until" for a limited time.
 
     example: swarm-mcp status
     """
