@@ -127,7 +127,8 @@ def session_called(store: Store, scope: str, reference: str, ended: Mapping[Sess
     """Return the session that `reference` names: one of the scope, by `session_named`, or one that has ended.
 
     `ended`: further sessions with the names that the reader knows. One of them is meant by its client's id, the
-    beginning of that id, its name or the beginning of it, or the number in its name. Raises UnknownInstance; UsageError for no word.
+    beginning of that id, its name or the beginning of it, or the number in its name. Raises UnknownInstance; UsageError
+    for no word.
     """
     word = reference.strip()
     if not word:

@@ -213,6 +213,9 @@ def install(args: Arguments) -> int:
 
     example: swarm-mcp install --client codex
     """
+    for name in ("kernel", "statusline"):
+        if args.given(f"--{name}") and args.given(f"--no-{name}"):
+            raise UsageError(f"either --{name} or --no-{name}")
     clients = chosen(args.value("--client") or args.value("--host"))
     folder = marketplace_folder()
     if not clients:
@@ -222,10 +225,6 @@ def install(args: Arguments) -> int:
         raise SwarmError(f"the command `{missing[0].executable}` was not found on PATH")
     if args.given("--no-skill") or args.given("--no-skills"):
         complain("swarm-mcp install: the plugin carries the skills; it is installed with them")
-    if args.given("--kernel") and args.given("--no-kernel"):
-        raise UsageError("install: either --kernel or --no-kernel")
-    if args.given("--statusline") and args.given("--no-statusline"):
-        raise UsageError("install: either --statusline or --no-statusline")
     if args.given("--transport"):
         complain("swarm-mcp install: --transport is gone; each write is checked by a command. Leave the option out")
     if args.given("--dry-run"):
@@ -431,7 +430,9 @@ def uninstall(args: Arguments) -> int:
     wanted = args.value("--client") or args.value("--host")
     everything = wanted in ("", "all")
     if args.given("--purge") and (args.json or not everything):
-        raise UsageError("uninstall: --purge goes without --client and --json")
+        raise UsageError("--purge goes without --client and --json")
+    if args.given("--yes") and not args.given("--purge"):
+        raise UsageError("--yes answers the question of --purge; there is no other one")
     candidates = [runtime(name) for name in NAMES]
     if not everything:
         candidates = chosen(wanted)
@@ -452,9 +453,13 @@ def uninstall(args: Arguments) -> int:
             say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
-        if everything and args.given("--projects"):
+        if everything and (args.given("--projects") or args.given("--purge")):
             for one in projects.left():
                 say(f"would take out of {one.folder}: {one.what}")
+        if args.given("--purge"):
+            for path, what in _left().items():
+                if what and not path.endswith("worktrees"):
+                    say(f"would remove {path} ({what})")
         return 0
     command = "swarm-mcp uninstall"
     if not everything:

@@ -90,7 +90,7 @@ def test_each_deed_is_taken_back_and_that_as_well(deed: str, both: tuple[World, 
 def test_an_ended_session_is_called_by_the_name_of_its_client(both: tuple[World, Agent, Agent]) -> None:
     world, me, _peer = both
     before = state(world.repo)
-    me.edit("notes.md", "alpha", "MINE")
+    me.edit("plain", "alpha", "MINE")
     world.sql("DELETE FROM instances WHERE id = ?", me.id)
     world.sql("DELETE FROM swarm_sessions WHERE instance_id = ?", me.id)
     wrong = world.ground.swarm("undo", "--session", "nobody")
