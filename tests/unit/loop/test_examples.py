@@ -36,7 +36,7 @@ def test_costs_add_up(model: Model, project: Path, monkeypatch: pytest.MonkeyPat
 
 
 class Page(QuietHandler):
-    """Answers with a page, or that there is none."""
+    """Answers with a page at one address, and 404 elsewhere."""
 
     def do_GET(self) -> None:
         page = b"<title>Lamps</title><script>hidden()</script><p>Two &amp;  three"

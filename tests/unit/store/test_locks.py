@@ -373,7 +373,7 @@ def test_every_change_has_its_event_with_what_it_concerns(ground: Ground):
         ("context.lock_released", one["id"], path), ("context.lock_acquired", one["id"], f"{ground.scope}/g"),
         ("context.lock_denied", two["id"], f"{ground.scope}/g"),
     ]  # fmt: skip
-    # Payloads are the contract's; what is ours stands in a column of ours.
+    # Payloads are the contract's; facts of our own stand in a column of our own.
     assert [(json.loads(row["payload"]), json.loads(row["facts"])) for row in rows[:2]] == [
         ({"id": first["id"], "content": "a"}, {"fence": 1, "key": path}),
         ({"id": second["id"], "content": "b"}, {"fence": 1, "key": path, "was": "exclusive"}),
