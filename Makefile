@@ -47,7 +47,7 @@ CACHED    := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX="$(SWARM_DEV)/by
 QUIET     ?= --quiet
 UNIT       = exec $(CACHED) $(PYTEST) tests/unit -n $(WORKERS) --dist worksteal
 
-.PHONY: collected compiled explore demo demo-clients prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser editors team check format bench picture clients-table requirements dist clean
+.PHONY: collected compiled explore demo demo-clients prepared test test-alone fast promises e2e matrix matrix-short evaluate evaluate-short browser browser-short editors team check format bench picture clients-table requirements dist clean
 .DEFAULT_GOAL := demo
 
 # What an agent is refused: through the real hook processes, from a copy of the sources, which needs Python alone; then in
@@ -122,10 +122,11 @@ evaluate: $(INSTALLED) $(FETCHED)
 evaluate-short: $(INSTALLED)
 	@$(COMPARE) --short
 
-# The page in this machine's Chromium, without a window. Needs chromium and git.
-browser: $(INSTALLED) $(DRIVER)
+# The page in this machine's Chromium, without a window. Needs chromium and git. browser-short: what .ci/run does.
+browser-short: ONLY := -m "not thorough"
+browser browser-short: $(INSTALLED) $(DRIVER)
 	@echo "running tests/browser, which takes a minute or two; Ctrl-C shows what has failed so far"
-	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser -n 2
+	@exec env PYTHONDONTWRITEBYTECODE=1 $(PYTEST) tests/browser -n 2 $(ONLY)
 
 # The language server in Neovim and Emacs, without a window; an editor that is not there skips its tests. Needs neovim,
 # emacs-nox and elpa-eglot.

@@ -273,7 +273,18 @@ class HookCore:
             from swarm_hook_core.kernel import planning
 
             words = "\n".join(filter(None, (words, planning.words_after(self, call))))
+        if is_awaited():
+            words = "\n".join(filter(None, (words, self._words_of_failure(call))))
         return words
+
+    def _words_of_failure(self, call: ToolCall) -> str:
+        from swarm_hook_core import failures
+
+        try:
+            return failures.words_after(self, call)
+        except Exception as error:  # the command has failed all the same, and its agent reads why
+            self.record_fault("failures", error)
+            return ""
 
     def _ends(self, call: ToolCall) -> None:
         from swarm_hook_core.traces.endings import call_is_over

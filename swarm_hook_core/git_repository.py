@@ -19,6 +19,8 @@ from swarm_hook_core.repository import tree_over
 MOST_PATHS = 400  # more are not named to git one by one
 _RAW = ("--raw", "-z", "--abbrev=64", "--no-renames", *git.NO_PROGRAMS)
 _REGULAR = ("100644", "100755")
+HIDDEN_SECONDS = 86400  # for so long a hidden file stays protected
+MOST_EXCLUDED = 65536  # characters of ``info/exclude``
 SLACK_NS = 20_000_000  # a file that was changed just now may be changed again without another time of change
 
 
@@ -162,6 +164,38 @@ class Repository:
         if not with_ignored:
             ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
+
+    def hidden(self, paths: Collection[str]) -> list[str]:
+        """Return the files that are not in the index, and that ``info/exclude`` alone has hidden within the last day.
+
+        A line that is written there makes no cache of a file with work in it. Files made after it are not among them.
+        """
+        tree = tree_over(self.top)
+        if tree is None:
+            return []
+        excluding = os.path.join(tree.common, "info", "exclude")
+        try:
+            at = os.stat(excluding).st_mtime
+            with open(excluding, encoding="utf-8", errors="replace") as file:
+                lines = file.read(MOST_EXCLUDED).splitlines()
+        except OSError:
+            return []  # there is none
+        if at < time.time() - HIDDEN_SECONDS or all(not line.strip() or line.startswith("#") for line in lines):
+            return []
+        found = self.names("ls-files", "-z", "-o", "-i", "--full-name", f"--exclude-from={excluding}", paths=paths)
+        kept = [name for name in found if self._is_older(name, at)]
+        # a file that another rule hides as well was hidden before
+        rules = ["--exclude-per-directory=.gitignore"]
+        everywhere = self.setting("core.excludesFile") or "~/.config/git/ignore"
+        if kept and os.path.isfile(os.path.expanduser(everywhere)):
+            rules.append(f"--exclude-from={os.path.expanduser(everywhere)}")
+        return self.names("ls-files", "-z", "-o", "--full-name", *rules, paths=kept[:MOST_PATHS])
+
+    def _is_older(self, name: str, at: float) -> bool:
+        try:
+            return os.lstat(os.path.join(self.top, name)).st_mtime < at
+        except OSError:
+            return False  # gone
 
     def modified(self, paths: Collection[str]) -> list[str]:
         """Return the files of the index whose content in the work tree differs or is gone."""

@@ -54,6 +54,7 @@ REPOSITORY_NAME = "repository name"  # (store, scope): the name of its repositor
 
 UNCOMMITTED = "swarm_mcp.changes.uncommitted:uncommitted_files"  # (store, scope, people): ``answers.work.Edit``s
 AUTHORSHIP = "swarm_mcp.changes.authorship:hooked"  # (hook, folder, lines): after git has made a commit
+TRIES = "swarm_mcp.changes.tries.leftovers:of_scope"  # (scope): what `swarm-mcp try` keeps, in words
 UNDOS = "swarm_mcp.changes.writing"  # the module with `recover`, for undos in this folder of the state folder
 
 
@@ -66,6 +67,14 @@ def put_undos_right() -> list[str]:
         return []
     lines: list[str] = module_named(UNDOS).recover()
     return lines
+
+
+def tries(scope: str) -> str:
+    """Return a line about what tries of a work tree keep; mostly "", for a look for their folder."""
+    if not os.path.isdir(os.path.join(state_dir(), "tries")):
+        return ""
+    words: str = function_named(TRIES)(scope)
+    return words
 
 
 def uncommitted(store: Store, scope: str, people: People) -> list[Edit]:

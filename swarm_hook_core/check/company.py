@@ -12,6 +12,10 @@ from swarm_hook_core.config import OPAQUE_TOOLS, SHELL_TOOLS
 from swarm_hook_core.state import has_turn_files, local_store
 from swarm_hook_core.traces.unread import redirected
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.hooks import ToolCall
+
 # Words of commands that use or move HEAD, or remove a lock of git's; and of those that lead into another work tree.
 _OF_HEAD = ("commit", "checkout", "switch", "reset", "rebase", "merge", "pull", "branch", "push", "stash", ".lock",
             "update-ref", "HEAD refs/")  # fmt: skip
@@ -32,6 +36,12 @@ IN_PLACE = ("sed", "perl", "ruby", "gawk", "awk")
 INLINE = ("write_text", "write_bytes", "unlink", "rmtree", "os.remove", "os.rename", "os.replace", "shutil.",
           "'w'", '"w"', "'wb'", '"wb"', "writeFile", "rmSync", "File.write", "-delete", "-exec", "-fprint",
           "*** Begin Patch")  # fmt: skip
+# Programs that run tests and builds, or check the code (``failures``): a look at the text says that a call may be one.
+BUILDERS = frozenset(
+    "pytest unittest tox nox make ninja cmake ctest cargo go npm npx pnpm yarn bun bunx deno node jest vitest mocha"
+    " playwright tsc eslint biome mypy pyright ruff flake8 pylint mvn mvnw gradle gradlew gcc g++ cc c++ clang clang++"
+    " rustc javac dotnet swift rspec rake rails mix phpunit composer bazel sbt meson just task nx turbo".split()
+)
 # Subcommands of git that neither lose nor commit a change of the work tree. All others are looked at, also aliases.
 HARMLESS = frozenset(
     "status diff log show push fetch branch blame grep ls-files rev-parse remote tag config describe init"
@@ -104,6 +114,16 @@ def may_destroy(text: str, folder: str) -> bool:
     if any(word.startswith(("-i", "--in-place", "-pi", "-ni")) for word in words):
         return not set(IN_PLACE).isdisjoint(names)
     return any(mark in text for mark in INLINE)
+
+
+def may_build(call: "ToolCall") -> bool:
+    """Return True if a call may run tests, a build or a check of the code, by a first look at its text."""
+    if call.tool not in SHELL_TOOLS or not isinstance(call.input, dict):
+        return False
+    text = call.input.get("command")
+    return isinstance(text, str) and not BUILDERS.isdisjoint(
+        word.rpartition("/")[2] for word in text.translate(_APART).split()
+    )
 
 
 def _is_git_verb(words: "list[str]", place: int) -> bool:

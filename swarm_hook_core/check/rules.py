@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from swarm_hook_core import EDIT, REMOVE
 from swarm_hook_core.check import OTHERS_CHANGES, PERSONS_CHANGES, Check
 from swarm_hook_core.collisions import denied_by_lock
+from swarm_hook_core.config import SHELL_TOOLS
 from swarm_hook_core.hooks import Verdict, joined
 from swarm_hook_core.state import (
     absolute_setting,
@@ -38,7 +39,9 @@ from swarm_hook_core.watching import edits, watch
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from swarm_hook_core.core import HookCore
     from swarm_hook_core.denial import Denial
+    from swarm_hook_core.hooks import ToolCall
     from swarm_hook_core.lookup import Held
     from swarm_hook_core.shell.model import Effects, Write
 
@@ -49,12 +52,28 @@ def judge(check: Check) -> "Verdict | None":
     Raises any fault of a rule that does not stand alone, and NotChecked (``fail_closed``).
     """
     verdict = ask(check)
+    if check.call.tool in SHELL_TOOLS and (verdict is None or verdict.denial is None) and not check.is_part:
+        _expect_failure(check.core, check.call)
     if verdict is None or (verdict.denial is not None and verdict.denial.deed):
         return verdict  # a denied attempt on a protection concerns no other session
 
     for follow in AFTERWARDS:
         follow(check, verdict)
     return verdict
+
+
+def _expect_failure(core: "HookCore", call: "ToolCall") -> None:
+    """Have the end of a test or a build looked at."""
+    from swarm_hook_core.check.company import may_build
+
+    if not call.session_id or not may_build(call):
+        return
+    from swarm_hook_core import failures
+
+    try:
+        failures.expect(core.config, call)
+    except OSError as error:  # a full disk: nothing is said if the command fails
+        core.record_fault("failures", error)
 
 
 def ask(check: Check) -> "Verdict | None":

@@ -159,7 +159,7 @@ def words_after(core: HookCore, call: ToolCall) -> str:
             return ""
         if not call.goes_on:
             plans.drop(call.session_id, name)
-        output = _text_of(call.response)
+        output = text_of(call.response)
         words = ""
         if _is_by_us(plan, output):
             words = _words(core, call, plan, output)
@@ -184,14 +184,14 @@ def _may_be_ours(plan: Plan, line: str) -> bool:
     return not named or any(path.startswith(root) for path in named for root in [*plan.roots, *plan.paths])
 
 
-def _text_of(response: object, levels: int = 4) -> str:
+def text_of(response: object, levels: int = 4) -> str:
     """Return all text in a client's report about a call's end."""
     if isinstance(response, str):
         return response
     if levels and isinstance(response, dict):
         response = list(response.values())
     if levels and isinstance(response, list):
-        return "\n".join(_text_of(one, levels - 1) for one in response)
+        return "\n".join(text_of(one, levels - 1) for one in response)
     return ""
 
 

@@ -72,7 +72,7 @@ def call_is_over(core: HookCore, call: ToolCall) -> None:
     if effects is not None and not any(noted):
         trail.note_at(call.folder, "over")  # the command was never parsed: end it as a whole
     trail.leave()
-    _forget(awaited)
+    forget(awaited)
 
 
 def turn_is_over(core: HookCore, event: SessionEvent) -> None:
@@ -97,7 +97,9 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
                 _begin_versions_anew(os.path.dirname(path), name, calls)
         finally:
             os.close(handle)
-    _forget(os.path.join(awaited_dir(), name))
+    for awaited in names_in(awaited_dir()):
+        if awaited == name or awaited.startswith(f"{name}."):
+            forget(os.path.join(awaited_dir(), awaited))
 
 
 def _calls_since_end(data: bytes, agent: str) -> list[bytes]:
@@ -126,7 +128,8 @@ def _begin_versions_anew(place: str, name: str, calls: list[bytes]) -> None:
             continue  # a command, a torn line, or a file without a version
 
 
-def _forget(path: str) -> None:
+def forget(path: str) -> None:
+    """Remove a file of the awaited folder, and the folder if it was the last one."""
     try:
         os.remove(path)
         os.rmdir(awaited_dir())
@@ -143,7 +146,7 @@ def _forget_old(now: float) -> None:
         path = os.path.join(awaited_dir(), name)
         try:
             if os.lstat(path).st_mtime < now - AGE_SECONDS:
-                _forget(path)
+                forget(path)
         except OSError:
             continue  # removed by another hook just now
 

@@ -41,6 +41,7 @@ A *place* is a repository with all its work trees, or a folder outside of any. O
              no other kinds
     fence    the session, or its agent, was told that a call writes into another work tree; `key` is the top of that,
              `text` the call's id. See ``fence``
+    red      the session, or its agent, was told whose uncommitted lines a failing test is beside: see ``failures``
     kills    the session, or its agent, was told that a command would end processes of others: see ``kills``
     lives    the session, or its agent, was told that a call takes away a work tree with live sessions; `key` is its
              folder, `text` the commit there and the call's id. See ``tenants``

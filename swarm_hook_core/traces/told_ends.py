@@ -21,7 +21,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from swarm_hook_core.json_text import loads_object
+from swarm_hook_core.json_text import dumps, loads_object
 from swarm_hook_core.state import client_note, end_by_mark, read_private
 from swarm_hook_core.traces import append, first_line, journal, names_in, plain_word, seen
 from swarm_hook_core.traces import entry as new_entry
@@ -290,6 +290,29 @@ FORMS = {
     ),
     "rollout": Form((b'"call_id"', b'"CommandExecution"'), RUNNING[0].encode(), _of_rollout, _path_of_rollout),
 }
+
+
+def exit_code(path: str, session_id: str, agent: str, call: str) -> int | None:
+    """Return the exit code of a command that Codex has run, by its rollout; None if that does not tell it.
+
+    `path`: a rollout, as of ``Form.path_of``. Codex writes it before it starts the hook after the call.
+    """
+    name = dumps(call).encode("utf-8", "surrogateescape")
+    for size in TAILS:
+        try:
+            data, is_all = tail(_path_of_rollout(path, session_id, agent), size)
+        except (OSError, ValueError):
+            return None  # missing, or no file
+        for raw in reversed(data.split(b"\n")):
+            if name in raw and b'"exit_code"' in raw:
+                try:
+                    item = loads_object(raw.decode("utf-8", "surrogateescape"))["payload"]["item"]
+                    return int(item["exit_code"])
+                except (ValueError, TypeError, KeyError):
+                    continue  # torn, or another line about the call
+        if is_all:
+            break
+    return None
 
 
 class Log:

@@ -7,12 +7,12 @@ VERBS = {
     "blame": "swarm_mcp.changes.commands.diff",
     "commit": "swarm_mcp.changes.commands.undo",
     "undo": "swarm_mcp.changes.commands.undo",
-    "try": "swarm_mcp.changes.tries.commands",
+    "try": "swarm_mcp.changes.commands.tries",
 }
 OTHER_WORDS = {
     "annotate": "blame", "praise": "blame", "authors": "blame", "owner": "blame", "owners": "blame", "changes": "diff",
     "dirty": "diff", "rollback": "undo", "discard": "undo", "rewind": "undo", "checkin": "commit", "ci": "commit",
 }  # fmt: skip
 PLACES = {"diff": "steal"}
-TOOLS = ("swarm_mcp.changes.tools", "swarm_mcp.changes.tries.commands")
-CHECKS = {"undo": "swarm_mcp.changes.undoing:findings", "try": "swarm_mcp.changes.tries.running:findings"}
+TOOLS = ("swarm_mcp.changes.tools", "swarm_mcp.changes.tries.tool")
+CHECKS = {"undo": "swarm_mcp.changes.undoing:findings", "try": "swarm_mcp.changes.tries.doctor:findings"}

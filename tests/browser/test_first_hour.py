@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+import pytest
 from documents import first_hour
 
 from .conftest import Served, Tab
 
 
+@pytest.mark.thorough
 def test_the_page_shows_the_sessions_the_refusal_and_the_owner_of_the_lines(chromium) -> None:
     looked: list[str] = []
 

@@ -3,6 +3,7 @@
 import os
 from contextlib import contextmanager
 
+import pytest
 from support.sessions import start, write
 
 from swarm_mcp.agents.harness.events import message
@@ -28,6 +29,7 @@ def test_a_denial_appears(ground, tab):
     tab.shows("was refused")
 
 
+@pytest.mark.thorough
 def test_an_edit_that_nobody_locked_appears(ground, tab):
     ground.session("ann")
     tab.is_live()
@@ -83,6 +85,7 @@ PRESS_AT_ONCE = """new MutationObserver((_, observer) => {
 }).observe(document, {childList: true, subtree: true})"""
 
 
+@pytest.mark.thorough
 def test_a_link_that_is_pressed_before_the_page_is_whole_stays(ground, browse):
     ground.lock(ground.session("ann"), f"{ground.scope}/a.py")
     tab = browse()
@@ -95,6 +98,7 @@ def test_a_link_that_is_pressed_before_the_page_is_whole_stays(ground, browse):
     assert tab.page.evaluate("window.pressed.isConnected")
 
 
+@pytest.mark.thorough
 def test_what_has_come_while_a_button_was_pressed_appears_once_it_is_not(ground, tab):
     ann = ground.session("ann", "claude-code session:5f0c2f6e")
     tab.is_live()
@@ -114,6 +118,7 @@ def test_what_is_read_and_where_stays_through_changes(ground, tab):
     assert tab.page.evaluate("document.activeElement.textContent") == "first"
 
 
+@pytest.mark.thorough
 def test_twenty_tabs_follow_by_one_stream(ground, browse):
     ann = ground.session("ann")
     tabs = [browse().open("/") for _ in range(20)]  # a browser lets itself have six connections to a server

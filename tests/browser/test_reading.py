@@ -37,6 +37,7 @@ def test_what_sessions_say_runs_nothing(ground, browse):
     assert tab.complaints == []
 
 
+@pytest.mark.thorough
 def test_even_if_a_text_were_taken_for_more_the_browser_would_run_nothing(ground, browse):
     tab = browse().open().is_live()
     tab.page.evaluate(
@@ -56,7 +57,7 @@ def test_even_if_a_text_were_taken_for_more_the_browser_would_run_nothing(ground
     assert tab.complaints and all("Content Security Policy" in one or "404" in one for one in tab.complaints)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.thorough)])
 def test_every_text_has_contrast(ground, browse, scheme):
     scene = busy(ground)
     tab = browse(color_scheme=scheme).open()
@@ -159,6 +160,7 @@ def tabbed_through(page) -> tuple[list[str], dict[str, bool]]:
     return everything, found
 
 
+@pytest.mark.thorough
 def test_a_screen_reader_is_told_what_everything_is(ground, browse):
     from playwright.sync_api import expect
 
@@ -263,6 +265,7 @@ def test_one_click_leads_to_each_thing(ground, browse):
     assert tab.complaints == []
 
 
+@pytest.mark.thorough
 def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
     played(ground)
     tab = browse().open().is_live()
@@ -282,6 +285,7 @@ def test_what_a_stranger_asks_is_answered_by_one_click(ground, browse):
     clicked("Workers").shows("swarm-mcp worker cancel")  # how do I stop it
 
 
+@pytest.mark.thorough
 def test_the_picture_of_the_timeline_leads_to_what_happened(ground, browse):
     scene = played(ground)
     tab = browse().open(scene.paths["this timeline"]).is_live()

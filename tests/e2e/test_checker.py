@@ -70,7 +70,7 @@ def has_begun(ground: Ground) -> bool:
     return bool(_records(ground))
 
 
-@pytest.mark.promise("a call is checked by a process that is warm")
+@pytest.mark.promise("a call is checked by a process that is warm", only=("claude-code",))
 def test_checks_start_no_python(client: Client) -> None:
     ground, before = client.ground, []
     ground.coordinator.register_peer()
@@ -92,7 +92,7 @@ def test_checks_start_no_python(client: Client) -> None:
     assert answers(ground) > before[0]
 
 
-@pytest.mark.promise("a checker denies a write to a locked file as a process does")
+@pytest.mark.promise("a checker denies a write to a locked file as a process does", only=("codex",))
 def test_a_lock_denies_beside_free_writes(client: Client) -> None:
     writes = [client.create("free.md", "free\n"), client.replace("free.md", "free", "changed")]
     with client.held("work", *writes, client.replace("notes.md", "line one", "line two"), at=2) as live:

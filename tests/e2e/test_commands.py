@@ -27,7 +27,7 @@ def ask_for_status(client: Client, *extra: str, first: str = "true") -> str:
     return client.last_result("status")
 
 
-@pytest.mark.promise("people and models read the state", only=("install",))
+@pytest.mark.promise("people and models read the state", only=("codex-install",))
 @pytest.mark.from_git
 @pytest.mark.from_clone
 @requirement("P-25")
@@ -53,7 +53,7 @@ def test_the_server_knows_its_session(client: Client) -> None:
     assert own["id"] in client.last_result("work"), client.results("work")
 
 
-@pytest.mark.promise("a model's lock denies another session's write")
+@pytest.mark.promise("a model's lock denies another session's write", only=("claude-code",))
 def test_a_lock_taken_by_the_model_denies_another_session(client: Client) -> None:
     """`lock_file` from inside one session, a write from another, and the holder's own write passes."""
     coordinator = client.ground.coordinator

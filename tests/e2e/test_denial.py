@@ -36,7 +36,9 @@ NOTEBOOK = {
 }
 
 
-@pytest.mark.promise("a write to a locked file is denied before it happens")
+@pytest.mark.promise(
+    "a write to a locked file is denied before it happens", only=("install", "claude-code-git", "codex-clone")
+)
 @pytest.mark.each_way
 @pytest.mark.from_git
 @pytest.mark.from_clone
@@ -69,7 +71,7 @@ def test_another_identity_hides_who_but_not_whether(client: Client) -> None:
     assert [word for word in ("secret-name", "secret-note", "employer") if word in seen] == []
 
 
-@pytest.mark.promise("a storm of denials is told once")
+@pytest.mark.promise("a storm of denials is told once", only=("codex",))
 def test_a_storm_of_denials_gets_short_words_and_is_told_once(client: Client) -> None:
     """Eleven tries: the holder hears of it at the third, the lead at the tenth; the model reads fewer words."""
     ground, coordinator = client.ground, client.ground.coordinator

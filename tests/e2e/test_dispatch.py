@@ -61,7 +61,7 @@ def lead(newcomer: Client) -> Lead:
     return Lead(newcomer)
 
 
-@pytest.mark.promise("dispatched work is done")
+@pytest.mark.promise("dispatched work is done", only=("claude-code",))
 @requirement("A-29", "A-60")
 def test_a_task_is_done_by_a_worker_that_was_started_for_it(lead: Lead) -> None:
     client = lead.client
@@ -175,7 +175,7 @@ def test_a_cancelled_task_ends_its_worker_with_all_it_started(lead: Lead) -> Non
     assert lead.run()["result"]["error_category"] == "aborted"
 
 
-@pytest.mark.promise("a run leaves no process behind")
+@pytest.mark.promise("a run leaves no process behind", only=("codex",))
 def test_a_killed_supervisor_leaves_no_worker_and_no_lock(lead: Lead) -> None:
     client = lead.client
     client.models.script("work", client.shell("swarm-mcp lock notes.md --note mine; tail -f other.md"))

@@ -38,7 +38,7 @@ def test_a_dry_run_touches_nothing(newcomer: Client) -> None:
     assert contents(ground.home) == before
 
 
-@pytest.mark.promise("uninstalling leaves nothing")
+@pytest.mark.promise("uninstalling leaves nothing", only=("codex",))
 def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
     """Only the clients' own logs and caches may stay, and none of them is a plugin of ours."""
     ground = newcomer.ground
@@ -54,7 +54,7 @@ def test_uninstalling_leaves_nothing(newcomer: Client) -> None:
     assert_text(newcomer, "notes.md", "line two\n")
 
 
-@pytest.mark.promise("doctor proves the installation")
+@pytest.mark.promise("doctor proves the installation", only=("claude-code",))
 def test_doctor_is_content_after_an_installation_and_not_without_trust(newcomer: Client) -> None:
     ground = newcomer.ground
     Marketplace(ground, "install").install(newcomer.name)

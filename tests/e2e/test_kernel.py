@@ -18,7 +18,7 @@ from .ground import wait_for
 from .kernel_work import FIX, ON, WORDS, fill, kernel_state, nothing_left, script, static
 
 
-@pytest.mark.promise("the kernel keeps held files read-only")
+@pytest.mark.promise("the kernel keeps held files read-only", only=("claude-code",))
 @pytest.mark.ways("install")
 def test_whatever_writes_it(client: Client) -> None:
     """Programs of all kinds, one after another in one session: each does its permitted part, and is told of the rest."""
@@ -210,7 +210,7 @@ def outcomes(client: Client, script: str, env: dict[str, str], *extra: str) -> d
     return found
 
 
-@pytest.mark.promise("the kernel's way in weakens no permission rule")
+@pytest.mark.promise("the kernel's way in weakens no permission rule", only=("codex",))
 @pytest.mark.ways("install")
 def test_twelve_rules(client: Client) -> None:
     fill_rules(client)

@@ -112,7 +112,7 @@ def test_the_pane_is_published_for_as_long_as_the_session_lives(client: Client) 
     assert coordinator.sessions() == []
 
 
-@pytest.mark.promise("a resumed session is checked")
+@pytest.mark.promise("a resumed session is checked", only=("codex",))
 @pytest.mark.from_git
 def test_a_resumed_session_is_checked(client: Client) -> None:
     """S8."""
@@ -169,7 +169,7 @@ def test_sessions_started_together_are_told_apart(client: Client) -> None:
     assert_text(client, "new.md", "new\n")
 
 
-@pytest.mark.promise("a lock ends with its client's process")
+@pytest.mark.promise("a lock ends with its client's process", only=("claude-code",))
 @pytest.mark.from_git
 def test_a_killed_session_frees_its_locks(client: Client) -> None:
     """S28: death is proven, not waited for; the next check already passes."""

@@ -39,7 +39,7 @@ def assert_only(told: dict[str, str], denied: set[str], by: str) -> None:
         assert by in told[name] and NOTE in told[name] and PEER_NAME in told[name], told[name]
 
 
-@pytest.mark.promise("a lock on a folder holds all that is or will be in it")
+@pytest.mark.promise("a lock on a folder holds all that is or will be in it", only=("codex",))
 def test_a_locked_folder_holds_what_is_in_it_and_what_is_not_yet(client: Client) -> None:
     checkout = client.ground.checkout
     client.ground.coordinator.peer_lock("sub")
@@ -94,7 +94,7 @@ def test_what_a_peer_keeps_still_may_be_shared_but_not_written(client: Client) -
     assert "keeps it still" in told["write"], told
 
 
-@pytest.mark.promise("first come, first served")
+@pytest.mark.promise("first come, first served", only=("claude-code",))
 def test_who_is_denied_waits_in_line_is_woken_by_the_release_and_writes(client: Client) -> None:
     ground = client.ground
     peer = ground.coordinator.peer_lock("notes.md")
@@ -203,7 +203,7 @@ def stopped(client: Client) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.promise("a lock can be handed over")
+@pytest.mark.promise("a lock can be handed over", only=("codex",))
 def test_a_lock_changes_hands(client: Client) -> None:
     """A lock handed to this session lets its next write pass; one handed away has its next write denied."""
     coordinator = client.ground.coordinator

@@ -232,7 +232,7 @@ def branch_of(client: Client) -> str:
     return asked(client, "branch", "--show-current").strip()
 
 
-@pytest.mark.promise("HEAD is not moved under another session without a word", only=("opus", "codex"))
+@pytest.mark.promise("HEAD is not moved under another session without a word", only=("codex",))
 def test_a_switch_is_denied_once_and_the_other_is_told_before_its_commit(pair: tuple[Client, Client]) -> None:
     client, peer = pair
     first = branch_of(client)

@@ -14,7 +14,10 @@ from .played_peer import PlayedPeer
 
 pytestmark = pytest.mark.ways("install")
 
-PROMISED = pytest.mark.promise("a person's uncommitted work is not lost at keep, also beside one session")
+PROMISED = pytest.mark.promise(
+    "a person's uncommitted work is not lost at keep, also beside one session",
+    only=("claude-code-install-a command", "codex-install-a tool"),
+)
 BEFORE = "alpha\nbeta\n"
 SAVED = BEFORE + "a person's\n"
 FILES = ("b.txt", "d.txt", "e.txt")

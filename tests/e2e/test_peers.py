@@ -19,7 +19,7 @@ pytestmark = pytest.mark.ways("install")
 PAIRS = [(holder, writer) for holder in CLIENTS for writer in CLIENTS if holder != writer]
 
 
-@pytest.mark.promise("locks hold between clients")
+@pytest.mark.promise("locks hold between clients", only=("claude-code-codex",))
 @pytest.mark.parametrize(("holder", "writer"), PAIRS, ids=lambda name: name)
 @requirement("P-23")
 def test_each_other_s_locks(both: dict[str, Client], holder: str, writer: str) -> None:
@@ -47,7 +47,7 @@ def test_a_killed_peer_of_the_other_kind(both: dict[str, Client], holder: str, w
     assert_text(both[writer], "notes.md", "line two\n")
 
 
-@pytest.mark.promise("mail reaches models")
+@pytest.mark.promise("mail reaches models", only=("claude-code",))
 def test_a_model_hears_of_its_mail_at_its_next_prompt_and_at_its_next_call(client: Client) -> None:
     coordinator = client.ground.coordinator
     peer = coordinator.register_peer("night-shift")
@@ -94,7 +94,7 @@ def name_tasks(client: Client, *titles: str) -> None:
     client.models.words.update({title: lambda title=title: tasks(client)[title]["id"] for title in titles})
 
 
-@pytest.mark.promise("no task is lost")
+@pytest.mark.promise("no task is lost", only=("codex-claude-code",))
 @pytest.mark.parametrize(("lead", "worker"), HANDOVER_PAIRS, ids=lambda name: name)
 def test_a_task_from_request_to_review(both: dict[str, Client], lead: str, worker: str) -> None:
     first, second = both[lead], both[worker]

@@ -28,7 +28,7 @@ def typed(client: Client, *words: str) -> subprocess.CompletedProcess[str]:
         os.close(inner)
 
 
-@pytest.mark.promise("what weakens the protection of others is a person's to do")
+@pytest.mark.promise("what weakens the protection of others is a person's to do", only=("codex",))
 def test_an_agent_lifts_nothing_and_a_person_may(client: Client) -> None:
     coordinator = client.ground.coordinator
     peer = coordinator.peer_lock("notes.md")

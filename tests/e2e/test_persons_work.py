@@ -68,7 +68,7 @@ def test_a_person_s_work_stays(client: Client) -> None:
     play_a_person_s_work(client)
 
 
-@PROMISE
+@pytest.mark.promise("a session may throw away its own work", only=("codex",))
 def test_a_session_may_throw_away_its_own_work(client: Client) -> None:
     ground = client.ground
     (ground.checkout / "work.md").write_text(BEFORE)
@@ -120,7 +120,7 @@ def test_a_person_s_work_stays_with_older_and_newer_models(client: Client, model
 @pytest.mark.parametrize(
     ("mode", "answer"), [("acceptEdits", "no"), ("acceptEdits", "yes"), ("auto", "no"), ("bypassPermissions", "yes")]
 )
-@PROMISE
+@pytest.mark.promise("a person is asked in each mode", only=("acceptEdits-yes", "auto-no"))
 def test_claude_code_asks_its_user_at_a_terminal(client: Client, mode: str, answer: str) -> None:
     """The person's answer counts, in modes that ask nothing by themselves, too. Contents that it lets go are kept."""
     assert isinstance(client, ClaudeCode)
@@ -145,7 +145,7 @@ def test_claude_code_asks_its_user_at_a_terminal(client: Client, mode: str, answ
     assert "work.md" in ground.coordinator.text("restore", "--list")
 
 
-@pytest.mark.promise("a session hears of others' uncommitted changes")
+@pytest.mark.promise("a session hears of others' uncommitted changes", only=("codex",))
 def test_a_session_is_told_of_others_changes_when_it_starts_and_at_its_next_turn(client: Client) -> None:
     first, second = client.create("plan.md", "mine\n"), client.create("sub/more.md", "mine\n")
     with client.held("peer", first, second, at=1) as peer, client.interactive() as terminal:

@@ -14,14 +14,16 @@ from .test_merged_writes import BEFORE, FILE, commit, read
 
 pytestmark = [
     pytest.mark.ways("install"),
-    pytest.mark.promise("a client's own rewind that takes others' lines along is told, and can be undone"),
+    pytest.mark.promise(
+        "a client's own rewind that takes others' lines along is told, and can be undone", only=("typed",)
+    ),
 ]
 
 
 def undone(client: Client, said: str) -> str:
     """Type the command that the model was told; return the file's text then."""
     found = re.search(r"took back 1 line of \w+ \w+ in work.md: tell your user. `swarm-mcp (undo --undo \w+)`", said)
-    assert found, said
+    assert found, re.findall(r"swarm: .{,400}", said) or said[-4000:]
     client.ground.coordinator.json(*found[1].split())
     return (client.ground.checkout / FILE).read_text()
 

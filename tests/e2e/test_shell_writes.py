@@ -59,7 +59,7 @@ def test_loops_finds_and_commits_too(client: Client) -> None:
     assert_text(client, "other.md", "other\n")
 
 
-@pytest.mark.promise("reading is never denied")
+@pytest.mark.promise("reading is never denied", only=("codex",))
 def test_reading_a_locked_file_is_free(client: Client) -> None:
     client.ground.coordinator.peer_lock("notes.md")
     client.run("work", *(client.shell(command) for command in READS))
@@ -79,7 +79,7 @@ def test_writing_beside_a_lock_is_free(client: Client) -> None:
     assert_text(client, "sub/new.md", "new\n")
 
 
-@pytest.mark.promise("a change that no check could see is noticed and can be undone")
+@pytest.mark.promise("a change that no check could see is noticed and can be undone", only=("claude-code",))
 def test_what_nobody_could_see_is_noticed_and_can_be_undone(client: Client) -> None:
     checkout, coordinator = client.ground.checkout, client.ground.coordinator
     (checkout / "build.py").write_text(OPAQUE)

@@ -71,7 +71,7 @@ def assert_free(peer: PlayedPeer, file: str, when: str) -> None:
     assert denied, f"{file} is still locked {when}: {peer.denied(file)}"
 
 
-@pytest.mark.promise("at turn a written file is its session's until the turn ends")
+@pytest.mark.promise("at turn a written file is its session's until the turn ends", only=("claude-code",))
 def test_a_file_is_locked_from_its_first_write_to_the_turns_end(client: Client, peer: PlayedPeer) -> None:
     with Conversation(client) as session:
         gate = written(client, peer, session.say)

@@ -84,8 +84,19 @@ def at_turn(runtime: str, session_id: str, folder: str, driver: Any) -> str:
         if session is not None:
             moved = words_of(runtime, session_id, session, top, note, head, reader, time.time())
             words = "\n".join(filter(None, (words, moved)))
+    said, told = _of_local_files(top, told)
     heads.note(runtime, session_id, top, head, told)
-    return words
+    return "\n".join(filter(None, (words, *said)))
+
+
+def _of_local_files(top: str, told: set[str]) -> tuple[list[str], set[str]]:
+    from swarm_hook_core.repository import tree_at
+    from swarm_hook_core.traces.head import local_files
+
+    tree = tree_at(top)
+    if tree is None:
+        return [], told
+    return local_files.news(tree, told)
 
 
 def _of_lost_tree(runtime: str, session_id: str, folder: str, top: str) -> str:

@@ -11,6 +11,7 @@ from swarm_mcp.changes.commit.parts import Authorship
 from swarm_mcp.changes.owners import PERSONS
 from swarm_mcp.changes.planning import Plan
 from swarm_mcp.changes.records import Record
+from swarm_mcp.changes.tries.coming import tester
 from swarm_mcp.changes.undoing import NotUndone, Undoing, patch_of, turn_began
 from swarm_mcp.cli.arguments import CHANGES, DOING, INSTANCES, JSON, SCOPE, Arguments, Option, Usage, Word, verb
 from swarm_mcp.cli.commands.log import since_when
@@ -185,13 +186,18 @@ def summary(plan: Plan, record: Record | None, folder: str) -> str:
 # Committing the changes of one session alone.
 
 
+_MESSAGE = Option(
+    "-m TEXT", "the message; again for a further paragraph", required=True, repeatable=True, also="--message"
+)
+_ONLY = Word("FILE", "only these files and folders", optional=True, repeated=True)
+
+
 @verb(
+    Usage(_MESSAGE, Option("--dry-run", "print what would be committed, and do nothing"), _ONLY, *DOING),
     Usage(
-        Option(
-            "-m TEXT", "the message; again for a further paragraph", required=True, repeatable=True, also="--message"
-        ),
-        Option("--dry-run", "print what would be committed, and do nothing"),
-        Word("FILE", "only these files and folders", optional=True, repeated=True),
+        _MESSAGE,
+        Option("--try COMMAND", "run a shell command on its very files first; commit if it is green", required=True),
+        _ONLY,
         *DOING,
     ),
     refuses=True,
@@ -206,13 +212,24 @@ def commit(args: Arguments) -> int:
     Beside other changes hooks run in a copy with this commit's content alone. A place that several may have changed is
     refused.
 
+    With --try a shell command runs first, as by `swarm-mcp try`, on the files of the commit: as its hooks have left
+    them, without uncommitted lines and untracked files. It runs again if the branch or files have changed meanwhile.
+
+    Exit: 0 committed. 1 nothing is committed: it was refused, or the command of --try has failed. With --json its exit
+    code is "exit".
+
     example: swarm-mcp commit -m "Parse empty lines" src/parse.py
     """
     with Store() as store:
         author = Authorship(store, session_with_changes(store, args))
         files = [os.path.join(os.getcwd(), word) for word in args.words]
         one = Commit(here(), author.is_own, author.named, args.all("-m"), files)
-        done = one.plan() if args.given("--dry-run") else one.make()
+        if args.given("--try"):
+            done = one.make(tester(one.tree, here(), args.value("--try"), args.json))
+        elif args.given("--dry-run"):
+            done = one.plan()
+        else:
+            done = one.make()
         value = {**described(one, done), "dry_run": args.given("--dry-run")}
         if done.output.strip() and not args.json:
             say_text(done.output.rstrip("\n"))

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import NamedTuple
 
 from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces import place_of, state_of
@@ -65,6 +66,15 @@ class Committed:
         self.apply = ""
 
 
+class _Ready(NamedTuple):
+    """A commit `made` on `head` that is not the branch's yet."""
+
+    head: str
+    made: str
+    making: Making
+    parts: Parts
+
+
 class Commit:
     """The commit of an author in the work tree around absolute `folder`.
 
@@ -87,31 +97,40 @@ class Commit:
             raise Refused(f"{folder} is in no work tree of a git repository")
         if not any(text.strip() for text in messages):
             raise Refused("the message is empty: -m TEXT")
-        self._tree: Tree = tree
+        self.tree: Tree = tree
         self._git = Git(tree.top)
         self._is_own = is_own
         self.named = named
         self._messages = list(messages)
         self._files = [self._inside(file) for file in files]
 
-    def make(self) -> Committed:
-        """Make the commit. Raises Refused: nothing has changed then."""
-        with Workshop(self._tree.top, self._tree.own) as workshop:
-            for _try in range(TRIES):
-                try:
-                    return self._attempt(workshop)
-                except Moved:
-                    continue  # the next try begins with the new HEAD
+    def make(self, test: Callable[[str, str], None] | None = None) -> Committed:
+        """Make the commit. Raises Refused: nothing has changed then.
+
+        `test`: called with the names of HEAD and of the new commit before that is the branch's. It may raise Refused,
+        and Moved if it has to be made anew. Other commits do not wait for it.
+        """
+        for _try in range(TRIES):
+            try:
+                with Workshop(self.tree.top, self.tree.own) as workshop:
+                    ready = self._prepare(workshop)
+                    if test is None:
+                        return self._land(workshop, ready)
+                test(ready.head, ready.made)
+                with Workshop(self.tree.top, self.tree.own) as workshop:
+                    return self._land(workshop, ready)
+            except Moved:
+                continue  # the next try begins with the new HEAD
         raise Refused("the branch or the files have changed meanwhile, again and again: try again")
 
     def plan(self) -> Committed:
         """Return the commit as it would be made. Raises Refused."""
-        with Workshop(self._tree.top, self._tree.own) as workshop:
+        with Workshop(self.tree.top, self.tree.own) as workshop:
             head = self._git.head()
             parts = self._parts(Making(self._git, workshop, head))
             return Committed("", self._branch(), parts.own, parts.left_out)
 
-    def _attempt(self, workshop: Workshop) -> Committed:
+    def _prepare(self, workshop: Workshop) -> _Ready:
         head = self._git.head()
         making = Making(self._git, workshop, head)
         parts = self._parts(making)
@@ -120,12 +139,16 @@ class Commit:
         made = making.commit(self._messages)
         if making.rewritten and not making.is_apart and self._others_wrote(began_ns):
             raise Moved  # a hook may have staged it: the next try has the hooks in a work tree apart
+        return _Ready(head, made, making, parts)
+
+    def _land(self, workshop: Workshop, ready: _Ready) -> Committed:
+        head, made, making, parts = ready
         others = {place.path for place in parts.left_out}
         mending = Mending(self._git, head, made, {part.path for part in parts.own} - others)
         rewritten = making.rewritten if making.is_apart else {}
         workshop.land(self._git, head, made, making.subject, mending.write, rewritten)
         making.hook("post-commit", is_shared=True)
-        committed(self._tree.top)
+        committed(self.tree.top)
         done = Committed(made, self._branch(), parts.own, parts.left_out)
         done.staged = mending.left
         done.output = making.output
@@ -136,7 +159,7 @@ class Commit:
 
     def _others_wrote(self, since_ns: int) -> bool:
         """Return True if another session may have written in this work tree since then."""
-        for data in journals_of(place_of(self._tree.top)).values():
+        for data in journals_of(place_of(self.tree.top)).values():
             owner, last = owner_of(data), data.rstrip(b"\n").rpartition(b"\n")[2].partition(b" ")[0]
             if owner[1] and not self._is_own(Author(*owner)) and last.isdigit() and int(last) >= since_ns:
                 return True
@@ -147,10 +170,10 @@ class Commit:
         self._require_rest()
         parts, named = Parts(self._git, self._is_own), set(self._files)
         paths = making.dirty(self._files)
-        states = {path: state_of(os.path.join(self._tree.top, path)) for path in paths}
-        known = {file.name.rstrip("/"): file for file in dirty_files(self._tree.top, self._files) if states}
+        states = {path: state_of(os.path.join(self.tree.top, path)) for path in paths}
+        known = {file.name.rstrip("/"): file for file in dirty_files(self.tree.top, self._files) if states}
         for path, state in states.items():
-            file = known.get(path) or committed_file(self._tree.top, path)
+            file = known.get(path) or committed_file(self.tree.top, path)
             parts.add(file, state, path in named)
         if parts.overlaps:
             raise Refused(self._overlapping(parts), overlaps=[one.words for one in parts.overlaps])
@@ -192,12 +215,12 @@ class Commit:
         """Return the path of an absolute `file` from the top. Raises Refused for a file outside."""
         folder, name = os.path.split(os.path.normpath(file))
         folder = os.path.realpath(folder)
-        path = os.path.relpath(os.path.join(folder, name), self._tree.top)
+        path = os.path.relpath(os.path.join(folder, name), self.tree.top)
         if path.startswith("..") or os.path.isabs(path):
-            raise Refused(f"{file} is outside of the work tree {self._tree.top}")
+            raise Refused(f"{file} is outside of the work tree {self.tree.top}")
         if path == ".":
             return ""
         inner = tree_over(folder)
-        if inner is not None and inner.top != self._tree.top:
+        if inner is not None and inner.top != self.tree.top:
             raise Refused(f"{path} is in another repository, {inner.top}: commit it there, by a call of its own")
         return path

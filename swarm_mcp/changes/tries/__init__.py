@@ -7,6 +7,10 @@
     running    one run: picture, folder, view, command, comparison
     whose      the search for the authors of the lines that make a command fail
     written    the files that the command of a kept try wrote: as a patch, and back into the checkout
+    leftovers  what tries keep on the disk
+    coming     a run on the files of a coming commit (`swarm-mcp commit --try`)
+    trial      the authors of a picture by name; blaming: the answer of --whose
+    tool       the MCP tool; doctor: the finding; the command is ``changes.commands.tries``
 
 Nothing in the checkout changes. Without an honest answer there is an error.
 """

@@ -147,7 +147,7 @@ class Copy:
         fixed: dict[str, str] = {}  # an ignored folder -> a file in it that cannot be corrected
         for name, marks in found.items():
             target = os.path.join(self.root, name)
-            if self._known.get(name) != marks or not os.path.lexists(target):
+            if self._known.get(name) != marks:  # else a command may have removed it
                 remove(target)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 shutil.copy2(os.path.join(self._tree.top, name), target, follow_symlinks=False)

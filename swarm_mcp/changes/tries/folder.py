@@ -2,6 +2,7 @@
 
 <state>/tries/<work tree>/<number>/
     lock        held while a try uses the folder
+    bytes       the size of all that is kept
     record      JSON: the contents of its last try, ``{path: [digest, time]}``
     objects     git's objects of contents that no commit has
     stored      files as git writes them, for this try alone
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 MEMORY = "/dev/shm"
 MOST = 8  # folders of one work tree
 LARGEST = 1 << 30  # bytes of ignored files that are kept in a folder
-AGE_SECONDS = 7 * 86400
 SECOND = 10**9
 MISSING = ""  # the digest of a missing file
 
@@ -114,6 +114,12 @@ class Folder:
 
     def save(self) -> None:
         write_private(self.at("record"), json.dumps(self.record))
+
+    def measure(self) -> int:
+        """Note the bytes of the files in it, and return them."""
+        size = size_of(self.path)
+        write_private(self.at("bytes"), str(size))
+        return size
 
     def clear(self) -> None:
         """Remove all but the lock."""
@@ -302,36 +308,6 @@ def size_of(path: str) -> int:
 def is_secret(name: str) -> bool:
     """Return True for a file of secrets, such as ``.env`` or ``.env.local``: no copy of it is kept."""
     return os.path.basename(name).startswith(".env")
-
-
-def kept() -> list[tuple[str, int, str]]:
-    """Return ``[(top of the work tree, bytes, folder)]`` of all folders on this machine."""
-    found = []
-    for base in (tries_dir(), tries_dir(in_memory=True)):
-        for place in _names(base):
-            for number in _names(os.path.join(base, place)):
-                path = os.path.join(base, place, number)
-                with contextlib.suppress(OSError):
-                    with open(os.path.join(path, "top"), encoding="utf-8", errors="surrogateescape") as file:
-                        found.append((file.read(), size_of(path), path))
-    return found
-
-
-def prune(now: float) -> None:
-    """Remove the folders without a try for seven days, and those of work trees that are gone."""
-    for top, _size, path in kept():
-        with contextlib.suppress(OSError), open(os.path.join(path, "lock"), "r+b") as lock:
-            old = now - os.stat(os.path.join(path, "top")).st_mtime > AGE_SECONDS or not os.path.isdir(top)
-            if fcntl is not None and old:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                remove(path)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []  # nothing was tried yet
 
 
 def _time_of(path: str) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from swarm_hook_core.traces import state_of
 from swarm_hook_core.traces.versions.notes import Notes
-from swarm_mcp.changes.commit.apart import Git, split
+from swarm_mcp.changes.commit.apart import NO_FILE, Git, split
 from swarm_mcp.changes.commit.parts import Place, mode_writers, writers_of
 from swarm_mcp.changes.dirty import NONE, SUBMODULE
 from swarm_mcp.changes.patch import result_of
@@ -140,6 +140,16 @@ class Picture:
         for one in self.changed:
             files[one.file.name] = self._content(one, wanted, only, unplaced)
         return Chosen(files, unplaced)
+
+    def of_commit(self, made: str) -> Chosen:
+        """Return the content of the commit `made` on `head`: without the uncommitted changes that are not in it."""
+        files = {one.file.name: self._content(one, lambda _group: False, None, []) for one in self.changed}
+        for name, (_old, (mode, made_id)) in self._git.between(self.head, made).items():
+            if mode == NO_FILE:
+                files[name] = Content(GONE)
+            elif mode != SUBMODULE:
+                files[name] = Content(STORED, mode, None, made_id)
+        return Chosen(files, [])
 
     def _content(
         self, one: ChangedFile, wanted: Wanted, only: Callable[[str, int], bool] | None, unplaced: list[Place]

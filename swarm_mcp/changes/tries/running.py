@@ -12,25 +12,22 @@ import tempfile
 from typing import NamedTuple
 
 from swarm_hook_core.kernel import namespace
-from swarm_hook_core.repository import tree_over
 from swarm_mcp.changes.commit.apart import Git, split
 from swarm_mcp.changes.tries import folder as folders
 from swarm_mcp.changes.tries import space
 from swarm_mcp.changes.tries.copy import Copy
-from swarm_mcp.changes.tries.folder import LARGEST, Folder, is_secret, remove, size_of
+from swarm_mcp.changes.tries.folder import LARGEST, Folder, is_secret, remove
 from swarm_mcp.changes.tries.picture import PRESENT, Picture
 from swarm_mcp.changes.tries.space import Command
-from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import Refused, SwarmError
-from swarm_mcp.folders import current_scope
 from swarm_mcp.processes import leftover_processes
 from swarm_mcp.processes.reaper import Reaper
-from swarm_mcp.runtimes.base import Finding
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import IO, Any
+    from collections.abc import Sequence
+    from typing import IO
 
     from swarm_hook_core.repository import Tree
     from swarm_mcp.changes.tries.picture import Chosen
@@ -130,10 +127,10 @@ class Run:
 
     # ------------------------------------------------------------------------------------------- the beginning
 
-    def begin(self) -> None:
-        """Start the command, in the best way that works here. Raises SwarmError."""
+    def begin(self, among: Sequence[str] = ()) -> None:
+        """Start the command, in the best way that works here, or the first one of `among`. Raises SwarmError."""
         why = ""
-        for way in ways(self._tree):
+        for way in among or ways(self._tree):
             try:
                 self._begin(way)
                 self.way = way
@@ -193,7 +190,7 @@ class Run:
         staged = set(split(git.ask("diff-index", "--cached", "-z", "--name-only", "--no-renames", self._picture.head)))
         known = {one.file.name: one.file for one in self._picture.changed}
         entries = {}
-        for name in staged & self._own:
+        for name in staged & self._own & known.keys():
             file = known[name]
             entries[name] = (file.old_mode or "000000", file.old_id or "0" * len(self._picture.head))
         git.set_entries(entries)
@@ -272,6 +269,7 @@ class Run:
         if self._copy is not None:
             self._copy.remove_secrets()
             remove(folder.at(BUSY))
+            folder.measure()
             return
         old, new = folder.at("upper"), folder.at("upper.new")
         ignored = self._below()[1]
@@ -279,14 +277,17 @@ class Run:
         os.makedirs(new)
         for name in sorted(ignored):
             source = os.path.join(old, name)
-            if not is_secret(name) and not (os.path.isdir(source) and not os.path.islink(source)):
+            if is_secret(name) or not os.path.lexists(source):
+                continue  # a file of a folder that the command has removed
+            if os.path.islink(source) or not os.path.isdir(source):
                 _make_folders(os.path.dirname(name), old, new, ignored)
                 os.rename(source, os.path.join(new, name))
         remove(old)
         os.rename(new, old)
         remove(folder.at(BUSY))
-        if size_of(old) + size_of(folder.at("objects")) > LARGEST:
+        if folder.measure() > LARGEST:
             folder.clear()
+            folder.measure()
 
 
 def _make_folders(name: str, old: str, new: str, ignored: set[str]) -> None:
@@ -335,34 +336,3 @@ def _all_files(folder: str, top: str) -> list[str]:
     return [
         os.path.relpath(os.path.join(inner, one), top) for inner, _folders, names in os.walk(folder) for one in names
     ]
-
-
-# The finding of `swarm-mcp doctor`: the way in the checkout here, and the folders that are kept.
-
-_WORDS = {
-    OVERLAY: "commands run at this checkout's path, in an overlay over it",
-    MEMORY: "commands run at this checkout's path, in an overlay with its files in memory",
-    BOUND: "commands run at this checkout's path, in a copy of its files",
-    COPY: "commands run in a copy of its files elsewhere",
-}
-
-
-def findings(asked: Asked) -> Finding:
-    """Return the way of `swarm-mcp try` in the work tree here, found by a command that does nothing."""
-    tree, kept = tree_over(os.path.realpath(current_scope(asked.scope_flag))), folders.kept()
-    size = sum(size for _top, size, _path in kept)
-    details: dict[str, Any] = {"kept": [{"top": top, "bytes": size} for top, size, _path in kept]}
-    words = ""
-    if kept:
-        words = f"; {len(kept)} folders of tries take {size >> 20} MiB (for seven days)"
-    if tree is None:
-        return Finding("try", "info", f"no repository here{words}", details=details)
-    try:
-        picture = Picture(tree.top)
-        command = Command(["true"], tree.top, os.environ)
-        with Run(tree, picture, picture.content(lambda _group: True), command, is_caught=True) as run:
-            run.begin()
-            details["way"] = run.end().way
-    except SwarmError as error:
-        return Finding("try", "info", f"nothing can be tried here: {error}{words}", details=details)
-    return Finding("try", "ok", f"{_WORDS[details['way']]}{words}", details=details)

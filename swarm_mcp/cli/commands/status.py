@@ -83,6 +83,7 @@ class Status(NamedTuple):
     faults: int
     edited: list[Edit]
     lowered: str
+    tries: str
     machines: Machines | None
 
 
@@ -110,7 +111,8 @@ def status(args: Arguments) -> int:
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
     "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`. Files that
     are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for those away.
-    `protect` is the level of protection: {"value", "source", "until"}, with "until" for a limited time.
+    `protect` is the level of protection: {"value", "source", "until"}, with "until" for a limited time. `tries` says
+    what `swarm-mcp try` keeps, in words.
 
     example: swarm-mcp status
     """
@@ -154,6 +156,7 @@ def _query(store: Store, scope: str, viewer: str, reader: Reader) -> Status:
         faults=len([fault for fault in recorded_faults() if fault["at"] > now - DAY_SECONDS]),
         edited=contributions.uncommitted(store, scope, reader.people),
         lowered=user_settings.lowered(scope),
+        tries=contributions.tries(scope),
         machines=machines_of(store, scope),
     )
 
@@ -220,6 +223,8 @@ def _as_json(found: Status) -> dict[str, Any]:
             for one in found.edited
         ],
     }
+    if found.tries:
+        shown["tries"] = found.tries
     if found.machines:
         shown[found.machines.kind] = found.machines.shown
     return shown
@@ -235,6 +240,8 @@ def _say(found: Status, reader: Reader) -> None:
         numbers.append(count(found.values, "value"))
     say(", ".join(numbers))
     say_uncommitted(found.edited, found.lowered, reader)
+    if found.tries:
+        say(f"  {found.tries}")
     if found.machines:
         shared = found.machines
         advice = f": swarm-mcp {shared.kind} status" * (not shared.is_fresh)

@@ -93,6 +93,7 @@ def test_each_question_reads_and_asks_as_often_about_twice_as_many_files(
     assert more == {}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["git checkout .", "git stash", "git add -A"])
 def test_a_refusal_compares_the_first_of_very_many_files_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

@@ -69,6 +69,7 @@ def undo_of(world: World, words: str, agent: Agent | None) -> None:
         undoing.do(undoing.plan_back(record, [], False), record.whose, record.id)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("by", ["me", "peer", "person"])
 def test_a_peers_lines_come_back_and_the_own_ones_do_not(world: World, by: str) -> None:
     me, peer = world.session(), world.session("codex")

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.commits import hook
 from support.fixtures import wait_for
 from support.world import Agent, World, git
 
 from swarm_hook_core.repository import tree_over
-from swarm_mcp.changes.tries import folder, running
+from swarm_mcp.changes.tries import doctor, folder, leftovers, running
 from swarm_mcp.changes.tries.running import BOUND, COPY, OVERLAY
 from swarm_mcp.doctor.own_checks import Asked
 
@@ -121,6 +122,16 @@ def test_what_a_command_writes_stays_in_the_try(world: World, way: str) -> None:
     assert answer["output"].count("alpha\nbeta\ngamma\n") == 2 and "x\n" not in answer["output"]
     kept = folder.place_of(str(world.repo / ".git"))
     assert not list(Path(kept).rglob(".env"))
+
+
+def test_a_build_may_remove_its_folders_and_make_them_anew(world: World, way: str) -> None:
+    for name in ("gone/deep/old", "anew/old"):
+        (world.repo / "build" / name).parent.mkdir(parents=True)
+        (world.repo / "build" / name).write_text("old\n")
+    tried(world, code="cd build && rm -r gone anew && mkdir anew && echo new > anew/new")
+    assert tried(world, code="cd build && find . -type f")["output"] == "./anew/new\n"
+    tried(world, code="rm -r build && mkdir build && echo all > build/new")
+    assert tried(world, code="cd build && find . -type f")["output"] == "./new\n"
 
 
 def test_a_file_with_another_content_than_at_the_last_try_gets_another_second(world: World, way: str) -> None:
@@ -311,11 +322,18 @@ def test_the_command_of_a_try_is_read(world: World) -> None:
 
 def test_doctor_names_the_way_and_the_kept_folders(world: World, way: str) -> None:
     tried(world, "--keep", code="echo more >> notes.md; mkdir -p build; echo made > build/made")
-    finding = running.findings(Asked(str(world.repo), ()))
+    finding = doctor.findings(Asked(str(world.repo), ()))
     assert finding.status == "ok" and finding.details["way"].startswith((way, COPY))
     assert {one["top"] for one in finding.details["kept"]} == {str(world.repo)}
-    folder.prune(time.time() + 8 * 86400)
-    assert folder.kept() == []
+    assert "made > build/made` wrote are kept (`swarm-mcp try --diff`)" in finding.message
+    tried(world, code="head -c 3000000 /dev/zero > build/large")
+    assert "; ignored files of tries take 2 MiB (for seven days)" in world.swarm("status").json["tries"]
+    assert "ignored files of tries take 2 MiB" in world.ground.swarm("status").out
+    for torn in Path(leftovers.kept()[0].path).parent.glob("*/[bt][yr]*"):  # bytes, try.json
+        torn.write_text("{")
+    assert {one.top for one in leftovers.kept()} == {str(world.repo)}
+    leftovers.prune(time.time() + 8 * 86400)
+    assert leftovers.kept() == []
 
 
 def test_outside_of_a_repository_and_before_the_first_commit(world: World) -> None:
@@ -332,3 +350,58 @@ def test_a_missing_program_and_the_folder_of_the_caller(world: World, way: str) 
     done = world.ground.swarm("try", "--json", "--", "pwd", cwd=world.repo / "sub")
     assert json.loads(done.out)["output"].rstrip().endswith("/sub")
     assert world.ground.swarm("try", "--json", "--", "sh", "-c", "kill -TERM $$").code == 128 + signal.SIGTERM
+
+
+def test_doctor_copies_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for way in (BOUND, COPY):
+        monkeypatch.setattr(running, "ways", lambda _tree, way=way: [way])
+        assert doctor.findings(Asked(str(world.repo), ())).details == {"kept": [], "way": way}
+    assert leftovers.kept() == []
+
+
+# ------------------------------------------------------------------------------------------- commit --try
+
+
+@pytest.fixture
+def author(monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "t")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "t@t")
+
+
+FILES = "cat notes.md other.md | tr '\\n' ' '; ls; test ! -e new.md"
+
+
+def test_a_command_is_tried_on_the_very_files_of_a_commit(world: World, author: None, way: str) -> None:
+    me, peer = world.session("codex"), world.session("codex")
+    hook(world.repo, "pre-commit", "sed -i s/MINE/HOOKED/ notes.md; git add notes.md")
+    me.edit("notes.md", "alpha", "MINE")
+    peer.edit("notes.md", "gamma", "THEIRS")
+    peer.edit("other.md", "alpha", "THEIRS")
+    peer.write("new.md")
+    for command, code in (("exit 7", 7), (f"{FILES} && grep -q THEIRS *.md", 1), (f"{FILES}; exit 3", 3)):
+        done = world.swarm("commit", "-m", "mine", "--try", command, as_=me)
+        assert (done.code, done.json.get("exit")) == (1, code), (done.out, done.err)
+        assert "nothing was committed: on the commit's files the command ended" in done.json["error"]
+    assert "HOOKED beta gamma alpha beta gamma" in done.json["output"]
+    assert world.git("log", "--format=%s").split("\n")[:2] == ["a person's", "start"]
+    done = world.ground.swarm("commit", "-m", "mine", "--try", f"{FILES} && git status --short", "--as", me.id)
+    assert done.code == 0 and "committed" in done.out, (done.out, done.err)
+    assert world.git("show", "HEAD:notes.md") == "HOOKED\nbeta\ngamma\n"
+    assert world.git("status", "--short") == " M notes.md\n M other.md\n?? new.md\n"
+
+
+def test_a_commit_is_tried_anew_where_the_branch_has_moved(world: World, author: None, tmp_path: Path) -> None:
+    me = world.session("codex")
+    me.edit("notes.md", "alpha", "MINE")
+    log = tmp_path / "log"
+    person = f"git -C {world.repo} commit -q --allow-empty -m person"
+    outside = subprocess.Popen(["sh", "-c", f"until test -s {log}; do sleep 0.01; done; {person}; touch {log}.done"])
+    command = f"echo run >> {log}; until test -e {log}.done; do sleep 0.01; done"
+    try:
+        done = world.swarm("commit", "-m", "mine", "--try", command, as_=me)
+    finally:
+        outside.kill()
+    assert done.code == 0, (done.out, done.err)
+    assert log.read_text() == "run\nrun\n"
+    assert world.git("log", "--format=%s").split()[:2] == ["mine", "person"]

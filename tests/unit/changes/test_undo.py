@@ -323,3 +323,27 @@ def test_an_undo_is_no_look_at_others_lines(scene: Scene, own: tuple[str, str]) 
     verdict = me.bash("cat > notes.md <<'EOF'\nalpha\nbeta\ngamma\nNEW\nEOF")
     assert verdict.denied, verdict
     assert scene.read("notes.md") == "alpha\nbeta\nTHEIRS\n"
+
+
+@pytest.mark.parametrize("how", ["git", "swarm", "person"])
+def test_a_committed_removal_stays(how: str, scene: Scene) -> None:
+    scene.me.edit("notes.md", "beta\n", "")
+    if how == "git":
+        scene.me.bash("git commit -qam removed")
+    elif how == "swarm":
+        assert scene.swarm("commit", "-m", "mine", as_=scene.me).code == 0
+    else:
+        scene.commit()
+    assert scene.git("show", "HEAD:notes.md") == "alpha\ngamma\n"
+    scene.undoes(of=scene.me)
+    assert scene.read("notes.md") == "alpha\ngamma\n"
+    scene.me.edit("notes.md", "gamma", "LATER")
+    scene.undoes(of=scene.me)
+    assert scene.read("notes.md") == "alpha\ngamma\n"
+    scene.peer.edit("notes.md", "alpha\n", "")
+    scene.me.edit("notes.md", "gamma", "LATER")
+    scene.commit()
+    scene.me.edit("notes.md", "LATER", "AGAIN")
+    scene.undoes(of=scene.me)
+    scene.undoes(of=scene.peer)
+    assert scene.read("notes.md") == "LATER\n"

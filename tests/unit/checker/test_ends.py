@@ -158,6 +158,7 @@ def test_a_checker_ends_when_files_of_its_release_are_replaced(client: Client, t
     assert client.warm() != checker
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_a_hundred_calls_at_once(client: Client, way: str) -> None:
     client.warm(way)

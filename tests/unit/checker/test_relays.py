@@ -39,6 +39,7 @@ while True:
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_the_checker_answers_as_a_hook_alone_does(client: Client, way: str) -> None:
     client.warm(way)
@@ -102,6 +103,7 @@ def test_names_of_files_in_another_encoding_are_read_by_the_hook_alone(client: C
     assert not client.ask(client.edit("held.py"), way, environment={"LC_ALL": "C"}).alone
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_a_state_folder_with_a_long_path_has_a_checker(tmp_path: Path, way: str) -> None:
     with client_in(tmp_path, state=str(tmp_path.resolve() / ("long" * 40) / "swarm-mcp")) as client:
@@ -138,6 +140,7 @@ def test_a_socket_that_is_no_checkers_leads_to_the_hook_alone(broken_client: Cli
     assert (answer.is_denied, answer.alone) == (True, ["none"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("word", ["", "serve"])
 def test_the_answer_of_an_agents_process_is_not_taken(broken_client: Client, way: str, word: str) -> None:
@@ -158,6 +161,7 @@ def test_the_answer_of_an_agents_process_is_not_taken(broken_client: Client, way
         impostor.communicate()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["checkers/alone", "relay"])
 def test_a_pipe_in_the_place_of_a_note_keeps_no_hook_waiting(broken_client: Client, way: str, name: str) -> None:
@@ -169,6 +173,7 @@ def test_a_pipe_in_the_place_of_a_note_keeps_no_hook_waiting(broken_client: Clie
     assert b'"deny"' in hook.communicate(timeout=30)[0]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_a_payload_of_20_megabytes_is_answered_once(client: Client, way: str) -> None:
     client.warm(way)

@@ -84,6 +84,7 @@ def test_a_table_fits_the_terminal(busy: Ground, verb: str, columns: int):
     assert rows and max(map(size.width, rows)) <= columns, shown
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_what_tells_rows_apart_is_never_cut(busy: Ground, columns: int):
     one = busy.sql("SELECT id FROM instances WHERE label LIKE '%planner%'")[0]["id"][:8]

@@ -365,6 +365,7 @@ def test_where_it_is_uncertain_nothing_is_done(world: World, unseen: Agent, word
     assert (as_before(world), world.git("rev-parse", "HEAD"), holders(world)) == (before, head, {})
 
 
+@pytest.mark.sampled
 def test_where_it_is_uncertain_one_says_who_one_is(world: World, unseen: Agent) -> None:
     assert world.ground.process("lock", "notes.md", "--as", unseen.id).code == 0
     env = {**os.environ, "CODEX_THREAD_ID": unseen.session_id}

@@ -310,6 +310,7 @@ def test_hooks_that_are_gone_from_a_clients_settings_are_said(place: Path) -> No
     assert "no longer holds" not in start("claude-code", new_session(), place).context
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("manager", ["overwrites", "elsewhere"])
 @pytest.mark.parametrize("way", ["beside", "dispatcher"])
 def test_a_hook_manager_that_takes_the_guard_out_is_said(place: Path, monkeypatch, way: str, manager: str) -> None:

@@ -74,6 +74,7 @@ def screen_of(ground: Ground, argv: list[str], columns: int, code: int = 0) -> P
         return played
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("columns", "screens"), [(80, SCREENS), (120, WIDE)])
 def test_every_screen_is_in_whole_words_and_names(shop: Ground, columns: int, screens: list[list[str]]):
     for argv in screens:
@@ -280,6 +281,7 @@ def typed_in(page: str) -> list[tuple[str, list[str]]]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("page", PAGES)
 def test_each_command_of_a_page_is_carried_out(page: str, world: World, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")  # a person, also where tests have no terminal

@@ -308,6 +308,7 @@ def test_an_agents_shell_is_no_person(ground: Ground, env: dict) -> None:
     assert (code, shells) == (1, [])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("others", [0, 1, 2])
 def test_a_script_without_a_terminal_dispatches_as_its_own_shell(others: int, ground: Ground) -> None:
     """As `run` does, with any others in the scope; but in no mode that only a person chooses, nor for an agent."""

@@ -186,6 +186,7 @@ def test_a_worker_that_waits_for_an_answer_leaves_its_place_to_others(ground: Gr
     assert ended(worker)["counts"] == {"done": 2}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_place_is_free_once_the_turn_has_ended(ground: Ground, lead: dict, limits, waits: bool) -> None:
     """A worker that has asked is at work until its turn ends; a paused one is not."""

@@ -151,6 +151,7 @@ def traces(repo: Repo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     return wrote
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", ["beside", "dispatcher"])
 def test_with_auto_a_commit_meets_what_others_have_changed_without_a_lock(repo: Repo, traces, monkeypatch, way):
     if way == "dispatcher":

@@ -244,6 +244,7 @@ def test_a_session_that_is_gone(folder: Path, can: dict, error: dict | None, cod
     assert not error or ended.data["error_message"].startswith(error["message"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("answer", "code"),
     [({"result": {"stopReason": "max_turn_requests"}}, "budget"), ({"result": {"stopReason": "refusal"}}, "unknown"),

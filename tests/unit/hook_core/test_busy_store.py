@@ -117,6 +117,7 @@ def _third_time(asked: list[float], do):
     return sleep
 
 
+@pytest.mark.sampled
 def test_a_store_that_is_kept_is_waited_for_once(runtime: str, repo: Path) -> None:
     me = new_session()
     start(runtime, me, repo)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.traced import Player, git
+from support.world import some_time_passes
 
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
@@ -444,3 +445,22 @@ def test_head_is_read_in_every_state(state: str, repo: Path, tmp_path: Path) -> 
         (repo / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
         expected = None
     assert heads.read(str(top)) == expected
+
+
+def test_what_git_s_local_files_hide_is_told_once(repo: Path) -> None:
+    me = Player("codex", repo)
+    assert _turns(me) == ""
+    (me.folder / "idea.md").write_text("an idea\n")
+    excluding = me.folder / ".git" / "info" / "exclude"
+    excluding.parent.mkdir(exist_ok=True)
+    some_time_passes()
+    excluding.write_text("idea.md\n")
+    assert "hides from `git status`: idea.md." in _turns(me) and _turns(me) == ""
+    excluding.write_text("# nothing\n")
+    assert _turns(me) == ""
+    (excluding.parent / "attributes").write_text("*.md merge=ours\n")
+    assert "info/attributes has changed" in _turns(me) and _turns(me) == ""
+    git(me.folder, "config", "user.name", "another")
+    assert _turns(me) == ""
+    git(me.folder, "config", "core.worktree", str(me.folder.parent))
+    assert "core.worktree of this repository is" in _turns(me) and _turns(me) == ""

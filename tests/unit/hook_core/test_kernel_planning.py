@@ -56,6 +56,7 @@ def test_a_guess_elsewhere_reaches_what_is_locked_there(caller: Caller, tmp_path
     assert str(tmp_path.resolve() / "second" / "f") in caller.plan().paths
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "command", ["ssh host make", "sudo make", "make; docker build .", "git push && make", "tmux new"]
 )

@@ -325,6 +325,7 @@ OWN_SWEEPS = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("begin", ["", "git checkout -q -f HEAD; "])
 def test_a_session_alone_may_throw_away_its_own_again_and_again(me: Player, work: Path, begin: str) -> None:
     git(work, "checkout", "-q", "-f", "HEAD")  # the person's work is gone
@@ -575,3 +576,26 @@ def test_a_command_that_takes_work_of_all_along_is_denied_once(command: str, wor
     said = me.runs(command)
     assert "a person's work" in said and "other.md (by claude-code" in said and "same command again goes ahead" in said
     assert not me.runs(command).startswith("denied: ")
+
+
+@pytest.mark.parametrize(
+    "command", ["rm -f new.md", "git clean -fdx", "git clean -fdX", "rm -rf ./*", "echo x > new.md"]
+)
+@pytest.mark.sampled
+def test_a_file_that_was_hidden_from_git_is_still_its_person_s(command: str, me: Player, work: Path) -> None:
+    assert me.runs("echo new.md >> .git/info/exclude") == ""
+    (work / "cache").mkdir()
+    assert me.runs("echo cache/ >> .git/info/exclude") == ""
+    (work / "cache" / "made later").write_text("x\n")
+    some_time_passes()
+    said = me.runs(command)
+    assert said.startswith("denied: ") and "new.md" in said and "a person's work" in said
+    assert (work / "new.md").read_text() == "one\ntwo\n"
+    assert me.runs("git clean -fdx -- cache") == "" and me.runs("git clean -fd -- new.md") == ""
+
+
+def test_what_a_rule_of_all_hides_is_a_cache_as_before(me: Player, work: Path) -> None:
+    (work / ".gitignore").write_text("new.md\n")
+    (work / ".git" / "info" / "exclude").write_text("new.md\n")
+    some_time_passes()
+    assert me.runs("rm -f new.md") == ""

@@ -109,6 +109,7 @@ def test_the_client_is_found_behind_the_launcher(installed: Installed, runtime: 
     assert (row_of(me) or {})["client_pid"] == os.getpid()
 
 
+@pytest.mark.sampled
 @both
 def test_a_notice_is_told_once_it_has_been_written(installed: Installed, runtime: str) -> None:
     installed.forbid_own_hook()
@@ -136,6 +137,7 @@ def test_a_chosen_coordinator_comes_before_the_installed_one(installed: Installe
     assert row_of(me) is None
 
 
+@pytest.mark.sampled
 @both
 def test_a_coordinator_that_cannot_begin_leaves_it_to_the_plugin_s_own_hook(installed: Installed, runtime: str) -> None:
     installed.launch(f"{interpreter()} -I -S -c 'import swarm_mcp'")  # without the folders it is in
@@ -145,6 +147,7 @@ def test_a_coordinator_that_cannot_begin_leaves_it_to_the_plugin_s_own_hook(inst
     assert (row_of(me) or {})["state"] == "idle" and fault_lines() == []
 
 
+@pytest.mark.sampled
 @both
 def test_a_coordinator_that_is_killed_is_recorded_and_not_asked_again(installed: Installed, runtime: str) -> None:
     installed.launch("/bin/sh -c 'cat >/dev/null; kill -9 $$'")
@@ -156,6 +159,7 @@ def test_a_coordinator_that_is_killed_is_recorded_and_not_asked_again(installed:
     assert [line["hook"] for line in fault_lines()] == ["session_start", "turn", "turn", "session_end"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["SessionStart.startup", "UserPromptSubmit", "SessionEnd"])
 def test_a_coordinator_that_hangs_has_no_more_than_its_time(installed: Installed, name: str) -> None:
     launcher = installed.launcher.read_text()

@@ -153,6 +153,7 @@ def _a_person_types(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWARM_MCP_ALLOW_SPAWN", "1")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("runtime", ["codex", "claude-code"])
 def test_nothing_is_denied_or_said_until_it_ends_by_itself(runtime: str, world: World, clocks: Clocks) -> None:
     peer, me = world.session("codex"), world.session(runtime)

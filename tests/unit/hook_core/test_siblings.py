@@ -92,6 +92,7 @@ def test_a_look_lets_an_overwrite_pass(main: Thread, agents: tuple[Thread, Threa
     assert "was changed by agent b2 of this session" in one.edits("notes.md", "x", "y")
 
 
+@pytest.mark.sampled
 def test_work_from_before_an_agent_began_is_known_to_it(main: Thread) -> None:
     main.edits("notes.md", "beta", "BEFORE")
     main.runs("echo BEFORE > other.md")

@@ -206,6 +206,7 @@ def rows(text: str) -> list[str]:
     return [row for row in text.splitlines() if row]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("level", ["notice", "keep", "turn"])
 def test_each_verb_at_each_level(beside, level: str):
     here = beside(level)

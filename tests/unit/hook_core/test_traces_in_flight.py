@@ -232,6 +232,7 @@ def level(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("level", "runtime"),
     [
@@ -249,6 +250,7 @@ def test_who_works_alone_hears_nothing(tmp_path: Path, repo: Path, level: str, r
     assert (worker.said, [told for told in worker.at_turns if told]) == ([], [])
 
 
+@pytest.mark.sampled
 def test_two_in_separate_checkouts_hear_nothing(tmp_path: Path, repo: Path, level: str) -> None:
     places = [repository(tmp_path.resolve() / name, "src") for name in ("here", "there")]
     workers = [Worker(runtime, place, level) for runtime, place in zip(("claude-code", "codex"), places, strict=True)]
@@ -256,6 +258,7 @@ def test_two_in_separate_checkouts_hear_nothing(tmp_path: Path, repo: Path, leve
     assert [(worker.said, [told for told in worker.at_turns if told]) for worker in workers] == [([], []), ([], [])]
 
 
+@pytest.mark.sampled
 def test_two_in_separate_folders_of_one_checkout_hear_nothing_at_their_calls(
     tmp_path: Path, repo: Path, level: str
 ) -> None:
@@ -296,6 +299,7 @@ def test_two_on_the_same_file_in_turn_hear_one_line_each_way(tmp_path: Path, rep
     assert [said.text for said in (*one.said, *two.said) if "\n" in said.text.strip()] == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("over", ["committed", "undone", "left"])
 def test_what_is_over_is_no_news(tmp_path: Path, repo: Path, over: str) -> None:
     """Changes that were committed or undone, or whose session has ended."""
@@ -311,6 +315,7 @@ def test_what_is_over_is_no_news(tmp_path: Path, repo: Path, over: str) -> None:
     assert (two.said, [told for told in two.at_turns if told]) == ([], [])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("level", ["notice", "keep"])
 def test_no_edit_is_denied_beside_another_who_edits_the_same_files(tmp_path: Path, repo: Path, level: str) -> None:
     """In the midst of both turns; at `notice` nothing else is denied either."""

@@ -69,6 +69,7 @@ doppler run -- rtk git stash
 """
 
 
+@pytest.mark.sampled
 def test_what_runs_the_rest_of_its_line_is_unwrapped(me: Player) -> None:
     silent = [one for one in WRAPPED.strip().split("\n") if "notes.md" not in denied(me, one)]
     assert not silent
@@ -159,6 +160,7 @@ HOOKS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("me", "case"), [(CLIENTS[at % 2], case) for at, case in enumerate(HOOKS)], indirect=["me"])
 def test_git_commands_in_hooks_are_met(me: Player, work: Path, case: str) -> None:
     files, command, file = HOOKS[case]

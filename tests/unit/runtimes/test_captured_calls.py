@@ -99,6 +99,7 @@ def test_a_write_is_denied_beside_a_lock_and_made_elsewhere(repo: Path, name: st
     assert "swarm lock blocked" in denied.out and os.path.basename(file) in denied.out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "start", "end"),
     [
@@ -208,6 +209,7 @@ def earlier(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("client", CLIENTS)
 def test_doctor_names_it_and_an_install_takes_it_away(client: str, earlier: Path) -> None:
     installed = Installed(earlier, f"integrations/{client}")

@@ -294,6 +294,7 @@ def fakes(alone: Path, tmp_path: Path) -> Fakes:
 HOOK = "integrations/hook.py"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["claude-code", "codex"])
 def test_a_canary_proves_that_locks_hold(ground: Ground, fakes: Fakes, name: str):
     fakes.claude() if name == "claude-code" else fakes.codex()

@@ -139,6 +139,7 @@ NAMED = {"hooksConfig": {"disabled": ["swarm"]}}
 GEMINI_S, TRUSTING = "top/.gemini/settings.json", {"security": {"folderTrust": {"enabled": False}}}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("client", "files", "file"),
     [

@@ -159,6 +159,7 @@ def test_a_relay_that_cannot_be_executed_leaves_the_payload_to_the_check_in_sile
         path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(not RELAY, reason="the relay cannot be compiled here")
 @pytest.mark.parametrize("client", [*CLIENTS, WAITING])
 def test_hooks_with_the_relay_deny_and_let_pass_where_no_checker_answers(

@@ -312,6 +312,7 @@ def test_only_its_own_leases_are_kept_by_a_server(ground: Ground):
             assert hands.session.vouched(store) == [row["id"]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_hooks_of_the_client_make_it_one_session(ground: Ground, when: str):
     with Server(ground) as first, Server(ground) as second:

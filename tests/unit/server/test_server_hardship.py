@@ -398,6 +398,7 @@ def test_every_signal_at_every_moment_ends_it_in_order(reserved: Ground, moment:
             assert server.process.stderr.read() == b""
 
 
+@pytest.mark.thorough
 def test_with_a_store_that_somebody_keeps_it_ends_all_the_same(reserved: Ground):
     with Server(reserved) as server, reserved.store() as store, store.database.writing():
         server.begin("tools/call", {"name": "lock_file", "arguments": {"file": "f"}})

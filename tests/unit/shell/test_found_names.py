@@ -77,6 +77,7 @@ def met(command: str, root: Path, files) -> finding.Met:
     return finding.met(effects, str(root / "repo"), sorted(files))
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(shutil.which("xargs") is None, reason="compared with what is really done")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_found_is_what_is_written(command: str, root: Path) -> None:

@@ -276,6 +276,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("how", "code"), [(how, code) for how, codes in HOSTILE.items() for code in codes])
 def test_hostile_code_ends_in_time(how, code, tmp_path) -> None:
     effects_of(f"{how} 1", str(tmp_path))  # a module that is loaded once does not count

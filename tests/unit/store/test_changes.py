@@ -127,6 +127,7 @@ def test_a_store_that_is_replaced(ground: Ground, how: str) -> None:
         assert changes.wait(60) is True
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["DELETE", "TRUNCATE", "WAL"])
 def test_any_kind_of_journal(ground: Ground, mode: str) -> None:
     ground.store().close()

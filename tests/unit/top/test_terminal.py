@@ -193,6 +193,7 @@ def quoted(word: str) -> str:
     return shlex.quote(word)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "vt100"}, {"CLICOLOR": "0"}])
 def test_without_colours_it_says_the_same(ground: Ground, environment: dict[str, str]):
     busy(ground)
