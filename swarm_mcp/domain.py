@@ -393,7 +393,10 @@ class KeyValue(Record):
 
 
 class Event(Record):
-    """One change: `type` such as ``context.lock_acquired``, its actor, its subject; `payload` is JSON text."""
+    """One change: `type` such as ``context.lock_acquired``, its actor, its subject.
+
+    `payload` and `facts` are JSON texts. `facts` is ours; other programs read the contract's `payload`.
+    """
 
     __slots__ = ()
 
@@ -403,6 +406,7 @@ class Event(Record):
     actor: str | None
     subject: str | None
     payload: str | None
+    facts: str | None
     created_at: int
 
 

@@ -202,7 +202,8 @@ PREFIX = "MCP"  # of variables that are about no client
 class Edit(NamedTuple):
     """One uncommitted change of the file at `path`: its author, its time in Unix seconds, and the tool.
 
-    The tool of a change on another machine is unknown: ``-``.
+    The tool of a change on another machine is unknown: ``-``. `has_ended`: the session has; its client's id for it is
+    then the `instance_id`.
     """
 
     path: str
@@ -210,6 +211,7 @@ class Edit(NamedTuple):
     name: str
     at: int
     tool: str
+    has_ended: bool = False
 
 
 def journal_marks(scope: str) -> Marks:

@@ -127,7 +127,8 @@ def session_called(store: Store, scope: str, reference: str, ended: Mapping[Sess
     """Return the session that `reference` names: one of the scope, by `session_named`, or one that has ended.
 
     `ended`: further sessions with the names that the reader knows. One of them is meant by its client's id, the
-    beginning of that id, its name, or the number in its name. Raises UnknownInstance; UsageError for no word.
+    beginning of that id, its name or the beginning of it, or the number in its name. Raises UnknownInstance; UsageError
+    for no word.
     """
     word = reference.strip()
     if not word:
@@ -141,13 +142,14 @@ def session_called(store: Store, scope: str, reference: str, ended: Mapping[Sess
         if matches:
             several = ", ".join(dict.fromkeys(matches.values()))
             raise UnknownInstance(f"{reference[:60]!r} is the name of several: {several}") from None
-        raise error
+        known = ", ".join(sorted({*ended.values()} - {UNNAMED}))
+        raise UnknownInstance(f"{error}" + f"; authors here: {known}" * bool(known)) from None
     return (row.runtime or "", row.session_id or row.id)
 
 
 def _is_called(session: Session, name: str, word: str) -> bool:
     own = session_name(*session)
-    return session[1].startswith(word) or word in (name, own, own.rpartition(" ")[2])
+    return session[1].startswith(word) or own.startswith(word) or word in (name, own.rpartition(" ")[2])
 
 
 def session_in_words(store: Store, session: Session, reader: Row | None) -> str:

@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from swarm_hook_core.paths import own_path
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.traces.versions.acts import PERSON
+from swarm_hook_core.traces.versions.acts import PERSON, Author
 from swarm_hook_core.traces.versions.lines import Change, Fold, Line, NoLines
 from swarm_hook_core.traces.versions.notes import Notes
 from swarm_hook_core.traces.versions.steps import History
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.work import MOST, Edit, edits
 from swarm_mcp.changes.dirty import NONE, DirtyFile, dirty_files, relative_names
-from swarm_mcp.changes.owners import A_PERSON
+from swarm_mcp.changes.owners import A_PERSON, Owners
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from swarm_hook_core.traces.versions.acts import Author
     from swarm_hook_core.traces.versions.lines import Element, Hunk
 
 # The pieces of a changed file: the smallest parts of a change with the same possible authors.
@@ -560,16 +559,17 @@ SECONDS = 1.0  # for the lines of all files
 
 
 def uncommitted_files(store: Store, scope: str, people: People) -> list[Edit]:
-    """Return the uncommitted changes in a scope by live sessions and by a person, the newest first. Raises nothing."""
-    return sorted([*edits(store, scope, people), *_of_persons(scope, MOST)], key=lambda one: -one.at)
+    """Return the uncommitted changes in a scope by sessions and by a person, the newest first. Raises nothing."""
+    found = [*edits(store, scope, people), *_of_those_away(store, scope, MOST, Owners(store, people))]
+    return sorted(found, key=lambda one: -one.at)
 
 
-def _of_persons(scope: str, limit: int) -> list[Edit]:
-    """Return the files below the folder `scope` with uncommitted changes of a person, the newest change first.
+def _of_those_away(store: Store, scope: str, limit: int, owners: Owners) -> list[Edit]:
+    """Return the uncommitted changes of a person and of ended sessions below the folder `scope`, the newest first.
 
-    The `instance_id` is empty, and the time is the file's. Files that a session may have changed as well are perhaps a
-    person's. At most `limit` files, and as many as can be read in time; none outside of a repository, or without an
-    answer of git.
+    A person's `instance_id` is empty, that of an ended session is the client's id for it; the time is the file's. Files
+    that a session may have changed as well are perhaps a person's. About `limit` changes, and as many as can be read in
+    time; none outside of a repository, or without an answer of git.
     """
     tree = tree_over(os.path.realpath(scope))
     if tree is None:
@@ -581,19 +581,21 @@ def _of_persons(scope: str, limit: int) -> list[Edit]:
     found: list[Edit] = []
     end, notes = time.monotonic() + SECONDS, Notes()
     for at, file in sorted(((_changed_at(file.path), file) for file in files), key=lambda one: -one[0]):
-        if len(found) == limit or time.monotonic() > end:
+        if len(found) >= limit or time.monotonic() > end:
             break
-        name = _persons_name(file, notes)
-        if name:
-            found.append(Edit(file.path, "", name, at, "-"))
+        one = changed(file, notes)
+        if one is None:
+            continue
+        if any(author.is_person for author in one.authors):
+            found.append(Edit(file.path, "", _persons_name(one), at, "-"))
+        sessions = {author.session for author in one.authors if not author.is_person}
+        ended = [one for one in sorted(sessions) if not (row := owners.row(one)) or not store.instances.live(row.id)]
+        found += [Edit(file.path, session[1], owners.name(Author(*session)), at, "-", True) for session in ended]
     return found
 
 
-def _persons_name(file: DirtyFile, notes: Notes) -> str:
-    """Return the words for a person as an author of the file, or an empty text if no person has changed it."""
-    one = changed(file, notes)
-    if one is None or not any(author.is_person for author in one.authors):
-        return ""
+def _persons_name(one: ChangedFile) -> str:
+    """Return the words for a person as an author of the file."""
     parts = [piece.authors for piece in one.pieces] or [one.whole_authors]
     if any(len(authors) == 1 and authors[0].is_person for authors in parts):
         return A_PERSON

@@ -21,6 +21,7 @@ from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.runtimes import hook_config
 from swarm_mcp.runtimes.installed import Coverage, HookCommand, Installed, newer
 from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.status_line import StatusLine
 
 # The steps of the work for one agent client, reported as they happen.
 
@@ -175,6 +176,10 @@ class Runtime(ABC):
     def hooks_off(self) -> str:
         """Return the reason why no hook of ours runs in this folder, by the client's settings; else an empty text."""
         return ""
+
+    def status_line(self) -> StatusLine | None:
+        """Return the setting for a command in the client's status line; None for a client without one."""
+        return None
 
     def users_servers(self) -> dict[str, Path]:
         """Return the MCP servers of the user's own that would take a name from ours, each with the file that has it.

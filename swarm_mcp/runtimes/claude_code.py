@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -17,12 +16,12 @@ from typing import Any
 from swarm_hook_core.repository import tree_over
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.folders import here
-from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Look, Runtime, Steps, object_in, says
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
-from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
+from swarm_mcp.runtimes.json_editor import list_of
 from swarm_mcp.runtimes.owned_folder import differing, read_files, read_record
 from swarm_mcp.runtimes.settings_layers import environment, last_of, read, switched_off, unread, variable_on, variables
+from swarm_mcp.runtimes.status_line import StatusLine
 from swarm_mcp.runtimes.users_file import write_whole
 
 # The settings of Claude Code that keep it from running hooks or the plugin (as of release 2.1.332).
@@ -118,7 +117,6 @@ class ClaudeSettings:
         return [Finding(f"{CLIENT} settings", "warn", text) for text in told]
 
 
-STATUS_LINE = "statusline"  # our verb
 SERVER = "plugin:swarm:swarm"  # as Claude Code names the plugin's server
 
 
@@ -192,39 +190,12 @@ class ClaudeCode(Runtime):
             steps.add(f"uninstalled {PLUGIN_ID}")
         if removed == 0:
             steps.add("removed the marketplace")
-        if taken := self.set_status_line(False):
-            steps.add(taken)
         for left in ("cache/swarm", "data/swarm-swarm"):
             # The client only marks its copies as orphaned.
             shutil.rmtree(home() / "plugins" / left, ignore_errors=True)
 
-    def set_status_line(self, wanted: bool) -> str:
-        """Put our command into the settings as the status line, or take it out. Return a sentence about it.
-
-        Another command there is left alone. Raises SwarmError, OSError.
-        """
-        path = home() / "settings.json"
-        try:
-            text = path.read_text("utf-8")
-        except FileNotFoundError:
-            text = "{}\n"
-        try:
-            settings = JsonText(text, strict=True)
-            present = object_of(object_of(settings.tree).get("statusLine")).get("command", "")
-            is_ours = str(present).endswith(f" {STATUS_LINE}")
-            if present and not is_ours and wanted:
-                return f"{path} has another status line, and it stays; it can call `swarm-mcp {STATUS_LINE}` itself"
-            if is_ours and not wanted:
-                write_whole(path, settings.text_without(("statusLine",)).encode())
-                return f"took the status line out of {path}"
-            if not wanted:
-                return ""
-            command = shlex.join([*coordinator_command(), STATUS_LINE])
-            written = settings.text_with(("statusLine",), {"type": "command", "command": command})
-        except ValueError as error:
-            raise SwarmError(f"{path} {error}: it was left as it is") from None
-        write_whole(path, written.encode())
-        return f"status line: `swarm-mcp {STATUS_LINE}`, in {path}"
+    def status_line(self) -> StatusLine:
+        return StatusLine(home() / "settings.json", ("statusLine",))
 
     def traces(self) -> bool:
         return any(says(home() / name, PLUGIN_ID) for name in ("settings.json", "plugins/installed_plugins.json"))

@@ -19,6 +19,7 @@ from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
+from swarm_mcp.runtimes.status_line import StatusLine
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"
@@ -106,6 +107,9 @@ class Grok(InPlace):
         if root and _table(root) not in _servers():
             found.append(Finding("grok MCP server", "warn", f"not in {_settings()}", self.mend))
         return found
+
+    def status_line(self) -> StatusLine:
+        return StatusLine(_settings(), ("ui", "status_line"))
 
     def users_servers(self) -> dict[str, Path]:
         return servers_in_toml(_settings(), LAUNCHER)

@@ -21,6 +21,7 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.json_editor import list_of, object_of
 from swarm_mcp.runtimes.server_name import NAME
+from swarm_mcp.runtimes.status_line import StatusLine
 
 FOLDER = "integrations/kimi"
 MANIFEST = "kimi.plugin.json"
@@ -73,6 +74,9 @@ class Kimi(InPlace):
             return None
         return self.said("fail", "installed but disabled", "in a session of Kimi: /plugins")
 
+    def status_line(self) -> StatusLine:
+        return StatusLine(_home() / "tui.toml", ("status_line",), says_type=False)
+
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
             "hook_event_name": "PreToolUse", "session_id": session_id, "cwd": cwd, "client_type": "kimi_code_cli",
@@ -105,5 +109,8 @@ def _entries(marketplace: Path) -> EditedJson:
 
 def _plugins() -> Path:
     """Return the client's list of plugins. It need not exist."""
-    home = os.environ.get("KIMI_CODE_HOME", "").strip() or os.path.expanduser("~/.kimi-code")
-    return Path(home) / "plugins" / "installed.json"
+    return _home() / "plugins" / "installed.json"
+
+
+def _home() -> Path:
+    return Path(os.environ.get("KIMI_CODE_HOME", "").strip() or os.path.expanduser("~/.kimi-code"))

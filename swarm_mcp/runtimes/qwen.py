@@ -25,6 +25,7 @@ from swarm_mcp.runtimes.settings_layers import (
     variable_on,
     variables,
 )
+from swarm_mcp.runtimes.status_line import StatusLine
 
 NAME = "swarm"  # of our extension
 MANIFEST = "qwen-extension.json"
@@ -126,6 +127,9 @@ class Qwen(InPlace):
         elif bare:
             found.append(switched_off(self.name, bare[1], bare[0]))
         return found
+
+    def status_line(self) -> StatusLine:
+        return StatusLine(home() / "settings.json", ("ui", "statusLine"), has_comments=True)
 
     def users_servers(self) -> dict[str, Path]:
         return servers_in_json("mcpServers", Path(here(), ".qwen/settings.json"), home() / "settings.json")

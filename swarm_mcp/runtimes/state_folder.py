@@ -10,11 +10,11 @@ from swarm_hook_core.state import state_dir
 
 # Made again whenever it is needed: it goes with an uninstallation.
 OURS = (
-    "*-fault", "*-hooks.json", "acting", "assignment-*", "awaited", "busy", "claims", "command",
+    "*-fault", "*-hooks.json", "acting", "assignment-*", "authorship.lock", "awaited", "busy", "claims", "command",
     "commits", "checkers", "crashes", "ended", "faults.jsonl", "faults.jsonl.1", "fetched", "heads", "kernel", "loop",
     "plugin", "plugin.lock", "protected", "protection", "python", "repeated-denials.jsonl", "repeated-denials.jsonl.1",
-    "relay", "repositories", "running", "server", "settled", "slots", "swarm-*", "traces", "turn-files",
-    "unheard", "watched", "watched-edits", "work",
+    "relay", "repositories", "running", "server", "settled", "slots", "swarm-*", "traces", "tries",
+    "turn-files", "unheard", "watched", "watched-edits", "work",
 )  # fmt: skip
 # A person may still want it: it is named, and stays.
 THEIRS = {

@@ -165,6 +165,15 @@ def is_named(text: str, table: str) -> bool:
     return bool(re.search(rf"^[ \t]*\[[ \t]*{_spelled(table)}[ \t]*[\].]", text, re.MULTILINE))
 
 
+def is_taken(text: str, table: str, sign: str) -> bool:
+    """Return True if `text` has a `table` of another owner. `sign` as for `put`."""
+    section, _, name = table.rpartition(".")
+    if section:
+        return is_foreign(text, section, name, sign)
+    rest = _without(text, table, sign)
+    return is_named(rest, table) or _assigns(rest, table)
+
+
 def is_foreign(text: str, section: str, name: str, sign: str) -> bool:
     """Return True if `text` gives `section` a member `name`, in any spelling of TOML, without `sign` in it.
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.mcp.protocol import first_mismatch
+from swarm_mcp.mcp.protocol import INVALID_PARAMS, first_mismatch
 from swarm_mcp.server.calling_session import CallingSession, with_session
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, answer_to, bounded
 from swarm_mcp.store import Store
@@ -108,7 +108,7 @@ class Calls:
         tool = self.tools[name]
         wrong = self._complaint(tool, arguments)
         if wrong:
-            return Answer(text=wrong, is_error=True)
+            return Answer(text=f"MCP error {INVALID_PARAMS}: {wrong}", is_error=True)
         defaults = {key: spec["default"] for key, spec in tool.properties.items() if "default" in spec}
         arguments = {**defaults, **arguments}
         try:

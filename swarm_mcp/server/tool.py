@@ -35,7 +35,8 @@ class Answer(NamedTuple):
 
     ``on_sent(store)`` runs after the answer was written to the client: only then do its contents count as delivered.
     ``on_lost(store)`` runs if the client cancels the call before that. A list with more rows than fit is one `page`. A
-    `whole` answer is never cut, because it was asked for by name or id; others are cut to size (``answer_size``).
+    `whole` answer is never cut, because it was asked for by name or id; others are cut to size (``answer_size``). The
+    JSON text is indented by `indent`; None: one line, as the contract has some.
     """
 
     value: dict[str, Any] | list[Any] | None = None
@@ -44,6 +45,7 @@ class Answer(NamedTuple):
     is_error: bool = False
     page: Page | None = None
     whole: bool = False
+    indent: int | None = 2
     on_sent: Callable[..., None] | None = None
     on_lost: Callable[..., None] | None = None
 
@@ -51,7 +53,7 @@ class Answer(NamedTuple):
         """Return the text blocks of the answer: its value as JSON, or its text, then the notes."""
         first = self.text
         if self.value is not None:
-            first = json.dumps(self.value, indent=2, ensure_ascii=False)
+            first = json.dumps(self.value, indent=self.indent, ensure_ascii=False)
         return [first, *self.notes]
 
 
@@ -76,7 +78,7 @@ def answer_to(error: SwarmError) -> Answer:
         return Answer(text=str(error))
     if isinstance(error, Refused):
         return Answer(error.answer)
-    return Answer({"error": str(error)}, is_error=True)
+    return Answer(text=str(error), is_error=True)
 
 
 def listed(

@@ -67,7 +67,7 @@ class Feed:
         if self._newest() < self.last:
             self.last = 0  # another store has taken the place of the one before
         rows = self._tx.rows(
-            "SELECT id, type, actor, subject, payload, created_at FROM events WHERE scope = ? AND id > ?"
+            "SELECT id, type, actor, subject, payload, facts, created_at FROM events WHERE scope = ? AND id > ?"
             " ORDER BY id LIMIT ?",
             (self.scope, self.last, FEED_AT_ONCE),
             Event,
@@ -138,7 +138,7 @@ def since(tx: Transaction, instance: Session, before: Moment) -> News:
         return News(now)
     # The newest events in between, oldest first
     rows = tx.rows(
-        "SELECT id, type, actor, subject, payload FROM events WHERE scope = ? AND id > ? AND id <= ?"
+        "SELECT id, type, actor, subject, payload, facts FROM events WHERE scope = ? AND id > ? AND id <= ?"
         " ORDER BY id DESC LIMIT ?",
         (instance.scope, before.event, now.event, EVENTS_AT_ONCE),
         Event,
@@ -177,7 +177,7 @@ def of_locks(tx: Transaction, before: int | None, limit: int) -> list[Event]:
     """Return the newest events about locks, of all scopes; those before the one with id `before` where given."""
     condition, values = ("AND id < ?", (before,)) if before is not None else ("", ())
     rows = tx.rows(
-        "SELECT id, type, actor, subject, payload, created_at FROM events"
+        "SELECT id, type, actor, subject, payload, facts, created_at FROM events"
         f" WHERE type >= 'context.' AND type < 'context/' {condition} ORDER BY id DESC LIMIT {limit}",
         values,
         Event,
@@ -199,7 +199,8 @@ def timeline(
     within, values = ("AND scope = ?", (scope,)) if scope else ("", ())
     # Of a busy store's events most are about other things: so many are looked through, not more.
     some = (
-        "SELECT id, scope, type, actor, subject, payload, created_at FROM events INDEXED BY events_created_at_idx"
+        "SELECT id, scope, type, actor, subject, payload, facts, created_at FROM events"
+        " INDEXED BY events_created_at_idx"
         f" WHERE created_at BETWEEN ? AND ? {within} ORDER BY created_at DESC, id DESC LIMIT {LOOKED_THROUGH}"
     )
     shown = " OR ".join(f"(type >= '{group}.' AND type < '{group}/')" for group in groups)
@@ -214,7 +215,7 @@ def timeline(
 def of_sessions(tx: Transaction, ids: list[str]) -> list[Event]:
     """Return when these sessions joined and left, oldest first."""
     return tx.rows(
-        "SELECT type, subject, payload FROM events WHERE type >= 'instance.' AND type < 'instance/'"
+        "SELECT type, subject, payload, facts FROM events WHERE type >= 'instance.' AND type < 'instance/'"
         f" AND subject IN ({','.join('?' * len(ids))}) ORDER BY id",
         ids,
         Event,
@@ -270,8 +271,8 @@ def _locks(instance: Session, events: list[Event], known: Acquaintance) -> tuple
 
 
 def payload_of(event: Event) -> dict[str, Any]:
-    """Return an event's payload; empty if it has no payload, or an unreadable one."""
-    return object_in(event.payload)
+    """Return an event's payload and facts; empty if it has none, or unreadable ones."""
+    return {**object_in(event.payload), **object_in(event.facts)}
 
 
 class Acquaintance:

@@ -224,16 +224,24 @@ class Transaction:
         return int(self.column(f"SELECT count(*) FROM {rows}", values)[0])
 
     def add_event(
-        self, scope: str, kind: str, actor: str | None, subject: str | None, payload: dict[str, Any] | str | None
+        self,
+        scope: str,
+        kind: str,
+        actor: str | None,
+        subject: str | None,
+        payload: dict[str, Any] | str | None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         """Append a row to the audit trail, in the transaction of the change that it records.
 
-        `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON.
+        `kind` as in the contract, ``instance.registered`` for one; a text as `payload` is JSON. `facts`: what
+        the contract's payload has no place for.
         """
         text = dumps(payload) if isinstance(payload, dict) else payload
+        told = dumps(facts) if facts else None
         self.change(
-            "INSERT INTO events (scope, type, actor, subject, payload, created_at) VALUES (?, ?, ?, ?, ?, ?)",
-            (scope, kind, actor, subject, text, self.now()),
+            "INSERT INTO events (scope, type, actor, subject, payload, created_at, facts) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (scope, kind, actor, subject, text, self.now(), told),
         )
 
     def events_so_far(self) -> int:

@@ -173,14 +173,14 @@ def _grant(
         lock.update(agent=wanted.agent or None, pattern=reach.pattern or None)
         lock_rows.insert(tx, lock, reach.file)
     lock["file"] = reach.file
-    payload: dict[str, Any] = {"id": lock["id"], "content": wanted.note, "fence": lock["fence"]}
-    payload.update({name: lock[name] for name in ("mode", "agent", "ttl", "task_id") if lock.get(name)})
-    payload.update(facts(lock))
+    more = {name: lock[name] for name in ("ttl", "task_id") if lock.get(name)}
+    more.update(facts(lock))
     if own:
-        payload["was"] = own.mode or EXCLUSIVE
+        more["was"] = own.mode or EXCLUSIVE
     if waited:
-        payload["waited"] = waited
-    tx.add_event(lock["scope"], "context.lock_acquired", instance.id, reach.file, payload)
+        more["waited"] = waited
+    payload = {"id": lock["id"], "content": wanted.note}
+    tx.add_event(lock["scope"], "context.lock_acquired", instance.id, reach.file, payload, more)
     if len(tx.granted) >= MOST_KNOWN:
         tx.granted.clear()
     tx.granted[instance.id, reach.file, lock["fence"]] = lock["id"]

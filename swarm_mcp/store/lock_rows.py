@@ -458,8 +458,8 @@ def note_ends(tx: Transaction, locks: list[Lock], reason: str, **payload: object
     """Add the events of locks that were deleted."""
     told = {"released": 1, **({"reason": reason} if reason else {}), **payload}
     for lock in locks:
-        said = {**told, "lock": lock.id, **facts(lock)}
-        tx.add_event(lock.scope, "context.lock_released", lock.instance_id, lock.file, said)
+        more = {"lock": lock.id, **facts(lock)}
+        tx.add_event(lock.scope, "context.lock_released", lock.instance_id, lock.file, told, more)
 
 
 def is_readable(file: object) -> bool:

@@ -529,10 +529,10 @@ def _give(tx: Transaction, giver: Session, lock: Lock, reach: Reach, taker: Sess
         ),
     )  # fmt: skip
     row = lock_rows.select(tx, "AND c.id = ?", (lock.id,))[0]
-    told = {"released": 1, "reason": "transferred", "to": taker.id, **facts(lock)}
-    tx.add_event(lock.scope, "context.lock_released", giver.id, file, told)
-    told = {"id": row.id, "content": row.content, "from": giver.id, **facts(row)}
-    tx.add_event(lock.scope, "context.lock_acquired", taker.id, file, told)
+    told = {"released": 1, "reason": "transferred", "to": taker.id}
+    tx.add_event(lock.scope, "context.lock_released", giver.id, file, told, facts(lock))
+    told = {"id": row.id, "content": row.content, "from": giver.id}
+    tx.add_event(lock.scope, "context.lock_acquired", taker.id, file, told, facts(row))
     _settle(tx, row, taker)
     if note:
         words = f" It says: {quoted(note, LONGEST_NOTE)}."

@@ -1,8 +1,8 @@
 """Tables, columns and indexes, and the upgrade of an older or foreign file.
 
 The contract's part is shared with other implementations: names, defaults, unique indexes and ``user_version`` 1 are
-theirs as much as ours. We add nullable columns of ``context`` (from ``path_key`` on), tables of our own (``swarm_*``)
-and indexes; other implementations ignore them.
+theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`` on, and ``facts``), tables of our own
+(``swarm_*``) and indexes; other implementations ignore them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TABLES = {
         repository TEXT, warned INTEGER, machine TEXT, team_fence INTEGER, takes TEXT""",
     "events": """
         id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, type TEXT NOT NULL, actor TEXT, subject TEXT,
-        payload TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch())""",
+        payload TEXT, created_at INTEGER NOT NULL DEFAULT (unixepoch()), facts TEXT""",
     "kv": """
         scope TEXT NOT NULL DEFAULT '', key TEXT NOT NULL, value TEXT NOT NULL, owner_identity TEXT,
         updated_at INTEGER NOT NULL DEFAULT (unixepoch()), PRIMARY KEY (scope, key)""",

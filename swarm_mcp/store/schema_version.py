@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 # 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, more columns of locks. 5: sessions
 # with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders. 8:
 # storms of denials. 9: locks and places of other machines. 10: messages, tasks and values of theirs. 11: an index less
-# for locks. 12: questions to a person. A change of the tables that packages contribute counts too.
-OUR_VERSION = 12
+# for locks. 12: questions to a person. 13: facts of events. A change of the tables that packages contribute counts too.
+OUR_VERSION = 13
 
 
 def is_current(connection: Any) -> bool:

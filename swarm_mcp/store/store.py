@@ -237,6 +237,7 @@ class Tasks(Part, metaclass=later):
     take_back = verb(task_requests.take_back)
     report_progress = verb(tasks.report_progress)
     approve = verb(tasks.approve)
+    approval_of = verb(tasks.approval_of)
     end = verb(tasks.end)
     complete = verb(tasks.complete)
 

@@ -96,6 +96,12 @@ def approve(db: Database, actor: Session, task_id: str) -> dict[str, Any]:
         return {"task": moved, "notices": task_life.tell_approved(tx, actor, moved)}
 
 
+def approval_of(db: Database, task: Task) -> int | None:
+    """Return the number of the event of the task's approval; None if it needed none, or was approved a day ago."""
+    sql = "SELECT id FROM events WHERE scope = ? AND type = 'task.approved' AND subject = ? ORDER BY id DESC LIMIT 1"
+    return next((row.id for row in db.rows(sql, (task.scope, task.id))), None)
+
+
 def end(db: Database, actor: Session, task_id: str, status: str, result: str | None = None) -> dict[str, Any]:
     """Done, failed or cancelled: ``{task, notices, unblocked}``."""
     return _end(db, actor, task_id, status, result, result, lambda _task: "")

@@ -259,7 +259,7 @@ def _change(tx: Transaction, columns: dict[str, Any], lock: Lock) -> None:
 
 def _say_granted(tx: Transaction, lock: dict[str, Any], file: str) -> None:
     said = {name: lock[name] for name in ("id", "content", "machine", "team_fence")}
-    tx.add_event(lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), {**said, **facts(lock)})
+    tx.add_event(lock["scope"], "context.lock_acquired", lock["instance_id"], plain(file), said, facts(lock))
 
 
 def add_session(tx: Transaction, session_id: str, machine: str, label: str, scope: str) -> None:

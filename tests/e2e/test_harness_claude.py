@@ -75,7 +75,7 @@ def test_a_worker_writes_reaches_the_swarm_and_is_held_back_by_a_lock(claude: Cl
     )  # fmt: skip
     assert made.ends("Edit")[0]["is_error"] and "context_usage" in made.kinds()
     assert result.cost.total_cost_usd and result.cost.num_turns
-    assert result.cost.model == result.model == "claude-opus-5-5"
+    assert result.cost.model == result.model == "claude-opus-5-5" and result.provider == "anthropic"
     assert (tmp_path / "where").read_text() == f"{tmp_path}\n"
 
 

@@ -89,6 +89,7 @@ def test_a_run_from_its_start_to_its_end(agent: Codex) -> None:
     assert "[1]" in agent.last_result("whole")  # X_TOKEN was given to it, ASIDE_TOKEN to a server
     # Six answers of 50 and 5 tokens, at $5 and $30 for a million.
     assert (result.cost.input_tokens, result.cost.output_tokens, result.model) == (300, 30, "gpt-5.5")
+    assert result.provider == "loopback"  # as its settings name it
     assert result.cost.total_cost_usd == pytest.approx((300 * 5 + 30 * 30) / 1e6)
     (usage,) = made.told("context_usage")
     assert usage["context_used_tokens"] == 55 and usage["context_total_tokens"] > 100_000

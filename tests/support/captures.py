@@ -208,9 +208,11 @@ class Verdict:
         self.deviations = deviations
         self.used: set = set()
         self.unexpected: list[str] = []
+        self.alike = 0  # calls without a difference; docs/reference.md has the number
 
     def judge(self, where: str, found: list[str]) -> None:
         """Record the differences `found` in one call, named by `where`."""
+        self.alike += not found
         for difference in found:
             meant = [d for d in self.deviations if fnmatchcase(where, d.where) and fnmatchcase(difference, d.what)]
             self.used.update(meant)

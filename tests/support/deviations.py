@@ -33,7 +33,6 @@ WRONG_LINE = "a wrong command line is told from a refusal: exit 2"
 EXIT_CODE = "a refusal is an error to machines too"
 FENCE = "every grant has a number, by which a holder that has been away learns that it is none any more"
 QUEUE = "who is refused is told how long the line is, and how to join it"
-HISTORY = "a lock's history is told by whatever name: `swarm-mcp log`, lock_history"
 CHECKS = "each program looks at its own installation; the first eight checks have the recorded names and statuses"
 PERSONS = "a live session loses its locks by a person alone, whose command announces nothing"
 ROLES = "there are fewer ways to name a role: no launcher of ours is asked"
@@ -42,16 +41,9 @@ MCP = (
     Deviation("*", "*adopted: is *, not *", LEASED),
     Deviation("*", "*lease_until: is *, not null", LEASED),
     Deviation("* register", "extra events.0.payload.lease_until", LEASED),
-    Deviation("* register", "layout : indented", "JSON is laid out alike in every answer"),
-    Deviation("107 *", "layout : indented", "JSON is laid out alike in every answer"),
-    Deviation("*", 'text: is *, not "MCP error -32602: <text>"', "said in words that a model can act on"),
     Deviation("* *lock*", "extra *.fence", FENCE),
-    Deviation("* lock_file", "extra fence", FENCE),
     Deviation("* lock_file", "extra queue", QUEUE),
-    *(Deviation("*", f"extra events.[01].payload.{name}", HISTORY) for name in ("key", "lock", "was")),
-    Deviation("64 B lock_file", "extra events.0.payload.task_id", "what a lock is for belongs to its history"),
     Deviation("* bootstrap", "extra held_locks", "after losing context a session must know what it holds"),
-    Deviation("28 *", "text: is *error*", ERROR_SHAPE),
     Deviation("* lock_file", "extra events.0: *context.lock_denied*", "a denial is worth an event: peers learn by it"),
     *(
         Deviation("37 A lock_file", what, "only a lock keeps a file: no identity owns the folders it works in")

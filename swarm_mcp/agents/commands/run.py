@@ -570,6 +570,15 @@ def _say_lost_session(event: Event) -> None:
         complain(f"swarm-mcp run: {one_line(str(event.data.get('message')))}")
 
 
+def _say_dead_servers(event: Event) -> None:
+    """Print on standard error the MCP servers that did not start, with any output option."""
+    if event.kind == events.CUSTOM and str(event.data.get("name")).endswith(".mcp_failed"):
+        told = event.data["data"]
+        for server in [told] if isinstance(told, dict) else told:
+            why = one_line(str(server.get("error") or "its client does not say why"))
+            complain(f"swarm-mcp run: the MCP server {one_line(str(server.get('name')))} did not start: {why}")
+
+
 def _supervised(
     args: Arguments, adapter: HarnessAdapter, query: Query, previous: dict[str, Any] | None
 ) -> tuple[RunResult, int]:
@@ -592,6 +601,7 @@ def _supervised(
         display = WatchedRun(args.json, query.cwd, adapter.model(query))
     run.on_event(display.note)
     run.on_event(_say_lost_session)
+    run.on_event(_say_dead_servers)
     try:
         with ended_by_signals(run) as caught:
             run.start()

@@ -140,12 +140,13 @@ def query_of(
     message_id: int = 0,
     failure: str = "",
     asked: Sequence[Question] = (),
+    approval: int | None = None,
 ) -> Query:
     """Return the query to a harness on behalf of a task (its row).
 
     `previous`: the session to continue, None for a new one. `reached`: the progress of an earlier run, and `failure`
     its error, empty for a success. `asked`: questions to a person; the answered ones are told. `message_id`: of the
-    message with the instructions, 0 for none.
+    message with the instructions, 0 for none. `approval`: the number of the task's approval.
     """
     config = {**assignment.run, "cwd": assignment.cwd, "command": assignment.command}
     query = described("", config)._replace(
@@ -159,6 +160,8 @@ def query_of(
     )
     linked = {"linked_task_ids": task.depends_on or [], "message_id": message_id or None}
     context = {**linked, "wake_reason": "task_resumed" if previous or reached else "task_assigned"}
+    if approval:
+        context.update(approval_id=approval, approval_status="approved")
     again: list[str] = []
     if failure:
         again, ended = [AGAIN.format(failure)], HAS_FAILED

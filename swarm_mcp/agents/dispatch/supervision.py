@@ -334,7 +334,7 @@ class Supervisor:
 
     def _started(self, task: Task, previous: dict[str, Any] | None, answers: list[Question]) -> Run:
         """Start a run on the task. Raises SwarmError."""
-        told = (self._reached, self.task.message_id, self._failure, answers)
+        told = (self._reached, self.task.message_id, self._failure, answers, self.store.tasks.approval_of(task))
         query = query_of(self.assignment, self.adapter, task, previous, *told)
         if self._limit and self.result:
             query = query._replace(max_cost_usd=max(self._money_left(), LEAST_LIMIT))  # 0 would mean no limit

@@ -143,12 +143,14 @@ def with_system_prompt(query: Query, adapter: HarnessAdapter) -> Query:
 def run_environment(query: Query, context: Mapping[str, object] = {}) -> dict[str, str]:
     """Return the environment of a worker; later layers win: its identity, its reason to run, the user's settings.
 
-    `context` may have wake_reason, message_id and linked_task_ids (a list).
+    `context` may have wake_reason, message_id, linked_task_ids (a list), approval_id and approval_status.
     """
     linked = context.get("linked_task_ids")
     why = {
         "SWARM_WAKE_REASON": context.get("wake_reason"),
         "SWARM_WAKE_MESSAGE_ID": context.get("message_id"),
+        "SWARM_APPROVAL_ID": context.get("approval_id"),
+        "SWARM_APPROVAL_STATUS": context.get("approval_status"),
         "SWARM_LINKED_TASK_IDS": ",".join(map(str, linked)) if isinstance(linked, (list, tuple)) else linked,
     }
     known = {name: str(value) for name, value in why.items() if value not in (None, "")}

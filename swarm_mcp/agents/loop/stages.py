@@ -73,7 +73,7 @@ def execute_call(loop: Run, made: ModelCall) -> tuple[str, bool]:
     text = ""
     try:
         if ours:
-            text, error = tools.run(loop, made)
+            text, error = tools.run(loop, made, loop.swarm.plan_of(made))
         elif path:
             text, error = _execute(loop, path, made)
         else:

@@ -90,13 +90,16 @@ def schema(name: str) -> dict[str, Any]:
     return {"name": name, **_SCHEMAS[name]}
 
 
-def run(loop: Run, made: ModelCall) -> tuple[str, bool]:
-    """Carry out a call of a built-in tool; return ``(result, is_error)``."""
+def run(loop: Run, made: ModelCall, plan: str = "") -> tuple[str, bool]:
+    """Carry out a call of a built-in tool; return ``(result, is_error)``.
+
+    `plan`: the file with the kernel's plan for a shell command, or empty.
+    """
     missing = [name for name in _SCHEMAS[made.name]["input_schema"]["required"] if name not in made.input]
     if missing:
         return f"error: {made.name} needs {', '.join(missing)}", True
     if made.name == "bash":
-        return bash(loop, made.input, loop.swarm.plan_of(made))
+        return bash(loop, made.input, plan)
     if made.name == "agent":
         return agent(loop, made.input)
     if made.name == "skill":
@@ -385,7 +388,7 @@ class Servers:
         if self._starting:
             self._starting = []
             for name, why in sorted(self._failed.items()):
-                loop.report.custom("mcp_failed", {"server": name, "why": why})
+                loop.report.custom("mcp_failed", {"name": name, "error": why})
 
     def _open(self, name: str, server: dict[str, Any], loop: Run) -> None:
         try:

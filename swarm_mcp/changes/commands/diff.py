@@ -24,7 +24,7 @@ from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, CHANGES, INSTANCES, Argume
 from swarm_mcp.cli.output import for_people, listing, say, say_patch, say_row, show
 from swarm_mcp.cli.words import Reader, clause
 from swarm_mcp.domain import REMOTE
-from swarm_mcp.errors import SwarmError, UnknownInstance
+from swarm_mcp.errors import SwarmError, UnknownInstance, UsageError
 from swarm_mcp.folders import clean, current_scope, here
 from swarm_mcp.sessions.acting import TERMINAL, find_acting_session, is_persons
 from swarm_mcp.store import Store
@@ -335,7 +335,10 @@ def _place(word: str) -> tuple[str, int, int]:
     path, found = clean(word), re.fullmatch(r"(.+):([0-9]{1,9})(?:-([0-9]{1,9}))?", word)
     if found is None or os.path.lexists(path):
         return os.path.realpath(path), 1, sys.maxsize
-    return os.path.realpath(clean(found[1])), int(found[2]), int(found[3] or found[2])
+    first, last = int(found[2]), int(found[3] or found[2])
+    if not 1 <= first <= last:
+        raise UsageError(f"{word}: lines count from 1, and the first one stands first")
+    return os.path.realpath(clean(found[1])), first, last
 
 
 def _say_reason(args: Arguments, file: DirtyFile, owners: Owners) -> int:

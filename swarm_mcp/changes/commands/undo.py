@@ -110,6 +110,9 @@ def _undo(args: Arguments, folder: str) -> int:
             whose = _whose(undoing, args)
             since = _since(args, whose, folder)
             plan, record = undoing.run(lambda: undoing.plan(whose, only, since, is_partial), whose, "", is_dry)
+        for path in only:
+            if not plan.files and not os.path.lexists(path):
+                raise SwarmError(f"{path} is not there, and nothing of it can be taken back")
         return _say(args, undoing, plan, whose, record)
 
 

@@ -40,7 +40,6 @@ from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, s
 from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
 from swarm_mcp.runtimes.bundle import leave_launcher
 from swarm_mcp.runtimes.bundle import write as write_bundle
-from swarm_mcp.runtimes.claude_code import ClaudeCode
 from swarm_mcp.runtimes.installed import Entry
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.server_name import add_server
@@ -193,7 +192,9 @@ _ON = {True: "on", False: "off"}
         ),
         Option("--no-kernel", "remove that setting"),
         Option(
-            "--statusline", "show other sessions, their uncommitted files and locks in the status line of Claude Code"
+            "--statusline",
+            "show other sessions, their uncommitted files and locks in the status line of Claude Code, Qwen Code, Kimi"
+            " Code and Grok Build",
         ),
         Option("--no-statusline", "take that out again"),
         Option("--dry-run", "print the steps, and do nothing"),
@@ -212,6 +213,9 @@ def install(args: Arguments) -> int:
 
     example: swarm-mcp install --client codex
     """
+    for name in ("kernel", "statusline"):
+        if args.given(f"--{name}") and args.given(f"--no-{name}"):
+            raise UsageError(f"either --{name} or --no-{name}")
     clients = chosen(args.value("--client") or args.value("--host"))
     folder = marketplace_folder()
     if not clients:
@@ -221,8 +225,6 @@ def install(args: Arguments) -> int:
         raise SwarmError(f"the command `{missing[0].executable}` was not found on PATH")
     if args.given("--no-skill") or args.given("--no-skills"):
         complain("swarm-mcp install: the plugin carries the skills; it is installed with them")
-    if args.given("--kernel") and args.given("--no-kernel"):
-        raise UsageError("install: either --kernel or --no-kernel")
     if args.given("--transport"):
         complain("swarm-mcp install: --transport is gone; each write is checked by a command. Leave the option out")
     if args.given("--dry-run"):
@@ -246,7 +248,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
     _make_store()
-    of_status_line = _set_status_line(args)
+    of_status_line = _set_status_line(args, clients)
     earlier = upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
         about = as_json(earlier)
@@ -264,7 +266,7 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         _say_absent(args)
         if of_kernel:
             say(f"kernel: {of_kernel['message']}")
-        say(of_status_line or STATUS_LINE_OFFER)
+        say(of_status_line or _offer(clients))
         say("Check with: swarm-mcp doctor --play")
     return int(not all(result["ok"] for result in results))
 
@@ -307,21 +309,39 @@ def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict[str, Any] | Non
     return {**result, "message": message}
 
 
-STATUS_LINE_OFFER = (
-    "Not taken: `swarm-mcp install --statusline` shows others' work in the status line of Claude Code;"
-    " `swarm-mcp watch --notify` tells you when something is refused, or an agent waits for you"
-)
+NOTIFY_OFFER = "`swarm-mcp watch --notify` tells you when something is refused, or an agent waits for you"
 
 
-def _set_status_line(args: Arguments) -> str:
-    """Set or remove the status line of Claude Code if an option asks for it. Return a sentence about it."""
+def _offer(clients: list[Runtime]) -> str:
+    """Return the sentence about options that were not taken, for these clients."""
+    titles = [client.title for client in clients if client.status_line()]
+    if not titles:
+        return f"Not taken: {NOTIFY_OFFER}"
+    place = f"the status line of {_listed(titles)}"
+    return f"Not taken: `swarm-mcp install --statusline` shows others' work in {place}; {NOTIFY_OFFER}"
+
+
+def _set_status_line(args: Arguments, clients: list[Runtime]) -> str:
+    """Set or remove the status line of `clients` if an option asks for it. Return a sentence about each."""
     if not args.given("--statusline") and not args.given("--no-statusline"):
         return ""
-    try:
-        told = ClaudeCode().set_status_line(args.given("--statusline"))
-    except (OSError, SwarmError) as error:
-        return f"the status line could not be changed: {error}"
-    return told or "there was no status line of ours"
+    told = []
+    for line in filter(None, (client.status_line() for client in clients)):
+        try:
+            told.append(line.set(args.given("--statusline")))
+        except (OSError, SwarmError) as error:
+            told.append(f"the status line could not be changed: {error}")
+    if args.given("--statusline") and not told:
+        return f"no status line: {_listed([client.title for client in clients])} has no setting for a command there"
+    return "; ".join(filter(None, told)) or "there was no status line of ours"
+
+
+def _take_out(client: Runtime, steps: Steps) -> None:
+    """Take the plugin and our status line out of `client`."""
+    client.uninstall(steps)
+    line = client.status_line()
+    if line and (told := line.set(False)):
+        steps.add(told)
 
 
 def _absent(args: Arguments) -> list[Runtime]:
@@ -377,6 +397,9 @@ def _dry_run(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         say(f"would write the marketplace folder {folder}")
         for client in clients:
             say(f"would install the plugin from it into {client.title} ({client.program()})")
+            line = client.status_line()
+            if line and args.given("--statusline"):
+                say(f"would put the status line into {line.path}")
         _say_absent(args)
     return 0
 
@@ -407,7 +430,9 @@ def uninstall(args: Arguments) -> int:
     wanted = args.value("--client") or args.value("--host")
     everything = wanted in ("", "all")
     if args.given("--purge") and (args.json or not everything):
-        raise UsageError("uninstall: --purge goes without --client and --json")
+        raise UsageError("--purge goes without --client and --json")
+    if args.given("--yes") and not args.given("--purge"):
+        raise UsageError("--yes answers the question of --purge; there is no other one")
     candidates = [runtime(name) for name in NAMES]
     if not everything:
         candidates = chosen(wanted)
@@ -428,9 +453,13 @@ def uninstall(args: Arguments) -> int:
             say(f"would take the plugin out of {found.title}")
         if everything:
             say(f"would remove {folder}")
-        if everything and args.given("--projects"):
+        if everything and (args.given("--projects") or args.given("--purge")):
             for one in projects.left():
                 say(f"would take out of {one.folder}: {one.what}")
+        if args.given("--purge"):
+            for path, what in _left().items():
+                if what and not path.endswith("worktrees"):
+                    say(f"would remove {path} ({what})")
         return 0
     command = "swarm-mcp uninstall"
     if not everything:
@@ -446,7 +475,7 @@ def uninstall(args: Arguments) -> int:
 def _uninstall(args: Arguments, clients: list[Runtime], unreachable: list[Runtime], everything: bool) -> int:
     folder = marketplace_folder()
     with Progress(args.json) as progress:
-        results = for_each(clients, lambda client, steps: client.uninstall(steps), _farewell, progress)
+        results = for_each(clients, _take_out, _farewell, progress)
         for found in unreachable:
             why = f"has the plugin, but its command `{found.executable}` is not on PATH: nothing was done to it"
             results.append({"client": found.name, "ok": False, "steps": [], "error": why})

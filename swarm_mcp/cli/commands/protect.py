@@ -89,21 +89,21 @@ def protect(args: Arguments) -> int:
     level, checkout = "".join(args.words), user_settings.checkout_here()
     unset, of_user = args.given("--unset"), args.given("--user")
     if level and unset:
-        raise UsageError("protect: either a level or --unset")
+        raise UsageError("either a level or --unset")
     switches = {name: args.value(f"--{name}") for name in SWITCHES if args.given(f"--{name}")}
     if args.words[:1] in ([MERGE], [AUTHORSHIP]):
         level, switches = "", {args.words[0]: "".join(args.words[1:])}
     if of_user and not (level or unset or switches):
-        raise UsageError("protect: --user wants a level, or --unset")
+        raise UsageError("--user wants a level, or --unset")
     seconds = _seconds_of(args.value("--for")) if args.given("--for") else 0
     if seconds and (of_user or not level):
-        raise UsageError("protect: --for wants a level, and goes without --user")
+        raise UsageError("--for wants a level, and goes without --user")
     place, words, result = checkout, "this checkout", {"ok": True}
     if of_user:
         place, words = "", "the user"
     if switches:
         if level or unset or len(switches) > 1:
-            raise UsageError(f"protect: --{next(iter(switches))} goes without a level, and alone")
+            raise UsageError(f"--{next(iter(switches))} goes without a level, and alone")
         return _switch(*next(iter(switches.items())), place, args.json)
     if level or unset:
         result["changed"] = _change(level, place, seconds)
@@ -134,7 +134,7 @@ def _switch(name: str, switch: str, place: str, as_json: bool) -> int:
     """
     said, effect, news = SWITCHES[name]
     if switch not in settings.WORDS[name] and (switch or name == FENCE):
-        raise UsageError(f"protect: --{name} wants on or off, and goes without a level")
+        raise UsageError(f"--{name} wants on or off, and goes without a level")
     changed = False
     if switch:
         before, command = settings.in_file(name, place).value, f"swarm-mcp {NAME} --{name} {switch}"
@@ -160,7 +160,7 @@ def _seconds_of(text: str) -> int:
     unit = {"s": 1, "m": MINUTE, "h": HOUR}.get(text[-1:].lower())
     number = text if unit is None else text[:-1]
     if not number.isdecimal() or not 0 < (seconds := int(number) * (unit or 1)) <= LONGEST:
-        raise UsageError(f"protect: --for {text}: not a duration of up to 24 hours, such as 90s, 5m, 2h")
+        raise UsageError(f"--for {text}: not a duration of up to 24 hours, such as 90s, 5m, 2h")
     return seconds
 
 

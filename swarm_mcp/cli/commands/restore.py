@@ -9,6 +9,7 @@ from swarm_mcp.cli.arguments import ABSOLUTE, CHANGES, DOING, Arguments, Option,
 from swarm_mcp.cli.output import agreed, answer, listing, refused
 from swarm_mcp.cli.words import Reader, clause, say_page
 from swarm_mcp.domain import Session
+from swarm_mcp.errors import UsageError
 from swarm_mcp.locking.restore import Choice, Restoring, everything
 from swarm_mcp.sessions.acting import find_acting_session, require_persons, surrounding_session
 from swarm_mcp.store import Store
@@ -44,6 +45,9 @@ def restore(args: Arguments) -> int:
 
     example: swarm-mcp restore src/schema.sql --list
     """
+    for other in ("--id", "--to"):
+        if args.given("--list") and args.given(other):
+            raise UsageError(f"--list and {other} exclude each other")
     if args.given("--list") and not args.words:
         with Store() as store:
             return _list(everything(store, _session(store, args)), args, Reader(args, store), of_all=True)

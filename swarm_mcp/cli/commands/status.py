@@ -110,9 +110,9 @@ def status(args: Arguments) -> int:
     "times", "denied_at", "instance_id", "label", "holder_id", "holder_label"}]. The files of the last denials are
     `refusals`: [{"file", "events", "at", "instance_id", "name", "holder_id", "holder_name", "reason", "level", "kind",
     "tool", "command"}], with the reason in words and, as "kind", in one; the same of notices are `notices`. Files that
-    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for a person. `protect`
-    is the level of protection: {"value", "source", "until"}, with "until" for a limited time. `tries` says what
-    `swarm-mcp try` keeps, in words.
+    are not committed are `uncommitted`: [{"file", "instance_id", "name", "at"}], without an id for those away.
+    `protect` is the level of protection: {"value", "source", "until"}, with "until" for a limited time. `tries` says
+    what `swarm-mcp try` keeps, in words.
 
     example: swarm-mcp status
     """
@@ -214,7 +214,12 @@ def _as_json(found: Status) -> dict[str, Any]:
         "protect": user_settings.described(settings.protect("", found.scope)),
         "merging": dict(zip(("on", "off"), user_settings.merging(found.scope))),
         "uncommitted": [
-            {"file": one.path, "instance_id": one.instance_id or None, "name": one.name, "at": one.at}
+            {
+                "file": one.path,
+                "instance_id": (not one.has_ended and one.instance_id) or None,
+                "name": one.name,
+                "at": one.at,
+            }
             for one in found.edited
         ],
     }
@@ -327,8 +332,8 @@ def statusline(args: Arguments) -> int:
 
     "2 sessions, 3 files of others uncommitted, 1 lock": the other sessions here, the files with uncommitted changes of
     others or of a person, and all locks. A lowered protection is named. Without any of it the line is empty. Claude
-    Code runs this command after `swarm-mcp install --statusline`, and names its session and folder in JSON on standard
-    input.
+    Code, Qwen Code, Kimi Code and Grok Build run this command after `swarm-mcp install --statusline`, and name their
+    session and folder in JSON on standard input.
 
     example: swarm-mcp statusline
     """
@@ -339,11 +344,14 @@ def statusline(args: Arguments) -> int:
         except (OSError, ValueError, RecursionError):
             pass  # no input of a client
     folder = args.value("--scope")
-    if not folder and isinstance(told.get("cwd"), str):
-        folder = told["cwd"]
+    for place in (told, told.get("workspace")):
+        for name in ("cwd", "current_dir"):
+            if not folder and isinstance(place, dict) and isinstance(place.get(name), str):
+                folder = place[name]
     scope = current_scope(folder)
     with Store(read_only=True) as store:
-        row = store.instances.of_session("claude-code", str(told.get("session_id") or ""))
+        session_id = str(told.get("session_id") or told.get("sessionId") or "")
+        row = next(iter(store.instances.of_session_id(session_id)), None)
         own_id = row.id if row else ""
         others = store.instances.count(scope) - bool(row)
         edited = contributions.uncommitted(store, scope, People(store, token((row and row.label) or "", "identity")))

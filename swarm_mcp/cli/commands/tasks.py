@@ -26,7 +26,13 @@ from swarm_mcp.domain import STATUSES, TERMINAL, TYPES, Task, onlooker
 from swarm_mcp.errors import UsageError
 from swarm_mcp.folders import current_scope
 from swarm_mcp.locking.acquisition import claim as start
-from swarm_mcp.sessions.acting import acting_session, require_person, session_named, viewer_identity
+from swarm_mcp.sessions.acting import (
+    acting_session,
+    dispatching_session,
+    require_person,
+    session_named,
+    viewer_identity,
+)
 from swarm_mcp.store import Store
 from swarm_mcp.workspace.panes import deliver
 
@@ -108,7 +114,7 @@ def request_task(args: Arguments) -> int:
     """
     kind, title = _kind_and_title(args)
     with Store() as store:
-        requester = acting_session(store, args)
+        requester = dispatching_session(store, args)
         wanted = args.value("--assignee")
         spec = {
             "type": kind,

@@ -108,7 +108,7 @@ async def _wait(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer:
         if await waiting.changed(max(0.0, left)):
             answer = await waiting.run(watch.look)
         elif end is not None and time.monotonic() >= end:
-            return await waiting.run(watch.look) or Answer(NOTHING)
+            return await waiting.run(watch.look) or Answer(NOTHING, indent=None)
         if answer is None and time.monotonic() - swept >= SWEEP_SECONDS:
             await waiting.run(watch.sweep)
             swept = time.monotonic()

@@ -41,7 +41,7 @@ def _register(call: Call, arguments: dict[str, Any]) -> Answer:
         row = None
     row = row or call.session.register(call.store, call.meta, arguments)
     call.store.panes.republish(row, os.environ, call.session.client[0])
-    return Answer(registration(row), notes=for_label(row["label"]))
+    return Answer(registration(row), notes=for_label(row["label"]), indent=None)
 
 
 def _list(call: Call, arguments: dict[str, Any]) -> Answer:

@@ -129,7 +129,11 @@ def _wanted(store: Store, row: Session, arguments: dict[str, Any]) -> LockReques
 
 
 def _granted(taken: Taken, arguments: dict[str, Any]) -> Answer:
-    return Answer(granted_answer(taken, bool(MORE & set(arguments))))
+    in_full = bool(MORE & set(arguments))
+    answer = granted_answer(taken, in_full)
+    if not in_full:
+        del answer["fence"]  # the contract's own call has the contract's answer
+    return Answer(answer)
 
 
 def _refused(store: Store, refusal: LockRefused, wanted: LockRequest) -> Answer:
@@ -145,7 +149,9 @@ def _unlock(call: Call, arguments: dict[str, Any]) -> Answer:
 def _look(call: Call, arguments: dict[str, Any]) -> Answer:
     row = call.member()
     path = call.store.locks.path_of(row, arguments["file"])
-    return Answer({"file": path, "active": call.store.locks.active_on(path, token(row.label or "", "identity"))})
+    active = call.store.locks.active_on(path, token(row.label or "", "identity")) or {}
+    active.pop("fence", None)  # explain_lock tells it
+    return Answer({"file": path, "active": active or None})
 
 
 def _seconds(description: str, minimum: float = 0, **more: object) -> dict[str, Any]:
@@ -160,8 +166,8 @@ LOCK_TOOLS = (
         " folders, patterns, and files that a command generates; ordinary edits need no lock. Locking a file again"
         " replaces reason and task. On conflict the answer has `error`, and `active` names the holder, since when and"
         " why. Do other work then: a message comes when the file is free. Or wait in line for it with wait_seconds"
-        " (first come, first served). A folder stands for everything in it, now and later; `fence` is the number of"
-        " this grant.",
+        " (first come, first served). A folder stands for everything in it, now and later. With more options than file,"
+        " reason, task and exclusive the answer has `fence`, the number of this grant.",
         {
             "file": LOCKED,
             "reason": text("Why, in a few words; denied sessions see it."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 
-from swarm_mcp.domain import BATCH_LIMIT, DONE, STATUSES, TERMINAL, TYPES, UNCHANGED, Question, Session
+from swarm_mcp.domain import BATCH_LIMIT, DONE, IN_PROGRESS, STATUSES, TERMINAL, TYPES, UNCHANGED, Question, Session
 from swarm_mcp.errors import Refused
 from swarm_mcp.locking.acquisition import claim, claim_next
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, WaitingCall, flag, listed, number, text, texts
@@ -90,8 +90,7 @@ def _report(call: Call, arguments: dict[str, Any]) -> Answer:
 
 async def _ask_person(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer:
     end = time.monotonic() + min(arguments["wait_seconds"], LONGEST_WAIT)
-    task_id = arguments["task_id"]
-    asked, prompt = await waiting.run(lambda call: _asked(call, task_id, arguments["question"]))
+    asked, prompt = await waiting.run(lambda call: _asked(call, arguments.get("task_id", ""), arguments["question"]))
     while asked.answer is None and time.monotonic() < end:
         await waiting.changed(end - time.monotonic())
         asked = await waiting.run(partial(_question_now, asked=asked))
@@ -103,6 +102,11 @@ async def _ask_person(waiting: WaitingCall, arguments: dict[str, Any]) -> Answer
 
 def _asked(call: Call, task_id: str, question: str) -> tuple[Question, dict[str, Any]]:
     me = call.member()
+    if not task_id:
+        begun = [task.id for task in call.store.tasks.unfinished_of(me) if task.status == IN_PROGRESS]
+        if len(begun) != 1:
+            raise Refused(f"request_human_input needs task_id: you have {len(begun)} tasks in progress", tasks=begun)
+        (task_id,) = begun
     asked, notices = call.store.questions.ask(me, task_id, question)
     return asked, _prompt(call, me, notices)
 
@@ -291,14 +295,14 @@ TOOLS = (
         "Ask the person a question about your task, if the work cannot go on without a decision that is theirs. Waits"
         " for the answer, and says so if there is none yet. For other sessions, send_message.",
         {
-            "task_id": TASK_ID,
+            "task_id": text("The task that the question is about. Default: your only task in progress."),
             "question": text("The question, with all that a person needs to answer it, and the choices."),
             "wait_seconds": number(
                 "Seconds to wait for the answer, less than your client's limit for a tool call.", minimum=0, default=45
             ),
         },
         _ask_person,
-        required=("task_id", "question"),
+        required=("question",),
     ),
     Tool(
         "approve_task",

@@ -87,6 +87,18 @@ def test_each_deed_is_taken_back_and_that_as_well(deed: str, both: tuple[World, 
     assert done.code == 0 and state(world.repo) == before, done
 
 
+def test_an_ended_session_is_called_by_the_name_of_its_client(both: tuple[World, Agent, Agent]) -> None:
+    world, me, _peer = both
+    before = state(world.repo)
+    me.edit("plain", "alpha", "MINE")
+    world.sql("DELETE FROM instances WHERE id = ?", me.id)
+    world.sql("DELETE FROM swarm_sessions WHERE instance_id = ?", me.id)
+    wrong = world.ground.swarm("undo", "--session", "nobody")
+    assert wrong.code == 1 and "; authors here: " in wrong.err and f"codex {me.session_id[:8]}" in wrong.err, wrong
+    done = world.ground.swarm("undo", "--session", "codex")
+    assert done.code == 0 and state(world.repo) == before, done
+
+
 OF_BOTH = {  # the other's deed after the session's
     "a link": ("ln -sfn program link", "ln -sfn other.md link"),
     "binary": ("printf 'x\\0y' > binary", "printf 'z\\0z' > binary"),

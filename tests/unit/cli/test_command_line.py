@@ -350,6 +350,49 @@ def test_numbers_are_numbers(ground: Ground, argv: list[str]):
         assert (done.code, done.out) == (2, "") and done.err.count("\n") == 1 and argv[-1] in done.err + "0", done
 
 
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("try", 2, "missing the command: swarm-mcp try -- COMMAND ..."), ("try --nope -- true", 2, "Unknown flag: --nope"),
+        ("try --session nobody -- true", 1, "no session of this scope has 'nobody'"),
+        ("statusline extra", 2, "'extra' is one word too many"), ("statusline --scope", 2, "--scope wants a value"),
+        ("uninstall --purge --json", 2, "--purge goes without --client and --json"),
+        ("uninstall --purge --client codex", 2, "--purge goes without --client and --json"),
+        ("uninstall --yes", 2, "--yes answers the question of --purge; there is no other one"),
+        ("install --statusline --no-statusline", 2, "either --statusline or --no-statusline"),
+        ("watch --notify extra", 2, "'extra' is one word too many"), ("watch --notify=1", 2, "--notify takes no value"),
+        ("protect keep --unset", 2, "either a level or --unset"),
+        ("undo --session", 2, "--session wants a value"), ("undo --session nobody", 1, "no session of this scope"),
+        ("undo --session me none.py", 1, "none.py is not there, and nothing of it can be taken back"),
+        ("undo --session me none.py --dry-run", 1, "none.py is not there, and nothing of it can be taken back"),
+        ("undo --undo nope", 1, "no undo here is called 'nope'"), ("undo --person", 2, "--person wants each FILE"),
+        ("undo --session me --since soon", 2, "--since wants a time of day"),
+        ("undo --person --turn", 2, "--person and --turn exclude each other"),
+        ("restore", 2, "missing the file to restore"), ("restore f.txt --id", 2, "--id wants a value"),
+        ("restore none.py", 1, "no earlier content of "), ("restore f.txt 47bcd26b", 2, "one word too many"),
+        ("restore f.txt --list --id 47bcd26b", 2, "--list and --id exclude each other"),
+        ("lock --name", 2, "missing the file to lock"), ("lock --name a/b", 1, "a name has 1 to 200 characters"),
+        ("lock --name x --pattern *.sql", 2, "--name excludes --pattern"), ("unlock --name none", 1, "was not locked"),
+        ("hold --name x --", 2, "missing the command"), ("hold -- true", 2, "missing the path to hold"),
+        ("hold --name a/b -- true", 1, "a name has 1 to 200 characters"),
+        ("hold --name x -- no-such-program", 127, "no-such-program: No such file or directory"),
+        ("blame f.txt:0", 2, "lines count from 1"), ("blame f.txt:3-1", 2, "the first one stands first"),
+        ("blame f.txt:9", 1, "has no line 9: it has 1"), ("blame f.txt:x", 1, "f.txt:x is no file"),
+        ("diff none.py", 1, "none.py is not there, and has no uncommitted change"),
+        ("commit -m m none.py", 1, "nothing of yours to commit"),
+    ],
+)  # fmt: skip
+def test_a_slip_is_one_line_with_its_exit_code(ground: Ground, line: str, code: int, said: str) -> None:
+    ground.plain("me")
+    Path(ground.repo, "f.txt").write_text("one\n")
+    for words in ("init -q", "add .", "-c user.name=me -c user.email=me@example.com commit -qm first"):
+        subprocess.run(["git", *words.split()], cwd=ground.repo, check=True)
+    done = ground.swarm(*line.split())
+    verb, (*about, last) = line.split()[0], done.err.splitlines()
+    assert (done.code, done.out) == (code, "") and said in last and len(about) <= line.startswith("try"), done
+    assert last.startswith((f"swarm-mcp {verb}: ", f"{verb} failed: ")) and f"{verb}: {verb}: " not in last
+
+
 def test_a_refusal_is_an_error_to_machines_too(ground: Ground):
     one, two = ground.session("a", "one"), ground.session("b", "two")
     ground.lock(one, "f")

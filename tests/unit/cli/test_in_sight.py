@@ -14,10 +14,10 @@ from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, Usage, parse
 from swarm_mcp.cli.commands import watch
 from swarm_mcp.cli.words import Reader
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.claude_code import ClaudeCode, home
+from swarm_mcp.runtimes import runtime
 
 
-def line(world: World, monkeypatch: pytest.MonkeyPatch, **told: str) -> str:
+def line(world: World, monkeypatch: pytest.MonkeyPatch, **told: object) -> str:
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(told)))
     done = world.ground.swarm("statusline", cwd=world.folder)
     assert done.code == 0, done
@@ -38,33 +38,64 @@ def test_the_line_counts_the_others(world: World, monkeypatch: pytest.MonkeyPatc
     assert world.ground.swarm("statusline").code == 0
 
 
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The settings of Claude Code, in a folder of their own."""
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
-    return home() / "settings.json"
+CLIENTS = {
+    "claude-code": ("CLAUDE_CONFIG_DIR", "", '{\n    "theme":  "dark"\n}\n', '{"statusLine": {"command": "mine"}}', "{ broken"),
+    "qwen": (
+        "HOME", ".qwen", '{\n  // mine\n  "ui": {"hideTips": true}\n}\n', '{"ui": {"statusLine": {"command": "mine"}}}', "[",
+    ),
+    "kimi": ("KIMI_CODE_HOME", "", '# mine\ntheme = "dark"\n', '[status_line]\nitems = ["cwd"]\n', None),
+    "grok": ("GROK_HOME", "", "[ui]\nvim_mode = true\n", '[ui]\nstatus_line = {type = "builtin"}\n', None),
+}  # fmt: skip
 
 
-def test_the_status_line_is_put_in_and_taken_out_and_anothers_stays(settings: Path) -> None:
-    before = '{\n    "theme":  "dark"\n}\n'
-    settings.write_text(before)
-    assert "status line" in ClaudeCode().set_status_line(True)
-    written = json.loads(settings.read_text())
-    assert written["theme"] == "dark" and written["statusLine"]["command"].endswith(" statusline")
-    ClaudeCode().set_status_line(True)
-    assert json.loads(settings.read_text()) == written
-    assert ClaudeCode().set_status_line(False) and settings.read_text() == before
-    assert ClaudeCode().set_status_line(False) == ""
-    own = '{"statusLine": {"type": "command", "command": "mine"}}'
-    settings.write_text(own)
-    assert "it stays" in ClaudeCode().set_status_line(True) and ClaudeCode().set_status_line(False) == ""
-    assert settings.read_text() == own
-    settings.write_text("{ broken")
-    with pytest.raises(SwarmError, match="left as it is"):
-        ClaudeCode().set_status_line(True)
-    settings.unlink()
-    ClaudeCode().set_status_line(True)
-    assert list(json.loads(settings.read_text())) == ["statusLine"]
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_status_line_is_put_in_and_taken_out_and_anothers_stays(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    variable, below, before, another, broken = CLIENTS[name]
+    monkeypatch.setenv(variable, str(tmp_path))
+    line = runtime(name).status_line()
+    assert line is not None and line.path.parent == tmp_path / below
+    line.path.parent.mkdir(exist_ok=True)
+    line.path.write_text(before)
+    assert "status line: " in line.set(True)
+    written = line.path.read_text()
+    assert "mine" in written or "dark" in written or "vim_mode" in written
+    assert written.count(" statusline") == 1 and len(written) > len(before)
+    line.set(True)
+    assert line.path.read_text() == written
+    assert line.set(False) and line.path.read_text() == before
+    assert line.set(False) == ""
+    line.path.write_text(another)
+    assert "it stays" in line.set(True) and line.set(False) == "" and line.path.read_text() == another
+    if broken:
+        line.path.write_text(broken)
+        with pytest.raises(SwarmError, match="left as it is"):
+            line.set(True)
+    line.path.unlink()
+    line.set(True)
+    assert " statusline" in line.path.read_text()
+
+
+def test_a_line_that_its_client_has_written_anew_is_still_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
+    line = runtime("kimi").status_line()
+    assert line is not None
+    line.set(True)
+    text = "".join(row for row in line.path.read_text().splitlines(True) if not row.startswith("#"))
+    line.path.write_text(f'theme = "dark"\n\n{text}')
+    assert "status line: " in line.set(True) and line.set(False).startswith("took")
+    assert line.path.read_text() == 'theme = "dark"\n'
+
+
+@pytest.mark.parametrize("told", [{"cwd": "."}, {"workspace": {"current_dir": "."}}], ids=["cwd", "workspace"])
+def test_each_client_names_its_session_and_folder_in_its_way(
+    told: dict, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me, other = world.session("kimi", "me"), world.session("qwen", "other")
+    here = {key: str(world.repo) if key == "cwd" else {"current_dir": str(world.repo)} for key in told}
+    for name, session in (("sessionId", me), ("session_id", other)):
+        assert line(world, monkeypatch, **here, **{name: session.session_id}) == "1 session\n"
 
 
 def test_a_person_is_notified_of_refusals_and_of_questions_alone(

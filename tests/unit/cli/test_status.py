@@ -89,6 +89,18 @@ def test_status_lists_the_uncommitted_files_of_sessions_and_of_a_person(
     assert of_person < {(row.file, row.cells[1]) for row in table.rows}, "the full screen"
     front = front_page(world, capsys, monkeypatch).splitlines()
     assert [line for line in front if "not committed, by " in line] == listed
+    # An agent that has ended leaves its lines, before and after its row goes.
+    for gone in (
+        "UPDATE swarm_sessions SET client_pid = 1, client_start = '0', host = (SELECT host FROM swarm_sessions)",
+        "DELETE FROM instances",
+        "DELETE FROM swarm_sessions",
+    ):
+        world.sql(gone)
+        listed = [line for line in world.ground.swarm("status").out.splitlines() if "not committed, by " in line]
+        (left,) = [line for line in listed if "by a person: " not in line]
+        assert set(left.partition(": ")[2].split(", ")) == {"notes.md", "sub/deep.md"}
+        ended = [one for one in world.swarm("status").json["uncommitted"] if one["name"] != "a person"]
+        assert [one["instance_id"] for one in ended] == [None, None]
     logged = world.ground.swarm("log", "--limit", "100").out
     assert all(f"{name} by a person, not committed" in logged for name in ("made.md", "other.md", "sub/deep.md"))
     world.commit()

@@ -260,7 +260,9 @@ def test_the_query_for_a_task(ground: Ground, lead: dict) -> None:
     assert (query.model, query.mode, query.timeout_seconds, query.task_id) == ("m", "read-only", 5.0, "t1")
     assert query.env["SWARM_WAKE_REASON"] == "task_resumed" and query.env["SWARM_LINKED_TASK_IDS"] == "t0"
     assert "half" in query.prompt and "Do it" in query.prompt
-    assert query_of(given, Process(), row).env["SWARM_WAKE_REASON"] == "task_assigned"
+    first = query_of(given, Process(), row, approval=9).env
+    assert first["SWARM_WAKE_REASON"] == "task_assigned" and "SWARM_APPROVAL_ID" not in query.env
+    assert (first["SWARM_APPROVAL_ID"], first["SWARM_APPROVAL_STATUS"]) == ("9", "approved")
 
 
 def at_terminal(ground: Ground, *argv: str, **env: str) -> tuple[int, str, list[dict]]:
@@ -322,6 +324,20 @@ def test_a_script_without_a_terminal_dispatches_as_its_own_shell(others: int, gr
     assert refused.code == 1 and "for a person at a terminal" in refused.json["error"]
     agent = ground.process(*words, stdin=subprocess.DEVNULL, env={**quiet, "CLAUDECODE": "1"})
     assert agent.code == 1
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_a_script_without_a_terminal_requests_a_task_in_its_own_name(others: int, ground: Ground) -> None:
+    for number in range(others):
+        ground.plain(f"role:reviewer worker-{number}")  # such a row names no client
+    words = ("task", "request", "fix", "the build", "--json")
+    quiet = {name: value for name, value in os.environ.items() if name not in SHELL_VARIABLES}
+    done = ground.process(*words, stdin=subprocess.DEVNULL, env=quiet)
+    assert (done.code, done.json["status"]) == (0, "open"), done
+    requester = ground.sql("SELECT * FROM instances WHERE id = ?", done.json["task"]["requester"])
+    assert [row["label"] for row in requester] == ["mode:gateway origin:terminal"]
+    agent = ground.process(*words, stdin=subprocess.DEVNULL, env={**quiet, "CLAUDECODE": "1"})
+    assert agent.code == 1 or others == 1, agent
 
 
 @requirement("C-68")

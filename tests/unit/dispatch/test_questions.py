@@ -164,8 +164,8 @@ def test_the_tool_waits_for_the_answer(ground: Ground, lead: dict) -> None:
         server.call("register", {"directory": ground.scope, "label": "identity:p"})
         task = server.value("request_task", {"type": "fix", "title": "port it"})["task_id"]
         server.value("claim_task", {"task_id": task})
+        first = server.value("request_human_input", {"question": QUESTION, "wait_seconds": 0})  # about the only task
         asks = {"task_id": task, "question": QUESTION}
-        first = server.value("request_human_input", {**asks, "wait_seconds": 0})
         assert first["answer"] is None and "No answer yet" in first["next"]
         number = server.begin("tools/call", {"name": "request_human_input", "arguments": {**asks, "wait_seconds": 600}})
         with ground.store() as store:  # the server's client, which is an agent, is above this process: no command may
@@ -180,3 +180,7 @@ def test_the_tool_waits_for_the_answer(ground: Ground, lead: dict) -> None:
         wait_for(lambda: untold() == [], SECONDS)
         assert server.value("request_human_input", asks)["answer"] == "the newer one"  # at once
         assert server.value("request_human_input", {**asks, "task_id": "none"}) == {"error": "Task not found"}
+        other = server.value("request_task", {"type": "fix", "title": "and this"})["task_id"]
+        server.value("claim_task", {"task_id": other, "ignore_unread_messages": True})
+        unclear = server.value("request_human_input", {"question": QUESTION})
+        assert "needs task_id: you have 2 tasks" in unclear["error"] and set(unclear["tasks"]) == {task, other}

@@ -143,6 +143,17 @@ def test_the_result_tells_the_window_of_a_model_that_we_do_not_know() -> None:
     assert (after["context_total_tokens"], after["context_percent"]) == (4000, 2.25)
 
 
+@requirement("C-03")
+@pytest.mark.parametrize(
+    ("said", "provider"), [({"provider": "firstParty"}, "anthropic"), ({"provider": "bedrock"}, "bedrock"), ({}, None)]
+)
+def test_the_result_tells_who_provides_the_model(said: dict, provider: str | None) -> None:
+    init = {"type": "system", "subtype": "init", "session_id": SESSION, "model": "m"}
+    end = {"type": "result", "subtype": "success", "modelUsage": {"m": said, "another": {"provider": "vertex"}}}
+    (result,) = data_of(RECORDED.parsed([json.dumps(init), json.dumps(end)]), "result")
+    assert result.get("provider") == provider
+
+
 @requirement("A-18")
 def test_an_error_is_told_once() -> None:
     events = RECORDED.parsed(RECORDED.lines("max_retries"))

@@ -334,6 +334,38 @@ class Outside(HarnessAdapter):
 """
 
 
+DEAF = """
+from swarm_mcp.agents.harness import events
+from swarm_mcp.agents.harness.adapter import HarnessAdapter, Launch
+
+
+class Deaf(HarnessAdapter):
+    name, label = "deaf", "Without its server"
+
+    def launch(self, query, folder):
+        return Launch(("/bin/cat",), stdin="heard")
+
+    def parse(self, line, state):
+        failed = [{"name": "files", "status": "failed", "error": "No such file"}, {"name": "web", "status": "failed"}]
+        return [events.custom("deaf.mcp_failed", failed), events.message("assistant", line)]
+"""
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]], ids=["", "--json"])
+def test_a_server_that_did_not_start_is_said(
+    ground: Ground, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: list[str]
+) -> None:
+    (tmp_path / "deaf_harness.py").write_text(DEAF)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setitem(registry.ADAPTERS, "deaf", ("deaf_harness", "Deaf"))
+    done = ground.swarm("run", "--harness", "deaf", "x", *option)
+    assert done.code == 0 and (done.json["output"] if option else done.out.strip()) == "heard"
+    assert [line for line in complaints(done.err) if "server" in line] == [
+        "swarm-mcp run: the MCP server files did not start: No such file",
+        "swarm-mcp run: the MCP server web did not start: its client does not say why",
+    ]
+
+
 @pytest.fixture
 def adapter_installed(tmp_path: Path) -> Path:
     return installed_packages(tmp_path)

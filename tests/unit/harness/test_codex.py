@@ -115,7 +115,7 @@ def test_when_to_try_again() -> None:
 def record(home: Path, cwd: str, *lines: dict) -> Path:
     path = home / "sessions/2026/11/22" / f"rollout-2026-11-22T10-10-06-{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    first = {"type": "session_meta", "payload": {"id": SESSION, "cwd": cwd}}
+    first = {"type": "session_meta", "payload": {"id": SESSION, "cwd": cwd, "model_provider": "openai"}}
     path.write_text("".join(json.dumps(line) + "\n" for line in (first, *lines)) + "torn {", encoding="utf-8")
     return path
 
@@ -143,6 +143,7 @@ def test_the_record_tells_model_and_context(tmp_path: Path, monkeypatch: pytest.
     assert context.data == {"context_used_tokens": 25840, "context_total_tokens": 258400, "context_percent": 10.0,
                             "output_tokens": 10_000}  # fmt: skip
     assert result.data["structured"] == {"a": 1} and result.data["model"] == "gpt-6-sol"
+    assert result.data["provider"] == "openai"
     cost = cost_of(result.data["cost"])
     assert (cost.input_tokens, cost.cache_read_tokens, cost.cache_write_tokens) == (500_000, 400_000, 100_000)
     # 0.5 M at $2, 0.4 M at $0.20, 0.1 M at $2.50, 0.01 M at $10.
@@ -178,7 +179,7 @@ def test_a_record_that_is_no_record_tells_nothing(tmp_path: Path) -> None:
     path = record(tmp_path, "/x", {"type": "turn_context", "payload": []}, {"type": "token_count"})
     assert stream.last_turn(str(path)) == stream.Turn()
     path.write_text('{"type": "event_msg"')
-    assert stream.folder_of(str(path)) is None
+    assert stream.opening(str(path), "cwd") is None
 
 
 @requirement("A-12", "D-19")

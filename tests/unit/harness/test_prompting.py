@@ -126,12 +126,14 @@ def test_the_system_prompt_goes_only_to_harnesses_that_take_one() -> None:
 
 @requirement("C-17")
 def test_later_layers_win() -> None:
-    context = {"wake_reason": "mail", "message_id": 7, "linked_task_ids": ["a", "b"]}
+    context: dict[str, object] = {"wake_reason": "mail", "message_id": 7, "linked_task_ids": ["a", "b"]}
+    context.update(approval_id=9, approval_status="approved")
     reached = QUERY._replace(api_url="http://127.0.0.1:1", api_key="tok", iteration=3)
     made = prompting.run_environment(reached, context)
     assert made["SWARM_MCP_INSTANCE_ID"] == "i1" and made["SWARM_TASK_ID"] == "t1" and made["SWARM_RUN_ID"] == "r1"
     assert made["SWARM_WAKE_REASON"] == "mail" and made["SWARM_WAKE_MESSAGE_ID"] == "7"
     assert made["SWARM_LINKED_TASK_IDS"] == "a,b"
+    assert (made["SWARM_APPROVAL_ID"], made["SWARM_APPROVAL_STATUS"]) == ("9", "approved")
     assert (made["SWARM_API_URL"], made["SWARM_API_KEY"], made["SWARM_ITERATION"]) == ("http://127.0.0.1:1", "tok", "3")
     own = reached._replace(env={"SWARM_API_KEY": "mine", "SWARM_WAKE_REASON": "me", "X": "1"})
     made = prompting.run_environment(own, context)

@@ -227,6 +227,17 @@ def test_built_in_tools_are_executables_too(model: Model, project: Path) -> None
     assert done.returncode == 1 and "not found" in done.stdout
 
 
+@pytest.mark.parametrize("name", sorted({*tools.NAMES} - {"agent"}))
+def test_each_built_in_tool_runs_by_itself(model: Model, project: Path, name: str) -> None:
+    (project / "a.txt").write_text("one")
+    given = {"path": "a.txt", "content": "x", "old_str": "one", "new_str": "two", "edits": [], "command": "echo said"}
+    path = Path(tools.root(), "plugins/core/tools", name)
+    done = subprocess.run([path, "--exec"], input=json.dumps({**given, "name": "none"}), capture_output=True, text=True)
+    assert "internal error" not in done.stderr and done.stdout.strip(), done
+    if name == "bash":
+        assert (done.returncode, done.stdout) == (0, "said\n")
+
+
 @requirement("B-09")
 def test_commands_can_be_added_and_replaced(packs: Path, model: Model) -> None:
     deploy = '[ "$1" = --describe ] && echo ships it || echo "shipped $1"'

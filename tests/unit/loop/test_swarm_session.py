@@ -120,7 +120,7 @@ def test_a_server_that_does_not_come_up_is_left_out(model: Model, project: Path)
     Path(os.environ["SWARM_LOOP_CONFIG"]).write_text(json.dumps({"mcp_servers": servers}))
     ran = loop("go", "--json")
     assert ran.code == 0
-    failed = [event["data"]["server"] for event in ran.events if event["type"] == "custom"]
+    failed = [event["data"]["name"] for event in ran.events if event["type"] == "custom"]
     assert failed == ["dumb", "far", "gone"]
 
 

@@ -60,6 +60,8 @@ def test_all_that_is_left_is_listed_and_goes_after_a_question(
 ):
     ground.session("me")
     wanted = [ground.database, *(str(state / name) for name in ("kept", "runs", "undos", "projects.json"))]
+    dry = ground.swarm("uninstall", "--purge", "--dry-run").out
+    assert all(f"would remove {path} (" in dry for path in wanted) and "worktrees" not in dry
     for answer, words in ((None, "--yes removes it"), (False, "it stays")):
         monkeypatch.setattr("swarm_mcp.cli.commands.install.agreed", lambda _question, answer=answer: answer)
         done = ground.swarm("uninstall", "--purge")

@@ -123,6 +123,7 @@ def test_every_recorded_call_is_answered_alike(ground: Ground, monkeypatch):
         for call in RECORD["calls"]:
             where = f"{call['n']} {call['who']} {call.get('tool') or call['resource']}"
             verdict.judge(where, replay.differences(call))
+        assert verdict.alike >= 93
         rows = ground.sql(
             "SELECT title, tracker_required, tracker_provider FROM tasks WHERE title LIKE 'ENG-%' ORDER BY rowid"
         )

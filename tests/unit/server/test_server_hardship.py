@@ -145,10 +145,14 @@ def test_a_wait_lasts_a_number_of_seconds(ground: Ground):
             raw(server, b'{"jsonrpc":"2.0","id":90,"method":"tools/call","params":{"name":"lock_file","arguments":'
                 b'{"file":"f.txt","wait_seconds":' + seconds + b"}}}")  # fmt: skip
             result = gathered(server, 1)[0]["result"]
-            assert result["isError"] and result["content"][0]["text"].startswith("lock_file: wait_seconds"), result
+            assert result["isError"] and result["content"][0]["text"].startswith(
+                "MCP error -32602: lock_file: wait_seconds"
+            ), result
         raw(server, b'{"jsonrpc":"2.0","id":91,"method":"tools/call","params":{"name":"unlock_file","arguments":'
             b'{"file":"f.txt","fence":' + b"7" * 30 + b"}}}")  # fmt: skip
-        assert gathered(server, 1)[0]["result"]["content"][0]["text"].startswith("unlock_file: fence: ")
+        assert gathered(server, 1)[0]["result"]["content"][0]["text"].startswith(
+            "MCP error -32602: unlock_file: fence: "
+        )
 
 
 @pytest.mark.thorough
@@ -511,7 +515,7 @@ def test_a_store_that_goes_changes_or_cannot_be_written_while_the_server_lives(g
         try:
             refused = server.call("lock_file", {"file": "g"})
             assert refused["isError"] is True and ground.database in refused["content"][0]["text"]
-            assert "\n" not in refused["structuredContent"]["error"]
+            assert "\n" not in refused["content"][0]["text"]
             assert server.ask("ping") == {}
         finally:
             os.chmod(folder, 0o700)

@@ -49,7 +49,7 @@ def kept(before: dict, after: dict) -> None:
 
 
 def test_the_shapes_differ_and_none_is_current(ground: Ground):
-    assert len(SHAPES) == 10
+    assert len(SHAPES) == 11
     ground.store().close()
     wanted = {table: set(columns(ground, table)) for table in schema.TABLES}
     indexed = indexes(ground.database)

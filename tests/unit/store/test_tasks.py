@@ -201,6 +201,8 @@ def test_an_approved_task_goes_where_it_belongs(store: Store, planner: Session, 
         approved = store.tasks.approve(planner, task["id"])
         assert approved["task"]["status"] == status(store, task) == then
         (event,) = events(store, task, "task.approved")
+        newest = store.database.row("SELECT max(id) AS id FROM events WHERE type = 'task.approved'")
+        assert newest and store.tasks.approval_of(task) == newest.id
         assert (event["actor"], event["payload"]["status"]) == (None, then)
         assert bool(approved["notices"]) is (spec.get("assignee") == worker["id"])
         with refused(f"Task is {then}, not approval_required"):

@@ -136,6 +136,8 @@ WINDOWS = {
     "claude-fable-5-1": 1_000_000, "claude-opus-5-5": 1_000_000, "claude-opus-5": 1_000_000,
     "claude-sonnet-5-5": 1_000_000, "claude-haiku-5-5": 1_000_000, "claude-haiku-4-5": 200_000,
 }  # fmt: skip
+# Names of a model's provider, as the client says them; others are said as they are.
+PROVIDERS = {"firstParty": "anthropic"}
 # A token may just have run out, and the client fetches a new one after the first refusal.
 HOPELESS_ATTEMPT = 2
 OWN_DELAY_MS = 625  # at most, of its own; doubled each time
@@ -395,7 +397,10 @@ def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
             state["structured"] = found["structured_output"]
         if "structured" in state:
             more["structured"] = state["structured"]
-    window = _window(found, state)
+    model = _of_model(found, state)
+    if isinstance(model.get("provider"), str):
+        more["provider"] = PROVIDERS.get(model["provider"], model["provider"])
+    window = count_of(model.get("contextWindow"))
     if window and "used" in state:
         state["window"] = window
         if state.get("told") != window:
@@ -447,15 +452,12 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     return sum(count for count in known if count is not None)
 
 
-def _window(found: dict[str, Any], state: dict[str, Any]) -> int | None:
+def _of_model(found: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+    """Return what the result says about the run's model; empty if nothing."""
     used = found.get("modelUsage")
-    if isinstance(used, dict):
-        of_model = used.get(state.get("model"))
-    else:
-        of_model = None
-    if isinstance(of_model, dict):
-        return count_of(of_model.get("contextWindow"))
-    return None
+    if isinstance(used, dict) and isinstance(used.get(state.get("model")), dict):
+        return dict(used[state["model"]])
+    return {}
 
 
 def _failure(text: str, category: str, state: dict[str, Any]) -> Event:

@@ -290,6 +290,8 @@ agent's own commands cannot write swarm's store: it speaks to the others through
             found.append(_context(told, model, usage))
         if state.get("completed"):
             more: dict[str, Any] = {}
+            if path:
+                more["provider"] = stream.opening(path, "model_provider")
             if query.output_schema is not None:
                 # The answer by schema, from Codex's file for it, else from its last words; None without one
                 try:
@@ -308,7 +310,7 @@ agent's own commands cannot write swarm's store: it speaks to the others through
         path = self._record_of(session_id, home())
         if path is None:
             return False
-        began = stream.folder_of(path)
+        began = stream.opening(path, "cwd")
         # Codex would continue from any folder; its memory of files is true for one folder only.
         return not (cwd and began) or os.path.realpath(began) == os.path.realpath(cwd)
 

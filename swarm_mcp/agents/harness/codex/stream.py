@@ -349,8 +349,8 @@ def _list(value: object) -> list[Any]:
 
 # Codex's own record of a session: ``$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl``.
 #
-# Codex writes it line by line. It is only read here, for facts missing in the stream: the model, the use of its
-# context, and the session's first folder (codex-rs/protocol: ``RolloutItem``; seen with 0.169).
+# Codex writes it line by line. It is only read here, for facts missing in the stream: the model, its provider, the use
+# of its context, and the session's first folder (codex-rs/protocol: ``RolloutItem``; seen with 0.169).
 
 LARGEST = 64 << 20  # bytes of the end of a record that are looked at
 
@@ -370,13 +370,13 @@ def path_of(session_id: str, codex_home: str) -> str | None:
     return max(glob.glob(pattern), default=None)
 
 
-def folder_of(path: str) -> str | None:
-    """Return the session's first folder; None if its record lacks it."""
+def opening(path: str, name: str) -> str | None:
+    """Return a fact of the session's beginning, such as ``cwd``, its first folder, or ``model_provider``."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             first = json.loads(file.readline(1 << 20))
-        return str(first["payload"]["cwd"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # no record, or a torn one
+        return str(first["payload"][name])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # no record, a torn or an older one
         return None
 
 
