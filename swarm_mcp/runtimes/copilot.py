@@ -5,6 +5,7 @@ Its own `plugin install` writes the person's settings anew, without their commen
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,10 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import servers_in_json
+from swarm_mcp.runtimes.settings_layers import read, unread
 
 MANIFEST = ".github/plugin/plugin.json"  # Copilot prefers it to the manifest of Claude Code in the same folder
+POLICY = Path("/etc/github-copilot/managed-settings.json")
 SOURCES, ENABLED = "extraKnownMarketplaces", "enabledPlugins"
 # Further files from which Copilot takes hooks: those of a project count only if its folder is trusted.
 _HOOKS_OF_PROJECT = (".claude/settings.json", ".claude/settings.local.json", ".github/hooks/*.json")
@@ -31,7 +34,7 @@ class Copilot(InPlace):
     title = "GitHub Copilot CLI"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.0.102", "2026-11-27"),
+        verified=Verified("1.0.102", "2026-11-29"),
     )  # fmt: skip
     needed = MANIFEST
     manifests = (".github/plugin",)
@@ -73,6 +76,8 @@ class Copilot(InPlace):
         files += [file for pattern in _HOOKS_OF_PROJECT for file in sorted(Path.cwd().glob(pattern))]
         also += [f"hooks in {file}" for file in files if starts_our_hooks(file)]
         found = self.more_than_one(also, root)
+        if root:
+            found += _off_by_policy()
         if root and _settings_now().get("disableAllHooks") is True:
             text = f"disableAllHooks is in {_settings()}; release 1.0.102 runs the hooks of plugins all the same"
             found.append(Finding("copilot hooks", "warn", text, f"take disableAllHooks out of {_settings()}"))
@@ -101,6 +106,20 @@ def _settings_now() -> dict[str, Any]:
         return object_of(tree_in(_settings()))
     except SwarmError:  # unreadable: as without settings
         return {}
+
+
+def _off_by_policy() -> list[Finding]:
+    """Return the finding that the machine's policy keeps the plugin off, or that it cannot be read."""
+    policy, name = read(POLICY, is_policy=True), f"{Copilot.name} hooks"
+    text = f"in {POLICY}, a policy that only an administrator can change"
+    if _member(policy.settings, ENABLED).get(PLUGIN_ID) is False:
+        return [Finding(name, "fail", f"the plugin is disabled {text}")]
+    if policy.settings.get("allowManagedHooksOnly") is True:
+        return [Finding(name, "fail", f"only hooks of policies run: allowManagedHooksOnly {text}")]
+    known = policy.settings.get("strictKnownMarketplaces")
+    if isinstance(known, list) and str(marketplace_folder()) not in json.dumps(known, ensure_ascii=False):
+        return [Finding(name, "fail", f"the plugin's source is not among strictKnownMarketplaces {text}")]
+    return unread(Copilot.name, [policy])
 
 
 def _member(tree: dict[str, Any], name: str) -> dict[str, Any]:
