@@ -24,7 +24,7 @@ class OpenCode(InPlace):
 
     name = executable = harness = "opencode"
     title = "OpenCode"
-    oldest = "1.2.4"
+    oldest = "1.1.53"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
         verified=Verified("1.18.33", "2026-11-29"),
