@@ -179,6 +179,7 @@ def test_qwen_code_s_and_gemini_s_layers(
     assert all(bool(one.mend) is not file.startswith("etc") for one in found)
 
 
+COPILOT_S = "top/.github/copilot"
 PIN, SOURCES = "allow_managed_hooks_only = true\n", {"strictKnownMarketplaces": [{"source": "github", "repo": "a/b"}]}
 
 
@@ -200,9 +201,12 @@ PIN, SOURCES = "allow_managed_hooks_only = true\n", {"strictKnownMarketplaces": 
         ("copilot", {POLICY: SOURCES}, POLICY),
         ("copilot", {POLICY: PLUGIN}, ""),
         ("copilot", {POLICY: OFF}, ""),
+        ("copilot", {f"{COPILOT_S}/settings.json": NO_PLUGIN}, f"{COPILOT_S}/settings.json"),
+        ("copilot", {f"{COPILOT_S}/settings.local.json": OFF}, f"{COPILOT_S}/settings.local.json"),
+        ("copilot", {f"{COPILOT_S}/settings.json": OFF, f"{COPILOT_S}/settings.local.json": ON}, ""),
     ],
 )
-def test_grok_s_and_copilot_s_policies(
+def test_grok_s_and_copilot_s_layers(
     home: Path, place: Path, monkeypatch: pytest.MonkeyPatch, client: str, files: dict[str, Any], file: str
 ) -> None:
     monkeypatch.chdir(place / "top")
@@ -210,7 +214,8 @@ def test_grok_s_and_copilot_s_policies(
     put(place, {name.replace("USER", users): content for name, content in files.items()})
     found = [one for one in runtime(client).beside(place) if one.status == "fail"]
     assert len(found) == bool(file), found
-    assert all(str(place / file.replace("USER", users)) in one.message and not one.mend for one in found)
+    assert all(str(place / file.replace("USER", users)) in one.message for one in found)
+    assert all(bool(one.mend) is file.startswith(COPILOT_S) for one in found)
 
 
 @pytest.mark.parametrize("name", ["opencode", "kilo"])
