@@ -19,15 +19,14 @@ MARKS = {HELD: "✓", NOT_HELD: "**✗**", NOT_THERE: "–", NOT_PLAYED: "?"}
 HEAD = """\
 # Clients, releases, models
 
-`make matrix CLIENT=codex RELEASE=latest` fetches a release, installs swarm in a private home, and plays each scenario with
-a scripted model of each family that the client treats differently. `tests/matrix/scenarios.py` explains the columns.
-✓: the promise held. **✗**: it did not. –: not there, or not driven. ?: not played; `tests/matrix/rows.json` has the reasons.
-*unread overwrite*: at a write over a change that the session has not seen; *its own guard*: the client alone. Cursor (needs
-an account) and the bash harness (on no index) have no rows.
+`make matrix CLIENT=codex RELEASE=latest` plays each scenario in a release, with a scripted model of each family that the
+client treats differently. `tests/matrix/scenarios.py` explains the columns. ✓: held. **✗**: not held. –: not there, or not
+driven. ?: not played; `tests/matrix/rows.json` says why. *unread overwrite*: over a change not seen; *its own guard*:
+the client alone. Cursor (needs an account) and the bash harness (on no index) have no rows.
 """
 MODES_HEAD = """\
-`swarm-mcp doctor --play` in each permission mode: locked files that our hooks kept (the client refuses others), a person's
-line that a command would throw away.
+`swarm-mcp doctor --play` in each permission mode: locked files kept by our hooks (the client refuses others), a person's
+line discarded.
 
 |client|default|mode|locked files|a person's line|
 |---|---|---|---|---|"""
@@ -130,8 +129,10 @@ def _mode_lines(client: str) -> Iterator[str]:
     told: dict[str, dict[str, None]] = {}
     for name, said in (pair for outcomes in played for pair in outcomes.items() if _is_mode(pair[0])):
         told.setdefault(_mode_cells(said), {})[name.removeprefix(MODE)] = None
+    of = f"{runtime(client).title}|{'/'.join(usual)}"
     for cells, modes in told.items():
-        yield f"|{runtime(client).title}|{'/'.join(usual)}|{'/'.join(modes)}|{cells}|"
+        yield f"|{of}|{'/'.join(modes)}|{cells}|"
+        of = "|"  # as above
 
 
 def _is_mode(name: str) -> bool:
