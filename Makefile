@@ -105,10 +105,10 @@ PLAY    = exec env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests SWARM_E2E_CLIENTS=
 matrix: $(INSTALLED) $(FETCHED) $(if $(filter pinned,$(RELEASE)),$(MORE)/fetched)
 	@$(PLAY) $(addprefix --client ,$(CLIENT)) --release "$(RELEASE)" $(MATRIX)
 
-# Two scenarios and a family of each main client, in the releases at hand, against their rows.
+# Each main client in its default mode, by `doctor --play`, in the releases at hand, against their rows: what its hooks deny.
 matrix-short: $(INSTALLED) $(FETCHED)
 	@$(PLAY) --client claude-code --client codex --release pinned --check --model claude-opus-5-5 --model gpt-6.1-sol \
-		--scenario edit --scenario "unread overwrite"
+		--scenario "locked files"
 
 # The same work without a tool, in worktrees, through swarm, and through others' tools from the package indexes, with published
 # patches (PATCHES=FOLDER, or an address to clone): writes docs/dev/evaluated.md. EVALUATE="--way edit-guard": one of them.
@@ -202,7 +202,7 @@ picture: $(INSTALLED) $(FETCHED) $(DRIVER)
 
 # Writes the tables of clients in docs/clients.md from what their runtimes declare.
 clients-table: $(NEEDED)
-	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=. "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
+	@PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=.:tests "$(BIN)/python" tests/documents/clients_table.py docs/clients.md
 
 # Prints the requirements with the tests that are marked with them.
 requirements:

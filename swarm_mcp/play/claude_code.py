@@ -104,6 +104,8 @@ class ClaudeCode(Client):
         argv = [runtime(self.name).program(), "--mcp-config", str(scene.root / "servers.json")]
         if mode:
             argv += ["--permission-mode", mode]
-        asked = self.at_terminal([*argv, "--", prompt])
+        if self.model:
+            argv += ["--model", self.model]
+        seen = self.at_terminal(mode, [*argv, "--", prompt])
         modes = [_MODE.findall(file.read_text()) for file in (scene.home / ".claude" / "projects").glob("*/*.jsonl")]
-        return Seen(mode or "".join(modes[0][:1] if modes else ""), asked)
+        return seen._replace(mode=mode or "".join(modes[0][:1] if modes else ""))

@@ -134,8 +134,8 @@ class Client:
         """Play a prompt in a session of its own. Raises ClientFailed."""
         raise NotImplementedError
 
-    def at_terminal(self, argv: list[str]) -> list[str]:
-        """Play the script at a terminal, as a person who says yes. Return the questions of our hooks.
+    def at_terminal(self, mode: str, argv: list[str]) -> Seen:
+        """Play the script at a terminal, as a person who says yes. Return the session, with the questions of our hooks.
 
         A client whose hooks can ask is left at its question about the person's line. Raises ClientFailed.
         """
@@ -148,12 +148,11 @@ class Client:
                 if not terminal.shows(self.question):
                     continue
                 if hooks_ask and YOURS in json.dumps(script[done].calls):
-                    return [terminal.shown]
+                    return Seen(mode, [terminal.shown])
                 terminal.press(self.consent)
             else:
-                if not self.exchanges(SCRIPT):
-                    raise ClientFailed(f"it did not start: {' '.join(terminal.shown.split())[-300:]}")
-        return []
+                return self.seen(mode, " ".join(terminal.shown.split())[-300:])
+        return Seen(mode, [])
 
     def seen(self, mode: str, trouble: str) -> Seen:
         """Return a session that has ended and asked nothing. Raises ClientFailed if its model was never asked."""

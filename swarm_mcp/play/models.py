@@ -141,6 +141,7 @@ class ModelServer(LoopbackServer):
         self.scripts.clear()
         self.players.clear()
         self.words.clear()
+        self.reached_for.clear()
         with self._guard:
             self._exchanges.clear()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, ClassVar
 
+from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, Call
 from swarm_mcp.play.models import ModelServer
@@ -135,7 +137,9 @@ class Copilot(OneShot):
         copy(copilot.home() / "hooks", place / "hooks")
         server = {"type": "local", "tools": ["*"], **self.server}
         (place / "mcp-config.json").write_text(json.dumps({"mcpServers": {FILES: server}}))
-        copy(Path(here(), ".github", "hooks"), self.ground.checkout / ".github" / "hooks")
+        for folder, names in ((".github", ["hooks", "copilot"]), (".claude", ["settings.json", "settings.local.json"])):
+            for name in names:
+                copy(Path(here(), folder, name), self.ground.checkout / folder / name, sealed)
         self.point_at_model()
 
     def started(self, prompt: str, *words: str) -> list[str]:
@@ -167,6 +171,9 @@ class Copilot(OneShot):
         return {"name": name, "arguments" if self.requests == "/responses" else "input": given}
 
 
+_SERVICE = re.compile(r"url|endpoint|proxy", re.IGNORECASE)  # in the keys of a policy
+
+
 class Grok(OneShot):
     """Grok Build."""
 
@@ -193,7 +200,10 @@ class Grok(OneShot):
 
     def bring(self) -> None:
         place = self.ground.home / ".grok"
-        for name in ("config.toml", "hooks", "disabled-hooks", "skills"):
+        for policy in grok.policy_files():
+            if policy.exists() and _SERVICE.search(policy.read_text(encoding="utf-8", errors="replace")):
+                raise ClientFailed(f"{policy}, a policy, may lead it to a real service, and cannot be overridden")
+        for name in ("config.toml", "hooks", "disabled-hooks", "skills", *grok.POLICY_NAMES):
             copy(grok.home() / name, place / name)
         with open(place / "config.toml", "a", encoding="utf-8") as file:
             file.write(self.table() + toml(f"mcp_servers.{FILES}", self.server))

@@ -44,7 +44,7 @@ class Cline(OneShot):
         copy(users / "hooks", place / "hooks")
         settings = place / "data" / "settings"
         settings.mkdir(parents=True)
-        copy(cline.servers_file().with_name("global-settings.json"), settings / "global-settings.json")
+        copy(cline.settings_file(), settings / "global-settings.json")
         (settings / "cline_mcp_settings.json").write_text(json.dumps({"mcpServers": {FILES: self.server}}))
         copy(Path(here(), ".cline"), self.ground.checkout / ".cline")
         self.point_at_model()

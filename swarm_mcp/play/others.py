@@ -72,7 +72,7 @@ class OneShot(Client):
         mode, program = mode or self.usual_mode(), runtime(self.name).program()
         if mode in self.asking:
             _name, *words = self.opened(prompt, *self.in_mode(mode))
-            return Seen(mode, self.at_terminal([program, *words]))
+            return self.at_terminal(mode, [program, *words])
         _name, *words = self.started(prompt, *self.in_mode(mode))
         return self.seen(mode, scene.run([program, *words]))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from swarm_mcp.runtimes.json_editor import object_of
 PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Cline, Hermes, Pi, Omp)
 CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}
 SWEEP = f"git checkout -- {YOURS}"
+PLAN = "plan"  # the mode of several clients
 SERVER_SECONDS = 20.0  # at most, for its start
 GREETED = "registered as"  # in the words of a session's start
 DENIED, LANDED = "denied", "landed"
@@ -48,10 +49,11 @@ class Outcome(NamedTuple):
         return [way for way, end in self.ways.items() if end in ends or (not ends and end not in (DENIED, LANDED))]
 
 
-def findings(runtime: Runtime, mode: str, steps: Steps) -> Iterator[Finding]:
+def findings(runtime: Runtime, mode: str, steps: Steps, models: Sequence[str] = ()) -> Iterator[Finding]:
     """Yield a finding for each session of a client that is played.
 
-    `mode`: a permission mode, ``all`` of them, or empty for the one that the client starts in. Raises ClientFailed.
+    `mode`: a permission mode, ``all`` of them, or empty for the one that the client starts in. `models`: names of
+    models, by default one for each set of tools. Raises ClientFailed.
     """
     name = f"{runtime.name} play"
     look = runtime.look(marketplace_folder(), steps)
@@ -73,21 +75,27 @@ def findings(runtime: Runtime, mode: str, steps: Steps) -> Iterator[Finding]:
             return
         modes: tuple[str, ...] = (mode,)
         if mode == "all":
-            modes = client.modes or ("",)
+            modes = ("", *client.modes)
         elif mode not in ("", *client.modes):
             raise ClientFailed(f"{runtime.title} has no mode {mode!r}; choose from {', '.join(client.modes)}, all")
-        for each in modes:
-            for model in client.models_played:
+        for model in models or client.models_played:
+            client.choose(model or client.model)
+            title = f"{runtime.title} {release}" + f", model {model}" * bool(model)
+            known = {"release": release, "model": model}
+            started_in = None
+            for each in modes:
+                if each == started_in:
+                    continue  # was played by default
                 steps.begin("playing a session, in which a scripted model writes locked files")
-                client.choose(model or client.model)
-                title = f"{runtime.title} {release}" + f", model {model}" * bool(model)
                 try:
                     found = _judged(runtime, look, scene, _played(client, scene, each), title)
                 except ClientFailed as error:
                     status = "info" if mode == "all" else "fail"  # a mode may not be for this user
                     text = f"{title}, mode {each or 'by default'}: not played: {error}"
                     found = Finding(name, status, text, details={"mode": each, "not_played": str(error)})
-                yield replace(found, details={**found.details, "release": release, "model": model})
+                if not each:
+                    started_in = found.details["mode"]
+                yield replace(found, details={**found.details, **known, "by_default": not each})
     finally:
         scene.close()
 
@@ -98,7 +106,8 @@ def _played(client: Client, scene: Scene, mode: str) -> Outcome:
     files = {way.file: TEXT for way in ways}
     files.update({name: text for name, text in {"notebook.ipynb": NOTEBOOK, NEW: ""}.items() if name in files})
     scene.set_up(files)
-    last = [client.shell(f"echo {TEXT.strip()} > {FREE}"), client.shell(SWEEP)]
+    writes_free = mode != PLAN  # that mode asks with a No in front, if at all
+    last = [client.shell(f"echo {TEXT.strip()} > {FREE}")] * writes_free + [client.shell(SWEEP)]
     steps = [Step((call,)) for call in [*(call for way in ways for call in way.calls), *last]]
     # Not all clients wait for servers: the answer before the last way, which is that of a server, comes when they can.
     before = len(steps) - len(last) - len(ways[-1].calls) - 1
@@ -110,13 +119,14 @@ def _played(client: Client, scene: Scene, mode: str) -> Outcome:
     for way in ways:
         said = [next(results, "") for _call in way.calls][-1]
         ends[way.name] = said or "the session ended before it"
-        if "not found" in said and way.is_optional:
-            del ends[way.name]  # this release offers no tools of servers
+        if "not found" in said and (way.is_optional or seen.mode == PLAN):
+            del ends[way.name]  # this release, or this mode, does not offer it
         elif scene.text(way.file) != files[way.file]:
             ends[way.name] = LANDED
         elif enforcement.DENIED in said:
             ends[way.name] = DENIED
-    next(results, "")
+    if writes_free:
+        next(results, "")
     line = next(results, "") or "the session ended before it"
     if LINE not in scene.text(YOURS):
         line = LOST
@@ -137,7 +147,7 @@ def _judged(runtime: Runtime, look: Look, scene: Scene, outcome: Outcome, title:
         "persons_line": outcome.persons_line,
         "free_file_written": outcome.free,
         "greeted": outcome.greeted,
-        "tried_to_reach": scene.models.reached_for,
+        "tried_to_reach": sorted(set(scene.models.reached_for)),
     }
     denied, landed, unclear = outcome.named(DENIED), outcome.named(LANDED), outcome.named()
     told = [f"{len(denied)} of {count} denied"]
@@ -148,14 +158,15 @@ def _judged(runtime: Runtime, look: Look, scene: Scene, outcome: Outcome, title:
     told.append(line.get(outcome.persons_line, f"a person's line stayed: {_short(outcome.persons_line)}"))
     if not outcome.greeted:
         told.append("the session's start was not told")
-    if not outcome.free:
+    if not outcome.free and outcome.mode != PLAN:
         told.append("a free file was not written")
     if outcome.trouble:
         told.append(f"it ended with: {_short(outcome.trouble)}")
     is_off = any(finding.status == "fail" for finding in look.findings)  # in this folder
     is_broken = is_off or bool(landed) or outcome.persons_line == LOST or not outcome.greeted
     if not is_broken:
-        status = "warn" if unclear or outcome.persons_line not in line else "ok"
+        is_doubtful = unclear or outcome.persons_line not in line
+        status = "warn" if is_doubtful and outcome.mode != PLAN else "ok"  # it does nothing by itself there
         return Finding(name, status, f"{title}{mode}: hooks run, {', '.join(told)}", details=details)
     cause, mend = _cause(runtime, look, scene, outcome)
     return Finding(name, "fail", f"{title}{mode}: {', '.join(told)}. {cause}", mend, details)

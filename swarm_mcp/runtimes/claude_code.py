@@ -129,7 +129,7 @@ class ClaudeCode(Runtime):
     oldest = "2.1.100"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
-        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.332", "2026-11-27"),
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("2.1.332", "2026-11-29"),
     )  # fmt: skip
     manifests = (".claude-plugin",)
     has_subagents = True

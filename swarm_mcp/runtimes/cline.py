@@ -32,7 +32,7 @@ class Cline(InPlace):
     title = "Cline"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("3.0.65", "2026-11-27"),
+        verified=Verified("3.0.65", "2026-11-29"),
     )  # fmt: skip
     shell_tool = "run_commands"
     needed = PLUGIN_FILE
@@ -81,9 +81,9 @@ class Cline(InPlace):
             return None
 
     def fault(self, root: Path) -> Finding | None:
-        settings = object_in(_data_folder() / "settings" / "global-settings.json")
+        settings = object_in(settings_file())
         if str(root / PLUGIN_FILE) in (settings.get("disabledPlugins") or []):
-            return self.said("fail", "installed, but switched off in Cline's settings", "cline config")
+            return self.said("fail", f"installed, but switched off in {settings_file()}", "cline config")
         if not _runs_plugins():
             wrong = "Cline runs plugins with Node.js, and that is not on PATH: without it nothing is checked"
             return self.said("fail", wrong, "install Node.js")
@@ -125,6 +125,12 @@ def servers_file() -> Path:
     if chosen:
         return Path(chosen)
     return _data_folder() / "settings" / "cline_mcp_settings.json"
+
+
+def settings_file() -> Path:
+    """Return the user's settings, with the plugins that are switched off. They need not exist."""
+    chosen = os.environ.get("CLINE_GLOBAL_SETTINGS_PATH", "").strip()
+    return Path(chosen or _data_folder() / "settings" / "global-settings.json")
 
 
 def _data_folder() -> Path:

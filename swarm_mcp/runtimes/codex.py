@@ -143,9 +143,10 @@ class Codex(Runtime):
 
     name = executable = harness = "codex"
     title = "Codex"
+    oldest = "0.138.0"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("0.171.0", "2026-11-27"),
+        verified=Verified("0.171.0", "2026-11-29"),
     )  # fmt: skip
     manifests = (".codex-plugin", ".agents")
     has_subagents = True

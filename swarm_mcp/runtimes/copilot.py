@@ -5,11 +5,13 @@ Its own `plugin install` writes the person's settings anew, without their commen
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 from swarm_mcp.errors import SwarmError
+from swarm_mcp.folders import here
 from swarm_mcp.installation import marketplace_folder
 from swarm_mcp.runtimes.base import MARKETPLACE, PLUGIN, PLUGIN_ID, Finding, Steps, as_failure, starts_our_hooks
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
@@ -17,8 +19,10 @@ from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.json_editor import object_of
 from swarm_mcp.runtimes.server_name import servers_in_json
+from swarm_mcp.runtimes.settings_layers import last_of, read, switched_off, unread, with_comments
 
 MANIFEST = ".github/plugin/plugin.json"  # Copilot prefers it to the manifest of Claude Code in the same folder
+POLICY = Path("/etc/github-copilot/managed-settings.json")
 SOURCES, ENABLED = "extraKnownMarketplaces", "enabledPlugins"
 # Further files from which Copilot takes hooks: those of a project count only if its folder is trusted.
 _HOOKS_OF_PROJECT = (".claude/settings.json", ".claude/settings.local.json", ".github/hooks/*.json")
@@ -29,9 +33,10 @@ class Copilot(InPlace):
 
     name = executable = harness = "copilot"
     title = "GitHub Copilot CLI"
+    oldest = "1.0.81"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.0.102", "2026-11-27"),
+        verified=Verified("1.0.102", "2026-11-29"),
     )  # fmt: skip
     needed = MANIFEST
     manifests = (".github/plugin",)
@@ -73,6 +78,8 @@ class Copilot(InPlace):
         files += [file for pattern in _HOOKS_OF_PROJECT for file in sorted(Path.cwd().glob(pattern))]
         also += [f"hooks in {file}" for file in files if starts_our_hooks(file)]
         found = self.more_than_one(also, root)
+        if root:
+            found += [*_off_by_policy(), *_off_by_project()]
         if root and _settings_now().get("disableAllHooks") is True:
             text = f"disableAllHooks is in {_settings()}; release 1.0.102 runs the hooks of plugins all the same"
             found.append(Finding("copilot hooks", "warn", text, f"take disableAllHooks out of {_settings()}"))
@@ -101,6 +108,33 @@ def _settings_now() -> dict[str, Any]:
         return object_of(tree_in(_settings()))
     except SwarmError:  # unreadable: as without settings
         return {}
+
+
+def _off_by_policy() -> list[Finding]:
+    """Return the finding that the machine's policy keeps the plugin off, or that it cannot be read."""
+    policy, name = read(POLICY, is_policy=True), f"{Copilot.name} hooks"
+    text = f"in {POLICY}, a policy that only an administrator can change"
+    if _member(policy.settings, ENABLED).get(PLUGIN_ID) is False:
+        return [Finding(name, "fail", f"the plugin is disabled {text}")]
+    if policy.settings.get("allowManagedHooksOnly") is True:
+        return [Finding(name, "fail", f"only hooks of policies run: allowManagedHooksOnly {text}")]
+    known = policy.settings.get("strictKnownMarketplaces")
+    if isinstance(known, list) and str(marketplace_folder()) not in json.dumps(known, ensure_ascii=False):
+        return [Finding(name, "fail", f"the plugin's source is not among strictKnownMarketplaces {text}")]
+    return unread(Copilot.name, [policy])
+
+
+def _off_by_project() -> list[Finding]:
+    """Return the finding that settings of the project keep the plugin off. Copilot reads them in a folder it trusts."""
+    folder = Path(here(), ".github", "copilot")
+    known = [read(folder / name, parse=with_comments) for name in ("settings.json", "settings.local.json")]
+    off, enabled = last_of(known, "disableAllHooks"), last_of(known, ENABLED, PLUGIN_ID)
+    if off and off[0]:
+        return [switched_off(Copilot.name, off[1], "disableAllHooks")]
+    if enabled and not enabled[0]:
+        text = f"the plugin is disabled in {enabled[1].file}"
+        return [Finding(f"{Copilot.name} hooks", "fail", text, f"take {PLUGIN_ID} out of {enabled[1].file}")]
+    return unread(Copilot.name, known)
 
 
 def _member(tree: dict[str, Any], name: str) -> dict[str, Any]:

@@ -45,9 +45,10 @@ class Gemini(InPlace):
 
     name = executable = harness = "gemini"
     title = "Gemini CLI"
+    oldest = "0.45.2"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
-        told_before=YES, told_after=YES, ends=YES, verified=Verified("0.61.0", "2026-11-27"),
+        told_before=YES, told_after=YES, ends=YES, verified=Verified("0.61.0", "2026-11-29"),
     )  # fmt: skip
     thing = "extension"
     needed = HOOKS

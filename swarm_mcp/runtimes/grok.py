@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 from swarm_mcp.errors import ClientFailed, SwarmError
 from swarm_mcp.installation import marketplace_folder
-from swarm_mcp.runtimes import users_file
+from swarm_mcp.runtimes import claude_code, users_file
 from swarm_mcp.runtimes.base import PLUGIN_ID, Finding, Steps, as_json, says, starts_our_hooks
 from swarm_mcp.runtimes.bundle import LAUNCHER, SKILLS
 from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES, YES, Coverage, Installed, Verified, hooks_in, in_quotes
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.server_name import NAME, NAMES, in_bundle, servers_in_toml
+from swarm_mcp.runtimes.settings_layers import read, switched_off, unread
 from swarm_mcp.runtimes.status_line import StatusLine
 
 FOLDER = "integrations/grok"
 HOOKS = f"{FOLDER}/hooks.json"
+POLICIES, POLICY_NAMES = Path("/etc/grok"), ("requirements.toml", "managed_config.toml")
+# Any value but false counts (release 1.0.41).
+_ONLY_MANAGED = ("allow_managed_hooks_only", "allowManagedHooksOnly")
+_PIN = re.compile(r'^\s*"?(\w+)"?\s*=\s*([\w"]+)', re.MULTILINE)
 
 
 class Grok(InPlace):
@@ -33,7 +39,7 @@ class Grok(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before="partly: with the result of the first call, not at the start", told_after=YES, ends=YES,
-        verified=Verified("1.0.41", "2026-11-27"),
+        verified=Verified("1.0.41", "2026-11-29"),
     )  # fmt: skip
     thing = "hooks"
     needed = HOOKS
@@ -104,6 +110,8 @@ class Grok(InPlace):
         also = [f"hooks in {file}" for file in files if starts_our_hooks(file)]
         also += [f"Claude Code's plugin {PLUGIN_ID}"] if says(files[0], PLUGIN_ID) else []
         found = self.more_than_one(also, root)
+        if root:
+            found += _off_by_policy()
         if root and _table(root) not in _servers():
             found.append(Finding("grok MCP server", "warn", f"not in {_settings()}", self.mend))
         return found
@@ -120,6 +128,27 @@ class Grok(InPlace):
             "tool_name": "write", "tool_input": {"file_path": file, "content": "x"}, "tool_use_id": "call_doctor",
             "toolInputTruncated": False,
         }  # fmt: skip
+
+
+def _off_by_policy() -> list[Finding]:
+    """Return the finding that only hooks of policies run, and one about each policy that cannot be read."""
+    known = [read(file, is_policy=True, parse=_pins) for file in policy_files()]
+    known.append(read(claude_code.POLICIES / "managed-settings.json", is_policy=True))  # for this Grok reads it, too
+    for layer in known:
+        for key in _ONLY_MANAGED:
+            if layer.settings.get(key) not in (None, False):
+                return [switched_off(Grok.name, layer, key), *unread(Grok.name, known)]
+    return unread(Grok.name, known)
+
+
+def policy_files() -> list[Path]:
+    """Return the files of the machine's policies, and of an organization's as fetched. They need not exist."""
+    return [folder / name for folder in (POLICIES, home()) for name in POLICY_NAMES]
+
+
+def _pins(text: str) -> dict[str, bool]:
+    """Return the keys of a TOML file, above its first table, with False for those that are false."""
+    return {key: value != "false" for key, value in _PIN.findall(re.split(r"^\s*\[", text, flags=re.MULTILINE)[0])}
 
 
 def _disabled() -> str:

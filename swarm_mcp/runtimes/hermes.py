@@ -36,7 +36,7 @@ class Hermes(InPlace):
     has_subagents = True
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("0.19.0", "2026-11-27"),
+        verified=Verified("0.19.0", "2026-11-29"),
     )  # fmt: skip
     session_variables = ("HERMES_SESSION_*", "TERMINAL_CWD")
 

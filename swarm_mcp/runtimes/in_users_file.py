@@ -164,7 +164,7 @@ class Auggie(WithSkills):
         edits="partly: where its server sends `enable_hooks`", patches=YES,
         shell="partly: not where it starts below the repository's root", other_tools=YES,
         subagents="partly: each counts as a session of its own", told_before="partly: with results alone",
-        told_after=YES, ends=YES, verified=Verified("0.36.0", "2026-11-28"),
+        told_after=YES, ends=YES, verified=Verified("0.36.0", "2026-11-29"),
     )  # fmt: skip
     needed = "integrations/auggie/runtime.py"
     shell_tool = "launch-process"

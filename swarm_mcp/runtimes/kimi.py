@@ -35,7 +35,7 @@ class Kimi(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before="no: with the next prompt", told_after="no: with the next prompt",
-        ends="partly: the end of a run with -p is not told", verified=Verified("2.1.0", "2026-11-28"),
+        ends="partly: the end of a run with -p is not told", verified=Verified("2.1.0", "2026-11-29"),
     )  # fmt: skip
     needed = MANIFEST
     has_subagents = True

@@ -14,6 +14,7 @@ from swarm_mcp.runtimes.base import Finding, Steps
 from swarm_mcp.runtimes.in_place import InPlace, leads_to, put_link, take_link
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified
 from swarm_mcp.runtimes.server_name import NAME, OTHER_NAME, servers_in_json
+from swarm_mcp.runtimes.settings_layers import environment, switched_off, variable_on
 
 PLUGIN_FILE = "integrations/opencode/index.ts"
 
@@ -23,9 +24,10 @@ class OpenCode(InPlace):
 
     name = executable = harness = "opencode"
     title = "OpenCode"
+    oldest = "1.1.53"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.18.33", "2026-11-27"),
+        verified=Verified("1.18.33", "2026-11-29"),
     )  # fmt: skip
     needed = PLUGIN_FILE
     shell_tool = "bash"
@@ -59,6 +61,9 @@ class OpenCode(InPlace):
         found = []
         if root:
             found = [Finding(f"{self.name} start", "info", text) for text in self._slow_start()]
+            bare = variable_on([f"{self.name.upper()}_PURE"], [environment()])
+            if bare:
+                found.append(switched_off(self.name, bare[1], bare[0]))
         files = [self.link().parent.parent / name for name in self.settings_files]
         theirs = [file for file in files if NAME in servers_in_json("mcp", file)]
         if root and theirs:  # the plugin sees all servers, and takes the name that is free
@@ -95,9 +100,10 @@ class Kilo(OpenCode):
 
     name = executable = harness = "kilo"
     title = "Kilo"
+    oldest = ""
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("7.7.7", "2026-11-27"),
+        verified=Verified("7.7.7", "2026-11-29"),
     )  # fmt: skip
     needed = "integrations/kilo/index.ts"
     npm_package = "@kilocode/plugin"

@@ -29,8 +29,7 @@ class Pi(InPlace):
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES,
         subagents="no: it has none", told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("1.6.0", "2026-11-27",
-            "scripted, another server: not there before, now held; "
+        verified=Verified("1.6.0", "2026-11-29",
             "scripted, code mode: not there before, now held"),
     )  # fmt: skip
     thing = "package"
@@ -155,10 +154,11 @@ class Omp(InPlace):
 
     name = executable = harness = "omp"
     title = "oh-my-pi"
+    oldest = "0.74.0"
     coverage = Coverage(
         edits="partly: not where `ast_edit` is given a pattern of files", patches=YES, shell=YES, other_tools=YES,
         subagents=YES, told_before=YES, told_after=YES, ends=YES,
-        verified=Verified("18.2.3", "2026-11-28"),
+        verified=Verified("18.2.3", "2026-11-29"),
     )  # fmt: skip
     thing = "extension"
     needed = EXTENSION

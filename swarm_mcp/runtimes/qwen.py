@@ -40,10 +40,11 @@ class Qwen(InPlace):
 
     name = executable = harness = "qwen"
     title = "Qwen Code"
+    oldest = "0.23.4"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before=YES, told_after=YES, ends="partly: the end of a run with -p is not told",
-        verified=Verified("0.24.4", "2026-11-27"),
+        verified=Verified("0.24.4", "2026-11-29"),
     )  # fmt: skip
     thing = "extension"
     needed = HOOKS

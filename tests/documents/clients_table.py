@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from matrix.rows import persons_line
+
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.installed import COLUMNS, held_by_the_kernel
 
@@ -20,11 +22,13 @@ def with_tables(page: str) -> str:
 
 
 def _covered() -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [("client", *COLUMNS, "held by the kernel", "verified with")]
+    heads = ("client", *COLUMNS, "a person's line", "held by the kernel", "verified with")
+    rows: list[tuple[str, ...]] = [heads]
     for name in NAMES:
         covered = runtime(name).coverage
         verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
-        rows.append((runtime(name).title, *covered.said(), held_by_the_kernel(hook_config(name)), verified))
+        beside = (persons_line(name), held_by_the_kernel(hook_config(name)), verified)
+        rows.append((runtime(name).title, *covered.said(), *beside))
     return rows
 
 

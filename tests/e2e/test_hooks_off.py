@@ -120,8 +120,11 @@ def test_claude_code_s_policies(
         assert_denied_again(client)
 
 
-def with_policy(ground: Ground, name: str, policy: dict[str, Any]) -> list[str]:
-    """Return the words before a command that run it with `policy` in a file of a private copy of /etc."""
+def with_policy(ground: Ground, name: str, policy: dict[str, Any] | str) -> list[str]:
+    """Return the words before a command that run it with `policy` in a file of a private copy of /etc.
+
+    A policy that is no text is written as JSON.
+    """
     enter = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
     if not shutil.which("unshare") or subprocess.run([*enter, "mount", "--bind", "/etc", "/etc"]).returncode:
         pytest.skip("no mount namespaces here")
@@ -131,7 +134,7 @@ def with_policy(ground: Ground, name: str, policy: dict[str, Any]) -> list[str]:
     subprocess.run(["cp", "--archive", "/etc/.", str(copy)], capture_output=True, check=False)
     file = copy / name
     file.parent.mkdir(parents=True)
-    file.write_text(json.dumps(policy))
+    file.write_text(policy if isinstance(policy, str) else json.dumps(policy))
     return [*enter, "sh", "-c", f'mount --bind "{copy}" /etc && exec "$@"', "sh"]
 
 

@@ -20,6 +20,11 @@ from .pi import Pi, alone
 from .test_hooks_off import OFF, with_policy
 
 MAIN = ("claude-code", "codex")
+# A policy that switches hooks off, its file in /etc, and a mode without questions.
+POLICIES: dict[str, tuple[str, dict[str, Any] | str, str]] = {
+    "grok": ("grok/requirements.toml", "allow_managed_hooks_only = true\n", "bypassPermissions"),
+    "copilot": ("github-copilot/managed-settings.json", {"enabledPlugins": {"swarm@swarm": False}}, "allow-all"),
+}
 SERVICES = ("api.anthropic.com", "api.openai.com")
 
 
@@ -40,9 +45,9 @@ def files_in(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and ".git" not in path.parts}
 
 
-def failed(ground: Ground, name: str, *before: str) -> dict[str, Any]:
-    """Return the one finding of a play that fails."""
-    checks = played(ground, name, *before)
+def failed(ground: Ground, name: str, *before: str, mode: str = "") -> dict[str, Any]:
+    """Return the first finding of a play. All fail."""
+    checks = played(ground, name, *before, mode=mode)
     assert {check["status"] for check in checks} == {"fail"}, checks
     return checks[0]
 
@@ -153,6 +158,14 @@ def test_another_client(name: str) -> None:
             file.write_text(json.dumps(OFF))
             found = failed(client.ground, name)
             assert "landed" in found["message"] and str(file) in found["message"] and found["mend"], found
+        if name in POLICIES:
+            file_name, policy, mode = POLICIES[name]
+            found = failed(client.ground, name, *with_policy(client.ground, file_name, policy), mode=mode)
+            assert "landed" in found["message"] and f"/etc/{file_name}" in found["message"] and not found["mend"], found
+        if name in ("opencode", "kilo"):
+            variable = f"{name.upper()}_PURE"
+            found = failed(client.ground, name, "env", f"{variable}=1", mode="auto")
+            assert "landed" in found["message"] and found["mend"] == f"unset {variable}", found
 
 
 def test_pi(tmp_path: Path) -> None:

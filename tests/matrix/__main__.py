@@ -48,7 +48,8 @@ def main() -> int:
             alone = Path(tempfile.mkdtemp(dir=scratch))
             with installed(client, alone) as there:
                 for family in chosen:
-                    found = {family.model: outcomes(there, family, given.scenario or SCENARIOS)}
+                    mode = "" if given.check else "all"
+                    found = {family.model: outcomes(there, family, given.scenario or SCENARIOS, mode)}
                     if given.check:
                         failed |= bool(rows.unlike(client, release, found))
                         continue

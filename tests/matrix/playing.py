@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from e2e.client import Client
 from e2e.clients import CLIENTS, ClaudeCode, Codex
@@ -16,9 +17,20 @@ from e2e.more.copilot import Copilot
 from e2e.more.opencode import OpenCode
 from e2e.pi import Pi, alone
 
-from .scenarios import SCENARIOS, Family, NotThere, Played
+from swarm_mcp.play.playing import ASKED, DENIED, KEPT
+from swarm_mcp.play.playing import CLIENTS as PLAYED
 
-Outcomes = dict[str, dict[str, str]]  # a model's name -> a scenario -> how it went
+from .releases import families
+from .scenarios import HELD, LOCKED_FILES, SCENARIOS, Family, NotThere, Played
+
+Outcomes = dict[str, dict[str, str]]  # a model's name -> a scenario, or a permission mode -> how it went
+MODE, BY_DEFAULT = "mode ", "mode by default"
+ONLY = "one"  # the mode of a client without modes
+ITSELF = "; refused by the client itself: "
+STAYS = "stays"  # a person's line, without a word of ours
+PLAY_SECONDS = 3600
+FOR_ROOT = {"IS_SANDBOX": "1"}  # or Claude Code refuses root its mode `bypassPermissions`
+MODES = Path(__file__).with_name("modes.py")
 NOT_HELD, NOT_THERE, NOT_PLAYED = "NOT HELD", "not there", "not played"
 NO_ANSWER = "no answer within its time"  # a fault
 MOST = 300  # characters of a reason
@@ -88,10 +100,47 @@ def _said(error: BaseException) -> str:
     return " ".join(str(error).split())[:MOST]
 
 
-def outcomes(client: Client, family: Family, names: Iterable[str]) -> dict[str, str]:
-    """Play these scenarios with a family; return how each of them went."""
+def outcomes(client: Client, family: Family, names: Iterable[str], mode: str = "all") -> dict[str, str]:
+    """Play these scenarios with a family; return how each of them went. `mode`: for `swarm-mcp doctor --play`."""
     found = {}
     for name in names:
-        found[name] = outcome(client, family, name)
-        print(f"{client.name} {family.model}, {name}: {found[name]}", file=sys.stderr)
+        if name == LOCKED_FILES and client.name in PLAYED:
+            found.update(in_modes(client, family, mode))
+        else:
+            found[name] = outcome(client, family, name)
+    for name, said in found.items():
+        print(f"{client.name} {family.model}, {name}: {said}", file=sys.stderr)
     return found
+
+
+def in_modes(client: Client, family: Family, mode: str) -> dict[str, str]:
+    """Play a client by `swarm-mcp doctor --play`. Return how it went in all, and in each permission mode."""
+    client.ground.renew()
+    model = family.model if len(families(client.name)) > 1 else ""
+    argv = [sys.executable, str(MODES), client.name, mode, model]
+    done = client.ground.run(argv, env=FOR_ROOT, seconds=PLAY_SECONDS)
+    if done.returncode or not done.stdout:
+        return {LOCKED_FILES: f"{NOT_PLAYED}: {done.stderr.strip()[-MOST:]}"}
+    found = {LOCKED_FILES: HELD}
+    for status, message, details in map(json.loads, done.stdout.splitlines()):
+        if "mode" not in details:
+            return {LOCKED_FILES: f"{NOT_PLAYED}: {message}"}
+        named = details["mode"] or ONLY
+        if details["by_default"]:
+            found[BY_DEFAULT] = named
+        found[f"{MODE}{named}"] = _in_mode(status, message, details)
+        if status == "fail":
+            found[LOCKED_FILES] = f"{NOT_HELD}: {message[:MOST]}"
+    return found
+
+
+def _in_mode(status: str, message: str, details: dict[str, Any]) -> str:
+    """Return the end of a person's line in one mode, and the ways of writing that our hooks denied."""
+    if "not_played" in details:
+        return f"{NOT_THERE}: {details['not_played'][:MOST]}"
+    if status == "fail":
+        return f"{NOT_HELD}: {message[:MOST]}"
+    line = details["persons_line"] if details["persons_line"] in (ASKED, KEPT) else STAYS
+    denied = [way for way, end in details["ways"].items() if end == DENIED]
+    others = [way for way in details["ways"] if way not in denied]
+    return f"{line}: {', '.join(denied)}" + f"{ITSELF}{', '.join(others)}" * bool(others)

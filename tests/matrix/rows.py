@@ -2,14 +2,16 @@
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_mcp.play.playing import ASKED, KEPT
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.installed import Verified
 
-from .playing import NOT_HELD, NOT_PLAYED, NOT_THERE, Outcomes
+from .playing import BY_DEFAULT, ITSELF, MODE, NOT_HELD, NOT_PLAYED, NOT_THERE, Outcomes
 from .scenarios import HELD, SCENARIOS
 
 ROWS = Path(__file__).with_name("rows.json")
@@ -17,12 +19,17 @@ MARKS = {HELD: "✓", NOT_HELD: "**✗**", NOT_THERE: "–", NOT_PLAYED: "?"}
 HEAD = """\
 # Clients, releases, models
 
-`make matrix CLIENT=codex RELEASE=latest` fetches a release, installs swarm into it in a private home, and plays each
-scenario with scripted models, under a name of each family that the client treats differently. `tests/matrix/scenarios.py`
-explains the columns. ✓: swarm's promise held. **✗**: it did not. –: the client has no such thing, or is not driven
-there. ?: it could not be played; `tests/matrix/rows.json` has the reasons. *its own guard*: the client alone, at a write
-over a change that the session has not seen. Cursor (needs an account) and the bash harness (on no index) have no rows.
+`make matrix CLIENT=codex RELEASE=latest` plays each scenario in a release, with a scripted model of each family that the
+client treats differently. `tests/matrix/scenarios.py` explains the columns. ✓: held. **✗**: not held. –: not there, or not
+driven. ?: not played; `tests/matrix/rows.json` says why. *unread overwrite*: over a change not seen; *its own guard*:
+the client alone. Cursor (needs an account) and the bash harness (on no index) have no rows.
 """
+MODES_HEAD = """\
+`swarm-mcp doctor --play` in each permission mode: locked files kept by our hooks (the client refuses others), a person's
+line discarded.
+
+|client|default|mode|locked files|a person's line|
+|---|---|---|---|---|"""
 
 
 class Row(NamedTuple):
@@ -37,6 +44,11 @@ class Row(NamedTuple):
 def read() -> list[Row]:
     """Return all rows, those of a client oldest release first."""
     return [Row(**row) for row in json.loads(ROWS.read_text())] if ROWS.exists() else []
+
+
+def last(client: str) -> Row:
+    """Return the row of the last release of a client."""
+    return [row for row in read() if row.client == client][-1]
 
 
 def put(client: str, release: str, found: Outcomes) -> Row:
@@ -96,14 +108,74 @@ def page() -> str:
     parts = [f"{HEAD}\n|client|release|model|{'|'.join(SCENARIOS)}|", f"|{'---|' * (len(SCENARIOS) + 3)}"]
     for client in dict.fromkeys(row.client for row in read()):
         for row in [row for row in read() if row.client == client][-2:]:
+            of = f"{runtime(client).title}|{row.release}, {row.date}"
             for model, outcomes in row.outcomes.items():
                 cells = (_cell(outcomes.get(name, "")) for name in SCENARIOS)
-                title = runtime(client).title
-                parts.append(f"|{title}|{row.release}, {row.date}|{model}|{'|'.join(cells)}|")
+                parts.append(f"|{of}|{model}|{'|'.join(cells)}|")
+                of = "|"  # as above
         news += [f"- {runtime(client).title}, {line}" for line in differences(client)]
     if news:
-        parts.append("")
-    return "\n".join([*parts, *news]) + "\n"
+        parts += ["", *news]
+    parts += ["", MODES_HEAD]
+    for client in dict.fromkeys(row.client for row in read()):
+        parts += _mode_lines(client)
+    return "\n".join(parts) + "\n"
+
+
+def _mode_lines(client: str) -> Iterator[str]:
+    """Yield the lines of the second table for a client: its last release in each permission mode."""
+    played = last(client).outcomes.values()
+    usual = dict.fromkeys(outcomes[BY_DEFAULT] for outcomes in played if BY_DEFAULT in outcomes)
+    told: dict[str, dict[str, None]] = {}
+    for name, said in (pair for outcomes in played for pair in outcomes.items() if _is_mode(pair[0])):
+        told.setdefault(_mode_cells(said), {})[name.removeprefix(MODE)] = None
+    of = f"{runtime(client).title}|{'/'.join(usual)}"
+    for cells, modes in told.items():
+        yield f"|{of}|{'/'.join(modes)}|{cells}|"
+        of = "|"  # as above
+
+
+def _is_mode(name: str) -> bool:
+    return name.startswith(MODE) and name != BY_DEFAULT
+
+
+def _mode_cells(said: str) -> str:
+    """Return two cells about one mode: the ways denied of all, and the end of a person's line."""
+    line, _, ways = said.partition(":")
+    if line in MARKS:
+        return f"{MARKS[line]}|{MARKS[line]}"
+    _, itself, others = ways.partition(ITSELF)
+    if not itself:
+        return f"all|{line}"
+    kept = denied_in(said)
+    return f"{len(kept)}/{len([*kept, *others.split(', ')])}|{line}"
+
+
+def in_modes(client: str) -> dict[str, set[str]]:
+    """Return the permission modes of a client in its last release -> the ends that a person's line had there."""
+    found: dict[str, set[str]] = {}
+    for outcomes in last(client).outcomes.values():
+        for name, said in outcomes.items():
+            if _is_mode(name) and _word(said) != NOT_THERE:
+                found.setdefault(name.removeprefix(MODE), set()).add(_word(said))
+    return found
+
+
+def persons_line(client: str) -> str:
+    """Return the end of a person's line that a command would throw away, for the table in docs/clients.md."""
+    if client not in {row.client for row in read()}:
+        return "–"
+    ends = in_modes(client)
+    others = [mode for mode in ends if ASKED not in ends[mode]]
+    if len(others) == len(ends):
+        return KEPT
+    return ASKED + f" ({', '.join(others)}: {KEPT})" * bool(others)
+
+
+def denied_in(said: str) -> list[str]:
+    """Return the ways of writing that our hooks denied in a mode."""
+    ways = said.partition(":")[2].partition(ITSELF)[0]
+    return [way.strip() for way in ways.split(",") if way.strip()]
 
 
 def _cell(said: str) -> str:
@@ -112,16 +184,19 @@ def _cell(said: str) -> str:
 
 def verified(client: str) -> Verified:
     """Return the declaration of a client's last row."""
-    last = [row for row in read() if row.client == client][-1]
-    return Verified(last.release, last.date, "; ".join(differences(client)))
+    row = last(client)
+    return Verified(row.release, row.date, "; ".join(differences(client)))
 
 
 def write_verified(client: str, folder: Path) -> None:
     """Name the last release in the client's declaration, for `doctor` and the table in docs/clients.md."""
-    last = verified(client)
-    said = f"{json.dumps(last.version)}, {json.dumps(last.date)}"
-    if last.changed:
-        texts = (json.dumps(text, ensure_ascii=False) for text in re.split(r"(?<=; )", last.changed))
+    played = verified(client)
+    said = f"{json.dumps(played.version)}, {json.dumps(played.date)}"
+    if played.changed:
+        texts = (json.dumps(text, ensure_ascii=False) for text in re.split(r"(?<=; )", played.changed))
         said += "," + "".join(f"\n            {text}" for text in texts)
-    path = folder / "swarm_mcp" / "runtimes" / f"{client.replace('-', '_')}.py"
-    path.write_text(re.sub(r"Verified\([^)]*\)", lambda _found: f"Verified({said})", path.read_text(), count=1))
+    declared = type(runtime(client))
+    path = folder / f"{declared.__module__.replace('.', '/')}.py"
+    before, head, after = path.read_text().partition(f"class {declared.__name__}(")
+    after = re.sub(r"Verified\([^)]*\)", lambda _found: f"Verified({said})", after, count=1)
+    path.write_text(before + head + after)

@@ -13,21 +13,21 @@ from typing import NamedTuple
 from e2e.checks import OPAQUE, assert_denied, assert_text, assert_untouched, play_a_compaction
 from e2e.client import Call, Client, Live
 from e2e.clients import ClaudeCode, Codex
-from e2e.ground import wait_for
+from e2e.ground import FILES, wait_for
 from e2e.more import OtherClient
-from e2e.other_server import SERVER, calls_of
 from e2e.pi import Pi
 from e2e.played_peer import PlayedPeer
 
+from swarm_mcp.play.clients import SERVER
 from swarm_mcp.runtimes import runtime
 from swarm_mcp.runtimes.installed import YES
 
-BEFORE = "alpha\nbeta\ngamma\n"
-MINE = "MINE\nbeta\ngamma\n"
+BEFORE = "alpha\n\n\nbeta\n"  # changes of both lines can be merged
+MINE = BEFORE.replace("alpha", "MINE")
 SECONDS = 60  # until the end of a process has freed its locks
 NEW_FILES_ONLY = ("copilot", "cline", "auggie")  # their tools for whole files refuse one that is there
 EDITOR_BELOW = ("cline",)  # its sub-agents have the tool of the other models, whatever the model
-HELD = "held"
+HELD, LOCKED_FILES, MERGED = "held", "locked files", "merged"
 
 
 class NotThere(Exception):
@@ -103,90 +103,39 @@ def scenario(name: str) -> Callable[[Scenario], Scenario]:
     return entered
 
 
-@scenario("edit")
-def _edit(played: Played) -> str:
-    """An edit of a locked file is denied, one of a free file is made."""
-    played.client.ground.coordinator.peer_lock("notes.md")
-    played.client.run(
-        "work", *played.change("other.md", "other", "another"), *played.change("notes.md", "line one", "x")
-    )
-    assert_denied(played.client, "work", "notes.md")
-    assert_text(played.client, "other.md", "another\n")
-    return HELD
+@scenario(LOCKED_FILES)
+def _locked_files(played: Played) -> str:
+    """No tool of its models, no command and no other server writes a locked file, or a person's line away.
 
-
-@scenario("whole file")
-def _whole_file(played: Played) -> str:
-    """Neither a locked file nor a locked name of a file to come is written."""
-    coordinator = played.client.ground.coordinator
-    peer = coordinator.peer_lock("notes.md")
-    coordinator.lock(peer, "new.md", "mine")
-    calls = [*played.write("free.md", "free\n"), *played.write("new.md", "x\n")]
-    if played.client.name not in NEW_FILES_ONLY:
-        calls += played.write("notes.md", "x\n")
-    played.client.run("work", *calls)
-    assert_untouched(played.client, "notes.md")
-    assert not played.is_there("new.md"), "new.md was made"
-    assert played.text("free.md").rstrip() == "free"
-    return HELD
-
-
-@scenario("patch")
-def _patch(played: Played) -> str:
-    """A patch of two files, one of them locked, and a move onto a locked name: nothing of them is done."""
-    update = "*** Update File: notes.md\n@@\n-line one\n+line two"
-    calls = [
-        *played.patch(f"*** Add File: free.md\n+free\n{update}"),
-        *played.patch("*** Update File: other.md\n*** Move to: notes.md\n@@\n-other\n+moved"),
-    ]
-    played.client.ground.coordinator.peer_lock("notes.md")
-    played.client.run("work", *calls)
-    if isinstance(played.client, OtherClient) and not played.client.offers("work", calls[0]["name"]):
-        raise NotThere("these models have no tool for patches")
-    told = played.client.results("work")
-    assert all("swarm lock blocked" in text for text in told) and len(told) == len(calls), told
-    assert_untouched(played.client, "notes.md")
-    assert_untouched(played.client, "other.md")
-    assert not played.is_there("free.md"), "a part of the patch was done"
-    return HELD
-
-
-@scenario("shell")
-def _shell(played: Played) -> str:
-    """Commands that write a locked file are denied, reading it and writing others are not."""
-    client = played.client
-    client.ground.coordinator.peer_lock("notes.md")
-    commands = (
-        "cat notes.md", "echo x > notes.md", "sed -i 's/one/two/' notes.md", "cd sub && echo x > ../notes.md",
-        "python3 -c \"open('notes.md', 'w')\"", "echo free > free.md",
-    )  # fmt: skip
-    client.run("work", *map(client.shell, commands))
-    told = client.results("work")
-    assert "line one" in told[0], told[0]
-    assert all("swarm lock blocked" in text for text in told[1:5]), told
-    assert_untouched(client, "notes.md")
-    assert_text(client, "free.md", "free\n")
-    return HELD
-
-
-@scenario("another server")
-def _another_server(played: Played) -> str:
-    """A tool of another MCP server is denied as the client's own are."""
-    client = played.client
-    if runtime(client.name).coverage.other_tools != YES:
-        raise NotThere("no MCP servers")
-    client.ground.coordinator.peer_lock("notes.md")
-    given = {"path": str(client.ground.checkout / "notes.md"), "content": "line two\n"}
-    extra: tuple[str, ...] = ()
-    if isinstance(client, (OtherClient, Pi)):
+    A client that `swarm-mcp doctor --play` can start is played by that instead, in each permission mode.
+    """
+    client, ground = played.client, played.client.ground
+    played.committed("shared.md")
+    (ground.checkout / "shared.md").write_text(BEFORE.replace("beta", "PERSON"))
+    peer = ground.coordinator.peer_lock("notes.md")
+    for file in ("new.md", "other.md", "sub/deep.md"):
+        ground.coordinator.lock(peer, file, "mine")
+    calls = [*played.change("notes.md", "line one", "x"), *played.write("new.md", "x\n")]
+    calls.append(client.shell("sed -i s/other/x/ other.md"))
+    ways = 3
+    if runtime(client.name).coverage.patches == YES:
+        calls += played.patch("*** Add File: free.md\n+free\n*** Update File: notes.md\n@@\n-line one\n+x")
+        ways += 1
+    if runtime(client.name).coverage.other_tools == YES:
+        assert isinstance(client, OtherClient)
         client.add_server("files", SERVER["command"], SERVER["args"])
-        calls = client.server_tool("files", "write_file", given)
-    else:
-        calls, extra = calls_of(client, ("write_file", given))
-    client.run("work", *calls, extra=extra)
-    if isinstance(client, Pi) and not client.offers("work", calls[0]["name"]):
-        raise NotThere("no MCP servers")
-    assert_denied(client, "work", "notes.md")
+        given = {"path": str(ground.checkout / "sub/deep.md"), "content": "x\n"}
+        calls += client.server_tool("files", "write_file", given)
+        ways += 1
+    calls += [client.shell("git checkout -- shared.md"), *played.write("free.md", "free\n")]
+    client.run("work", *calls)
+    told = [text for text in client.results("work") if "swarm lock blocked" in text]
+    assert len(told) == ways, client.results("work")
+    assert not played.is_there("new.md"), "new.md was made"
+    for file, text in FILES.items():
+        assert played.text(file) == text, f"{file} was written"
+    assert "PERSON" in played.text("shared.md"), f"lost: {client.results('work')}"
+    assert played.text("free.md").rstrip() == "free"
     return HELD
 
 
@@ -230,11 +179,16 @@ def _changed_by_a_peer(played: Played, before: list[Call], after: list[Call]) ->
 
 @scenario("unread overwrite")
 def _unread_overwrite(played: Played) -> str:
-    """A whole-file write over a peer's change that the session has not seen is denied."""
+    """A whole-file write over a peer's change that the session has not seen loses nothing of it.
+
+    Return ``merged``, ``denied``, or ``refused``: by the client itself.
+    """
     played.committed("shared.md")
     with _changed_by_a_peer(played, played.client.look("shared.md"), played.write("shared.md", MINE)):
         assert "PEER" in played.text("shared.md"), f"lost: {played.client.results('work')}"
-    return HELD
+    if "MINE" in played.text("shared.md"):
+        return MERGED
+    return "denied" if "swarm" in played.client.last_result("work") else "refused"
 
 
 @scenario("its own guard")
@@ -253,9 +207,9 @@ def _own_guard(played: Played) -> str:
 def _read_then_write(played: Played) -> str:
     """After a look at the change the session writes."""
     played.committed("shared.md")
-    after = [*played.client.look("shared.md"), *played.write("shared.md", "MINE\nPEER\ngamma\n")]
+    after = [*played.client.look("shared.md"), *played.write("shared.md", MINE.replace("beta", "PEER"))]
     with _changed_by_a_peer(played, [], after):
-        assert played.text("shared.md").split() == ["MINE", "PEER", "gamma"], played.client.results("work")
+        assert played.text("shared.md").split() == ["MINE", "PEER"], played.client.results("work")
     return HELD
 
 
@@ -266,18 +220,6 @@ def _git_sweep(played: Played) -> str:
     commands = [played.client.shell(command) for command in ("git checkout .", "git stash", "git reset --hard")]
     with _changed_by_a_peer(played, [], commands):
         assert "PEER" in played.text("shared.md"), f"lost: {played.client.results('work')}"
-    return HELD
-
-
-@scenario("a person's lines")
-def _persons_lines(played: Played) -> str:
-    """The same for a lone session and a person's uncommitted lines."""
-    played.committed("shared.md")
-    if not _is_announced(played.client):  # a store, as `swarm-mcp install` leaves one: the ground has removed it
-        played.client.ground.coordinator.json("cleanup")
-    (played.client.ground.checkout / "shared.md").write_text(BEFORE.replace("beta", "PERSON"))
-    played.client.run("work", *map(played.client.shell, ("git checkout .", "git reset --hard")))
-    assert "PERSON" in played.text("shared.md"), f"lost: {played.client.results('work')}"
     return HELD
 
 

@@ -40,6 +40,7 @@ from swarm_mcp.runtimes import NAMES, chosen, hook_config, installed, runtime, s
 from swarm_mcp.runtimes.base import Begun, Interrupted, Runtime, SideBySide, Steps
 from swarm_mcp.runtimes.bundle import leave_launcher
 from swarm_mcp.runtimes.bundle import write as write_bundle
+from swarm_mcp.runtimes.in_place import InPlace
 from swarm_mcp.runtimes.installed import Entry
 from swarm_mcp.runtimes.owned_folder import read_record, remove
 from swarm_mcp.runtimes.server_name import add_server
@@ -362,6 +363,10 @@ def _named(clients: Iterable[Runtime]) -> str:
 
 
 def _install_into(client: Runtime, steps: Steps, folder: Path) -> None:
+    if isinstance(client, InPlace) and client.oldest:  # no command of its own would refuse the plugin
+        mend = client.too_old(client.release())
+        if mend:
+            raise ClientFailed(mend)
     try:
         installed = client.install(folder, steps)
     except ClientFailed as error:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from swarm_mcp.cli.commands import doctor
-from swarm_mcp.runtimes import claude_code, runtime
+from swarm_mcp.runtimes import claude_code, copilot, grok, runtime
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.runtimes.claude_code import ClaudeSettings
 from swarm_mcp.runtimes.codex import AppServer
@@ -24,6 +24,7 @@ SUB_LOCAL = "top/sub/.claude/settings.local.json"
 VARIABLES = (
     "CLAUDE_CODE_SIMPLE", "CLAUDE_CODE_SAFE_MODE", "CLAUDE_CODE_RESTRICTED", "QWEN_CODE_SIMPLE",
     "QWEN_CODE_SAFE_MODE", "GEMINI_CLI_TRUST_WORKSPACE", "GEMINI_RESTRICTED_MODE", "GEMINI_CLI_TRUSTED_FOLDERS_PATH",
+    "OPENCODE_PURE", "KILO_PURE", "CLINE_GLOBAL_SETTINGS_PATH",
 )  # fmt: skip
 
 
@@ -37,7 +38,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git = ["git", "-C", str(folder / "top"), "-c", "user.name=x", "-c", "user.email=x@y"]
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "x"], ["worktree", "add", "-q", "../linked"]):
         subprocess.run([*git, *words], check=True, capture_output=True)
-    monkeypatch.setattr(claude_code, "POLICIES", folder / "etc")
+    for module in (claude_code, grok):
+        monkeypatch.setattr(module, "POLICIES", folder / "etc")
+    monkeypatch.setattr(copilot, "POLICY", folder / POLICY)
     return folder
 
 
@@ -175,6 +178,54 @@ def test_qwen_code_s_and_gemini_s_layers(
     told = " ".join(one.message for one in found if one.status == "fail")
     assert (str(users if file == "USER" else place / file) in told) if file else told == "", found
     assert all(bool(one.mend) is not file.startswith("etc") for one in found)
+
+
+COPILOT_S = "top/.github/copilot"
+PIN, SOURCES = "allow_managed_hooks_only = true\n", {"strictKnownMarketplaces": [{"source": "github", "repo": "a/b"}]}
+
+
+@pytest.mark.parametrize(
+    ("client", "files", "file"),
+    [
+        ("grok", {}, ""),
+        ("grok", {"etc/requirements.toml": PIN}, "etc/requirements.toml"),
+        ("grok", {"etc/managed_config.toml": f"a = 1\n{PIN}[b]\n"}, "etc/managed_config.toml"),
+        ("grok", {"etc/requirements.toml": f"# {PIN}[a]\n{PIN}"}, ""),
+        ("grok", {"etc/requirements.toml": "allow_managed_hooks_only = false"}, ""),
+        ("grok", {"USER/requirements.toml": 'allowManagedHooksOnly = "x"'}, "USER/requirements.toml"),
+        ("grok", {"USER/managed_config.toml": PIN}, "USER/managed_config.toml"),
+        ("grok", {"USER/config.toml": PIN}, ""),
+        ("grok", {POLICY: MANAGED}, POLICY),
+        ("copilot", {}, ""),
+        ("copilot", {POLICY: MANAGED}, POLICY),
+        ("copilot", {POLICY: NO_PLUGIN}, POLICY),
+        ("copilot", {POLICY: SOURCES}, POLICY),
+        ("copilot", {POLICY: PLUGIN}, ""),
+        ("copilot", {POLICY: OFF}, ""),
+        ("copilot", {f"{COPILOT_S}/settings.json": NO_PLUGIN}, f"{COPILOT_S}/settings.json"),
+        ("copilot", {f"{COPILOT_S}/settings.local.json": OFF}, f"{COPILOT_S}/settings.local.json"),
+        ("copilot", {f"{COPILOT_S}/settings.json": OFF, f"{COPILOT_S}/settings.local.json": ON}, ""),
+    ],
+)
+def test_grok_s_and_copilot_s_layers(
+    home: Path, place: Path, monkeypatch: pytest.MonkeyPatch, client: str, files: dict[str, Any], file: str
+) -> None:
+    monkeypatch.chdir(place / "top")
+    users = str(home / f".{client}")
+    put(place, {name.replace("USER", users): content for name, content in files.items()})
+    found = [one for one in runtime(client).beside(place) if one.status == "fail"]
+    assert len(found) == bool(file), found
+    assert all(str(place / file.replace("USER", users)) in one.message for one in found)
+    assert all(bool(one.mend) is file.startswith(COPILOT_S) for one in found)
+
+
+@pytest.mark.parametrize("name", ["opencode", "kilo"])
+def test_a_variable_that_switches_plugins_off(place: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    variable = f"{name.upper()}_PURE"
+    monkeypatch.setenv(variable, "0")
+    assert [one for one in runtime(name).beside(place) if one.status == "fail"] == []
+    monkeypatch.setenv(variable, "1")
+    assert [one.mend for one in runtime(name).beside(place) if one.status == "fail"] == [f"unset {variable}"]
 
 
 @pytest.mark.parametrize(

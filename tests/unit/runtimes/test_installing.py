@@ -297,6 +297,17 @@ def test_a_release_that_is_too_old_is_refused_by_name(ground: Ground, clients: C
     assert done.code == 1 and f"update Claude Code: {oldest} is the oldest release" in done.out, done
 
 
+def test_a_release_that_takes_the_plugin_and_runs_no_hook_is_refused_by_name(ground: Ground, clients: Clients) -> None:
+    program = clients.folder / "qwen"
+    program.write_text("#!/bin/sh\necho 0.23.3\n")
+    program.chmod(0o755)
+    done = ground.swarm("install", "--client", "qwen")
+    assert done.code == 1 and f"update Qwen Code: {runtime('qwen').oldest} is the oldest release" in done.out, done
+    assert not Path(os.environ["HOME"], ".qwen").exists()
+    program.write_text(f"#!/bin/sh\necho {runtime('qwen').oldest}\n")
+    assert ground.swarm("install", "--client", "qwen").code == 0
+
+
 def test_doctor_warns_of_a_release_older_than_the_oldest_that_works(clients: Clients) -> None:
     client = runtime("claude-code")
     for release, is_old in (("2.0.30", True), ("2.1.99", True), (client.oldest, False), ("2.1.197", False)):

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 from swarm_mcp.errors import ClientFailed
+from swarm_mcp.play import playing
+from swarm_mcp.play.clients import Client
+from swarm_mcp.play.more import Grok
+from swarm_mcp.play.playing import KEPT, Outcome
 from swarm_mcp.play.scene import Scene
 from swarm_mcp.play.settings import refuse_services, sealed
-from swarm_mcp.runtimes import runtime
+from swarm_mcp.runtimes import grok, runtime
+from swarm_mcp.runtimes.base import Look, Steps
 from swarm_mcp.runtimes.settings_layers import Layer
 
 SERVICES = [
@@ -50,3 +55,43 @@ def test_a_scene_has_its_own_places_and_no_way_out(monkeypatch: pytest.MonkeyPat
     finally:
         scene.close()
     assert not scene.root.exists()
+
+
+def test_all_modes_begin_with_the_default_one_and_none_is_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Played(Client):
+        name, requests, modes = "codex", "/responses", ("one", "two", "three")
+
+        def bring(self) -> None:
+            """Nothing: no session is started."""
+
+    played: list[str] = []
+
+    def session(client: Client, scene: Scene, mode: str) -> Outcome:
+        played.append(f"{client.model} {mode}")
+        return Outcome(mode or "two", {}, KEPT, free=True, greeted=True, trouble="")
+
+    codex = runtime("codex")
+    monkeypatch.setattr(
+        codex, "look", lambda _folder, _steps: Look([], codex.installed_at(Path("/nowhere"))), raising=False
+    )
+    monkeypatch.setattr(codex, "release", lambda: "1.0", raising=False)
+    monkeypatch.setattr(playing, "CLIENTS", {"codex": Played})
+    monkeypatch.setattr(playing, "_played", session)
+    found = list(playing.findings(codex, "all", Steps(), ["a", "b"]))
+    assert played == ["a ", "a one", "a three", "b ", "b one", "b three"]
+    assert [one.details["mode"] for one in found if one.details["by_default"]] == ["two", "two"]
+
+
+def test_a_service_in_a_policy_of_grok_is_refused(monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path) -> None:
+    monkeypatch.setattr(grok, "POLICIES", tmp_path)
+    for text in ("[models]\nbase_url = 'https://model.example'\n", "allow_managed_hooks_only = true\n"):
+        (tmp_path / "requirements.toml").write_text(text)
+        scene = Scene(runtime("grok"))
+        try:
+            if "url" in text:
+                with pytest.raises(ClientFailed, match="requirements.toml, a policy, may lead it to a real service"):
+                    Grok(scene).bring()
+            else:
+                Grok(scene).bring()
+        finally:
+            scene.close()
