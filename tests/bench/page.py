@@ -14,7 +14,7 @@ from corpora import blocks, report, truth
 MACHINE = "Linux x86_64, 2 cores, Python 3.11.7"
 HEAD = f"""# Measurements
 
-Written by `make bench` (`BENCH="--part states"` measures one section anew), which prints more rows, and limits.
+Written by `make bench` (`BENCH="--part states"`: one section), which prints more.
 Ratios count, not milliseconds: each sample runs beside a bare `python3 -I -S -c pass` (`bare`). The machine, unless a
 section names another: {MACHINE}.
 """
