@@ -132,8 +132,26 @@ class Client:
 
     def warm(self, way: str = RELAY) -> int:
         """Ask until a checker answers by this relay; return its pid."""
-        self.wait_for("an answer of a checker", lambda: not self.ask(self.bash("ls"), way).alone)
-        return self.checker()
+        while True:
+            self.wait_for("an answer of a checker", lambda: not self.ask(self.bash("ls"), way).alone)
+            if found := self.checker():  # else the server has ended it, since it was slow
+                return found
+
+    def freeze(self, way: str = RELAY) -> int:
+        """Stop the server, which would replace a stopped checker, and then the checker; return the pid of that."""
+        while True:
+            self.warm(way)
+            self.servers[0].send_signal(signal.SIGSTOP)
+            self.wait_for("the server to stop", lambda: _is_stopped(self.servers[0].pid))
+            if found := self.checker():
+                os.kill(found, signal.SIGSTOP)
+                return found
+            self.servers[0].send_signal(signal.SIGCONT)
+
+    def thaw(self, checker: int) -> None:
+        """Let both go on."""
+        os.kill(checker, signal.SIGCONT)
+        self.servers[0].send_signal(signal.SIGCONT)
 
     def wait_for(self, what: str, is_so: Any) -> None:
         """Return once `is_so()` is true."""
@@ -381,6 +399,10 @@ def _children(pid: int) -> list[int]:
             int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()
         ]
     return []
+
+
+def _is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def _command_line(pid: int) -> bytes:

@@ -105,6 +105,18 @@ def pytest_sessionfinish() -> None:
         checker.close()
 
 
+@pytest.fixture(autouse=True)
+def own_group_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail where a test sends a signal to pid 0, its own process group: that would stop or end all tests."""
+    send = os.kill
+
+    def kill(pid: int, number: int) -> None:
+        assert pid > 0 or not number, f"signal {number} for the own process group: no such process was found"
+        send(pid, number)
+
+    monkeypatch.setattr(os, "kill", kill)
+
+
 @pytest.fixture
 def usual_signals():
     """Let started programs have their usual SIGHUP and SIGINT, though these may be ignored here.

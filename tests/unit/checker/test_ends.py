@@ -56,15 +56,12 @@ def test_a_stopped_checker_is_replaced(client: Client, way: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_stopped_checker_under_a_stopped_server_keeps_no_hook_waiting(client: Client, way: str) -> None:
-    checker = client.warm(way)
-    client.servers[0].send_signal(signal.SIGSTOP)
-    os.kill(checker, signal.SIGSTOP)
+    checker = client.freeze(way)
     for name, is_denied in (("held.py", True), ("free.py", False)):
         answer = client.ask(client.edit(name), way, even_busy=True)
         assert (answer.is_denied, answer.alone) == (is_denied, BUSY)
     assert client.writes() == ["free.py"]
-    os.kill(checker, signal.SIGCONT)
-    client.servers[0].send_signal(signal.SIGCONT)
+    client.thaw(checker)
     client.warm(way)
     assert client.writes() == ["free.py"]
 
@@ -85,8 +82,7 @@ def test_a_check_that_is_cut_short_is_made_by_the_hook_alone(
     assert b'"deny"' in hook.communicate(timeout=60)[0]
     assert client.notes()[-1] == "not answered"
     if deed == "both stopped":  # and the check that goes on afterwards is ended before it leaves anything
-        os.kill(checker, signal.SIGCONT)
-        client.servers[0].send_signal(signal.SIGCONT)
+        client.thaw(checker)
     client.wait_for("the checker's end", lambda: not is_there(checker))
     git.go_on()
     assert client.writes() == []

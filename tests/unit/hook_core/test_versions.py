@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
+from support.checkouts import AMPLE
 from support.traced import Player
 
 from swarm_hook_core import traces
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import versions
+from swarm_hook_core.traces import keeping, versions
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import pruning
 from swarm_hook_core.traces.versions.stored import before_first_write, first_version
@@ -32,7 +33,8 @@ def first_of(player: Player, file: Path) -> bytes | None:
     return before_first_write(str(file), "codex", player.session_id)
 
 
-def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path) -> None:
+def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path, limits: Limits) -> None:
+    limits(keeping, NEAR_NS=AMPLE * 10**9)  # between a check and its write
     me, file = Player("codex", work), work / "notes.md"
     before = file.read_bytes()
     assert first_of(me, file) is None
