@@ -16,7 +16,7 @@ TEST = "import calc\n\nassert calc.add(1, 2) == 3\nassert calc.half(4) == 2\npri
 TOLD = "others have uncommitted lines here"
 
 
-@pytest.mark.promise("a red of others is told, and one's own work can be tested alone")
+@pytest.mark.promise("a red of others is told, and one's own work can be tested alone", only=("codex",))
 @pytest.mark.parametrize("name", CLIENTS)
 def test_an_agent_is_told_of_others_lines_and_tests_its_own_alone(name: str, both: dict[str, Client]) -> None:
     client, (other,) = both[name], [one for one in both.values() if one.name != name]
