@@ -580,6 +580,7 @@ def _of_those_away(store: Store, scope: str, limit: int, owners: Owners) -> list
         return []  # git does not answer
     found: list[Edit] = []
     end, notes = time.monotonic() + SECONDS, Notes()
+    away: dict[tuple[str, str], bool] = {}  # by session: it has ended
     for at, file in sorted(((_changed_at(file.path), file) for file in files), key=lambda one: -one[0]):
         if len(found) >= limit or time.monotonic() > end:
             break
@@ -588,9 +589,12 @@ def _of_those_away(store: Store, scope: str, limit: int, owners: Owners) -> list
             continue
         if any(author.is_person for author in one.authors):
             found.append(Edit(file.path, "", _persons_name(one), at, "-"))
-        sessions = {author.session for author in one.authors if not author.is_person}
-        ended = [one for one in sorted(sessions) if not (row := owners.row(one)) or not store.instances.live(row.id)]
-        found += [Edit(file.path, session[1], owners.name(Author(*session)), at, "-", True) for session in ended]
+        for session in sorted({author.session for author in one.authors if not author.is_person}):
+            if session not in away:
+                row = owners.row(session)
+                away[session] = row is None or not store.instances.live(row.id)
+            if away[session]:
+                found.append(Edit(file.path, session[1], owners.name(Author(*session)), at, "-", True))
     return found
 
 

@@ -59,7 +59,7 @@ class Left(NamedTuple):
 class Grants:
     """The grants of a schedule, from the words of its processes: each method takes in one word.
 
-    found   all grants; `lapsed`: those whose leases ended before their release; `leased`: holders and places of leases
+    found   all grants; `lapsed`: the ones with leases that ended before their release; `leased`: holders and places of leases
     none    answers that nothing was released; `some`: that something was
     """
 

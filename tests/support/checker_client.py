@@ -34,6 +34,7 @@ from swarm_mcp.runtimes import bundle
 
 RELAY, TWIN, ALONE = "c", "python", "alone"
 WAYS = (RELAY, TWIN)
+FREEZES = 20
 SECONDS = 60.0  # until a state that is waited for has to be there, on an idle machine
 BUSY = ["busy"]  # why a hook ran alone whose checker had no 50 ms of this machine
 Call = tuple[str, bytes]  # an event and its payload
@@ -132,21 +133,28 @@ class Client:
 
     def warm(self, way: str = RELAY) -> int:
         """Ask until a checker answers by this relay; return its pid."""
-        while True:
-            self.wait_for("an answer of a checker", lambda: not self.ask(self.bash("ls"), way).alone)
-            if found := self.checker():  # else the server has ended it, since it was slow
-                return found
+        found: list[int] = []
+
+        def is_warm() -> bool:
+            found[:] = [self.checker()] * (not self.ask(self.bash("ls"), way).alone)
+            return any(found)  # none where the server has just ended it, since it was slow
+
+        self.wait_for("an answer of a checker", is_warm)
+        return found[0]
 
     def freeze(self, way: str = RELAY) -> int:
-        """Stop the server, which would replace a stopped checker, and then the checker; return the pid of that."""
-        while True:
+        """Stop the server, so that it replaces no checker, and then the checker; return its pid."""
+        for _try in range(FREEZES):
             self.warm(way)
             self.servers[0].send_signal(signal.SIGSTOP)
             self.wait_for("the server to stop", lambda: _is_stopped(self.servers[0].pid))
-            if found := self.checker():
+            if is_there(found := self.checker()):
                 os.kill(found, signal.SIGSTOP)
-                return found
-            self.servers[0].send_signal(signal.SIGCONT)
+                self.wait_for("the checker to stop", lambda: not is_there(found) or _is_stopped(found))
+                if is_there(found) and found == self.checker():
+                    return found
+            self.servers[0].send_signal(signal.SIGCONT)  # it was just replacing one that had been slow
+        raise AssertionError("no checker stayed long enough to be stopped")
 
     def thaw(self, checker: int) -> None:
         """Let both go on."""
@@ -168,12 +176,16 @@ class Client:
         is_whole = (
             _is_socket(self.socket) and (self.state / "checkers/alone").is_file() and (self.state / "relay").is_file()
         )
-        if len(self.servers) != 1 or self.servers[0].poll() is not None or not is_whole:
+        if len(self.servers) != 1 or not is_whole or not self._is_at_work(self.servers[0]):
             self.close()
             shutil.rmtree(self.state / "checkers", ignore_errors=True)
             if (self.state / "relay").is_fifo():
                 (self.state / "relay").unlink()
             self.serve()
+
+    @staticmethod
+    def _is_at_work(server: subprocess.Popen[bytes]) -> bool:
+        return server.poll() is None and not _is_stopped(server.pid)
 
     def close(self) -> None:
         """End the servers."""

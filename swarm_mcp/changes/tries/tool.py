@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -19,6 +18,8 @@ OUTPUT = 30_000  # characters of a command's output in an answer: its end
 
 
 async def _try_tool(call: WaitingCall, arguments: dict[str, Any]) -> Answer:
+    import asyncio
+
     row = await call.run(lambda now: now.member())
     folder = os.path.join(row.directory, arguments.get("folder", ""))
     words = [sys.executable, "-m", "swarm_mcp", "try", "--as", row.id, "--json"]

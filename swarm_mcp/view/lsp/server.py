@@ -37,14 +37,15 @@ class Server(LanguageServer):
         super().__init__("swarm", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Incremental)
         self.desk = Desk(viewer, notes_saves, self.publish_soon)
         self._shown: dict[str, list[types.Diagnostic]] = {}
-        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._due: dict[str, asyncio.Task[Any]] = {}  # that wait for a pause
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def begin(self, work: Coroutine[Any, Any, Any]) -> None:
+    def begin(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run `work` beside other messages, and keep a reference until its end."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def document(self, uri: str) -> Document | None:
         """Return the open document, None for one that is not ours."""
@@ -60,10 +61,10 @@ class Server(LanguageServer):
         earlier = self._due.pop(document.uri, None)
         if earlier is not None:
             earlier.cancel()
-        loop = asyncio.get_running_loop()
-        self._due[document.uri] = loop.call_later(seconds, lambda: self.begin(self._publish(document)))
+        self._due[document.uri] = self.begin(self._publish(document, seconds))
 
-    async def _publish(self, document: Document) -> None:
+    async def _publish(self, document: Document, seconds: float) -> None:
+        await asyncio.sleep(seconds)  # no timer: one that began a task while the loop is closed would leave it behind
         self._due.pop(document.uri, None)
         await self.desk.run(document.compare)  # the editor may have read the file anew
         hints = await self.desk.run(self._hints, document)

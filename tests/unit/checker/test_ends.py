@@ -135,6 +135,7 @@ def test_a_server_behind_a_shell_has_a_checker(client: Client) -> None:
         assert client.ask(client.edit("held.py"), way).is_denied
     for pid in _below(client.servers[0].pid):
         os.kill(pid, signal.SIGKILL)
+    client.servers[0].wait()  # the shell goes on to its end
 
 
 def test_a_checker_ends_when_files_of_its_release_are_replaced(client: Client, tmp_path: Path) -> None:
