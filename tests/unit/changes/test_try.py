@@ -159,8 +159,8 @@ def test_links_modes_filters_and_line_ends(world: World, way: str) -> None:
     world.commit()
     me = world.session("codex")
     (world.repo / "ends.crlf").write_bytes(b"one\r\nPERSON\r\n")
-    me.edit("ends.crlf", "one", "ME")
-    (world.repo / "ends.crlf").write_bytes(b"ME\r\nPERSON\r\n")
+    assert not me.bash("sed -i s/one/ME/ ends.crlf").denied
+    assert (world.repo / "ends.crlf").read_bytes() == b"ME\r\nPERSON\r\n"
     world.write("word.up", "OTHER\n")
     (world.repo / "run").chmod(0o644)
     (world.repo / "link").unlink()
