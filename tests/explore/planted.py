@@ -42,7 +42,7 @@ def table(found: dict[str, str], count: int) -> str:
     cells = [f"|{name}|{schedule or 'no'}" for name, schedule in found.items()]
     lines = ["".join(cells[place : place + IN_A_ROW]) + "|\n" for place in range(0, len(cells), IN_A_ROW)]
     head = "|Fault|Found" * IN_A_ROW + "|\n" + "|---|---:" * IN_A_ROW + "|\n"
-    return f"Found: {len(list(filter(None, found.values())))} of {len(found)}, within {count:,} schedules.\n\n{head}{''.join(lines)}"
+    return f"Found: {len(list(filter(None, found.values())))} of {len(found)}, in {count:,} schedules.\n\n{head}{''.join(lines)}"
 
 
 def _found(name: str, count: int) -> tuple[str, str]:
