@@ -26,6 +26,7 @@ from swarm_hook_core.state import DEFAULT_STORE, config_path, state_dir
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
 from swarm_mcp.play.models import ModelServer
+from swarm_mcp.processes.leftover_processes import with_variable
 from swarm_mcp.runtimes import SHELL_VARIABLES
 from swarm_mcp.runtimes.base import Runtime, object_in
 from swarm_mcp.runtimes.json_editor import object_of
@@ -102,8 +103,11 @@ class Scene:
         self._bring_swarm()
 
     def close(self) -> None:
-        """Remove it all."""
+        """Remove it all, and end what a client has started apart from itself, such as Cline's hub."""
         self.models.close()
+        for pid in with_variable("HOME", str(self.home)):
+            with suppress(OSError):  # it has just ended
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def set_up(self, files: dict[str, str]) -> None:

@@ -45,6 +45,14 @@ def living(group: int, run_id: str = "", keeper: int = 0) -> set[int]:
     return found | (_below(keeper, children) if keeper else set())
 
 
+def with_variable(name: str, value: str) -> set[int]:
+    """Return the pids of other processes that were started with this variable; on Linux alone."""
+    if not sys.platform.startswith("linux"):
+        return set()
+    mark, pids = f"{name}={value}".encode(), [pid for pid in os.listdir("/proc") if pid.isdigit()]
+    return {int(pid) for pid in pids if mark in _environ(pid).split(b"\0")} - {os.getpid()}
+
+
 def _below(keeper: int, children: dict[int, list[int]]) -> set[int]:
     """The descendants of `keeper`, without those that are to outlive the run, and theirs."""
     found, rest = set(), [keeper]

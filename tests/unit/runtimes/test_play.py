@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,16 @@ def test_a_scene_has_its_own_places_and_no_way_out(monkeypatch: pytest.MonkeyPat
     finally:
         scene.close()
     assert not scene.root.exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="no /proc")
+def test_what_a_client_leaves_running_ends_with_its_scene() -> None:
+    scene = Scene(runtime("cline"))
+    try:
+        left = subprocess.Popen(["sleep", "600"], env=scene.env, start_new_session=True)
+    finally:
+        scene.close()
+    assert left.wait(60) == -signal.SIGKILL and not scene.root.exists()
 
 
 def test_all_modes_begin_with_the_default_one_and_none_is_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
