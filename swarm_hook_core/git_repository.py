@@ -165,6 +165,10 @@ class Repository:
             ignored = ["--exclude-standard"]
         return self.names("ls-files", "-z", "-o", "--full-name", *ignored, paths=paths)
 
+    def new(self, paths: Collection[str]) -> list[str]:
+        """Return the untracked files that are work: those that git shows, and the `hidden` ones."""
+        return [*self.untracked(paths), *self.hidden(paths)]
+
     def hidden(self, paths: Collection[str]) -> list[str]:
         """Return the files that are not in the index, and that ``info/exclude`` alone has hidden within the last day.
 
@@ -184,11 +188,13 @@ class Repository:
             return []
         found = self.names("ls-files", "-z", "-o", "-i", "--full-name", f"--exclude-from={excluding}", paths=paths)
         kept = [name for name in found if self._is_older(name, at)]
+        if not kept:
+            return []
         # a file that another rule hides as well was hidden before
         rules = ["--exclude-per-directory=.gitignore"]
-        everywhere = self.setting("core.excludesFile") or "~/.config/git/ignore"
-        if kept and os.path.isfile(os.path.expanduser(everywhere)):
-            rules.append(f"--exclude-from={os.path.expanduser(everywhere)}")
+        everywhere = os.path.expanduser(self.setting("core.excludesFile") or "~/.config/git/ignore")
+        if os.path.isfile(everywhere):
+            rules.append(f"--exclude-from={everywhere}")
         return self.names("ls-files", "-z", "-o", "--full-name", *rules, paths=kept[:MOST_PATHS])
 
     def _is_older(self, name: str, at: float) -> bool:

@@ -198,7 +198,7 @@ def _dirty(top: str, name: str, seconds: float) -> tuple[list[Row], list[str]]:
     """
     repository = Repository(top, seconds)
     try:
-        new = [*repository.untracked([name]), *repository.hidden([name])]
+        new = repository.new([name])
     except Refused:
         return [], []  # not a work tree that git accepts: nothing is known to be uncommitted
     try:
@@ -213,7 +213,7 @@ def _states_of(top: str, names: Collection[str], seconds: float) -> tuple[set[st
     try:
         tracked = set(repository.tracked(names))
         others = set(names) - tracked
-        new = {*repository.untracked(others), *repository.hidden(others)}
+        new = set(repository.new(others))
     except Refused:
         return set(), set(), set()  # not a work tree that git accepts: nothing is known to be uncommitted
     try:

@@ -163,7 +163,7 @@ def object_id(data: bytes, like: str) -> str:
 
 def _listed(repository: Repository, names: list[str]) -> list[DirtyFile]:
     found: dict[str, DirtyFile] = {}
-    untracked = [*repository.untracked(names), *repository.hidden(names)]
+    untracked = repository.new(names)
     try:
         rows = repository.rows_against("HEAD", names)
     except Refused:  # no commit yet
