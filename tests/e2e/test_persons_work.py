@@ -82,6 +82,20 @@ def test_a_session_may_throw_away_its_own_work(client: Client) -> None:
     assert not any("a person's work" in said for said in client.results("own")), client.results("own")
 
 
+def test_a_file_that_was_hidden_from_git_stays(client: Client) -> None:
+    ground = client.ground
+    idea, excluding = ground.checkout / "idea.md", ground.checkout / ".git" / "info" / "exclude"
+    idea.write_text("an\nidea\n")
+    excluding.parent.mkdir(exist_ok=True)
+    while not excluding.exists() or excluding.stat().st_mtime <= idea.stat().st_mtime:
+        excluding.write_text("idea.md\n")
+    commands = ("rm -f idea.md", "git clean -fdX", "git clean -fdx", "echo x > idea.md")
+    client.run("hidden", *map(client.shell, commands))
+    told = client.results("hidden")
+    assert idea.read_text() == "an\nidea\n", told
+    assert len([said for said in told if "a person's work" in said]) == len(commands), told
+
+
 @pytest.mark.only("claude-code")
 @pytest.mark.promise("uncommitted work is not lost at keep, whatever writes")
 def test_a_peer_s_work_stays(client: Client) -> None:

@@ -414,7 +414,9 @@ def _children(pid: int) -> list[int]:
 
 
 def _is_stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    with contextlib.suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+    return False
 
 
 def _command_line(pid: int) -> bytes:
