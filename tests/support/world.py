@@ -190,8 +190,11 @@ class World:
         return (self.repo / name).read_text()
 
     def git(self, *words: str) -> str:
-        """Return git's output in the checkout."""
-        return git(self.repo, *words)
+        """Return git's output in the checkout. Whatever comes after a commit is later than it, by file times too."""
+        said = git(self.repo, *words)
+        if "commit" in words:
+            some_time_passes()
+        return said
 
     def commit(self, message: str = "a person's") -> None:
         """Commit everything in the checkout."""
