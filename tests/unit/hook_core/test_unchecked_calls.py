@@ -99,7 +99,9 @@ def test_a_write_is_denied_where_the_store_is_broken(runtime: str, broken: Calla
     broken()
     assert_denied(write(runtime, new_session(), tmp_path, "f", **CLOSED), "SWARM_FAIL is closed", "SWARM_FAIL=open")
     assert any("denied, as it could not be checked" in line["fault"] for line in fault_lines())
+    before = len(fault_lines())
     assert write(runtime, new_session(), tmp_path, "f", PATH="/nowhere").out == "", "open is how it is by itself"
+    assert len(fault_lines()) > before
 
 
 @pytest.mark.parametrize("broken", BROKEN[:5], ids=lambda broken: broken.__name__)
