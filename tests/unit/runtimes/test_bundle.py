@@ -34,8 +34,12 @@ ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugi
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
 FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
 # Codex has no event for a call that failed, pi has no subagents. Codex alone tells of a turn that is interrupted, and
-# Claude Code that it is idle: some turns' ends show by nothing else.
-MORE = {"claude-code": FAILED | SUBAGENTS | {"Notification"}, "codex": SUBAGENTS | {"Interrupt"}, "pi": FAILED}
+# Claude Code that it is idle or that an error ended it: some turns' ends show by nothing else.
+MORE = {
+    "claude-code": FAILED | SUBAGENTS | {"Notification", "StopFailure", "ConfigChange"},
+    "codex": SUBAGENTS | {"Interrupt"},
+    "pi": FAILED,
+}
 
 
 # A call of each that writes held.py.
