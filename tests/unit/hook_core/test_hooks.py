@@ -26,6 +26,7 @@ from support.sessions import (
     peer_locks,
     ready_store,
     run,
+    said_by,
     start,
     wired_command,
     write,
@@ -337,11 +338,7 @@ def test_the_wired_commands_do_what_the_scripts_do(runtime: str, repo: Path) -> 
     peer_locks(repo, repo / "f")
 
     def wired(event: str, payload: dict[str, Any]) -> str:
-        done = subprocess.run(
-            ["sh", "-c", wired_command(runtime, event)], input=json.dumps({**payload, "session_id": me}), text=True,
-            capture_output=True, cwd=repo, check=False)  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        return said_by(wired_command(runtime, event), {**payload, "session_id": me}, cwd=repo)
 
     assert "is registered as" in wired("SessionStart", captured(runtime, "SessionStart.startup", repo))
     mine = next(row for row in instances() if row["session_id"] == me)

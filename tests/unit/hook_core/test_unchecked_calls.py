@@ -25,6 +25,7 @@ from support.sessions import (
     peer_locks,
     ready_store,
     run,
+    said_by,
     start,
     write,
     write_payload,
@@ -249,11 +250,8 @@ def test_a_plugin_s_record_that_is_a_pipe_keeps_nobody_waiting(me: str, tmp_path
     os.mkfifo(root / "install.json")
     wired = json.loads((root / "integrations/claude-code/hooks.json").read_text())["hooks"]["PreToolUse"]
     command = wired[0]["hooks"][0]["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(root))
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(bash(me, tmp_path, WRITES)), capture_output=True, text=True,
-        timeout=60, env={**os.environ, "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    assert "swarm lock blocked Bash" in done.stdout
+    said = said_by(command, bash(me, tmp_path, WRITES), env={**os.environ, "PATH": "/usr/bin:/bin"})
+    assert "swarm lock blocked Bash" in said
 
 
 def test_what_an_unchecked_call_has_changed_is_told_and_kept(me: str, tmp_path: Path) -> None:

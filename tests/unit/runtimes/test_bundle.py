@@ -16,6 +16,7 @@ import pytest
 from support.fixtures import FOLDERS, Ground
 from support.patience import raise_limits
 from support.requirement import requirement
+from support.sessions import said_by
 
 import swarm_hook_core
 import swarm_mcp
@@ -248,10 +249,7 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, kept: Path, runt
     def run(command: str, event: str = "PreToolUse") -> str:
         payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": event, "tool_name": tool,
                    "tool_input": tool_input, "source": "startup"}  # fmt: skip
-        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(payload), text=True, capture_output=True,
-                              cwd="/", env=environment, timeout=300)  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        return said_by(command, payload, cwd="/", env=environment)
 
     wired = commands(moved, runtime)
     earlier_start = earlier_checks(moved, runtime)[0].replace("pre_tool_use", "session_start")

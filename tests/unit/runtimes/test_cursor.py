@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks, ready_store
+from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks, ready_store, said_by
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers import is_writer
@@ -95,10 +95,7 @@ def test_hooks_of_claude_codes_plugin_stand_back_where_it_has_its_own(
 
     def said() -> dict[str, Any]:
         environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), "CURSOR_VERSION": "3.18.0"}
-        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(client.payload(name)), env=environment,
-                              capture_output=True, text=True, timeout=30, check=False)  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, ""), done
-        return dict(json.loads(done.stdout or "{}"))
+        return dict(json.loads(said_by(command, client.payload(name), env=environment) or "{}"))
 
     assert said() == {}
     cursor.Cursor().uninstall(Steps())
