@@ -36,6 +36,7 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import CommandRegistrar
 from swarm_hook_core.traces import state_of
 from swarm_hook_core.traces.trail import trail_of
+from swarm_mcp.agents.harness.bridge import OF_A_SERVER
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
@@ -69,7 +70,6 @@ _PATCHES = ("patch", "patch_text", "patchText", "diff", "input")
 _WHOLES = ("content", "contents", "text")  # of a tool that tells neither kind nor name: it writes a whole file
 _PARTS = ("old_string", "oldString", "old_text", "oldText", "new_string", "newString", "edits[].path", "changes[].path")
 _HARMLESS = ("read", "search", "think", "fetch", "switch_mode")  # kinds of calls that write no file
-OF_A_SERVER = re.compile(r"(\S+) \((\S+) MCP Server\)(?:: .*)?", re.S)  # a title: Gemini, Qwen Code
 
 
 class Made(NamedTuple):

@@ -35,7 +35,7 @@ ADAPTERS: dict[str, tuple[str, str]] = {
     "opencode": ("swarm_mcp.agents.harness.opencode", "OpenCode"),
     "hs": ("swarm_mcp.agents.harness.hs", "Hs"),
     "loop": ("swarm_mcp.agents.loop.adapter", "Loop"),
-    "acp": ("swarm_mcp.agents.harness.acp.adapter", "Acp"),
+    "acp": ("swarm_mcp.agents.harness.acp", "Acp"),
     "process": ("swarm_mcp.agents.harness.adapter", "Process"),
 }
 DEFAULT = "claude"

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from swarm_mcp.agents.harness import bridge, events, outcome
-from swarm_mcp.agents.harness.acp.bridge import args_of, name_of
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.bridge import args_of, name_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import BEGINS, reason_in
 from swarm_mcp.agents.harness.permissions import SERVER, bridged, refusal_in
