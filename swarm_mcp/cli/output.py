@@ -191,7 +191,7 @@ def listing(
     if not rows:
         return
     if for_people():
-        from swarm_mcp.cli.table import lay_out
+        from swarm_mcp.cli.terminal import lay_out
 
         for line in lay_out(headers, rows, details):
             _write(line + "\n")

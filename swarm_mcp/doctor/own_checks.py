@@ -50,6 +50,7 @@ from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
+from swarm_mcp.store.schema import inside
 
 # Several copies of swarm-mcp may be on a machine: the one that runs here, and the one of a client's plugin.
 
@@ -323,10 +324,10 @@ def database(_asked: Asked) -> Finding:
 def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
     """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
     try:
-        from swarm_mcp.store.inside import inside
+        from sqlite_utils import Database
     except Exception:  # a library is broken: the check of the libraries says so
         return None
-    found = inside(store)
+    found = inside(Database(store.database.connection, execute_plugins=False))
     if not found.words:
         return None
     state = "warn"

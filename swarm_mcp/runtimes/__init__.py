@@ -26,7 +26,7 @@ _CLASSES = {
     "kimi": ("kimi", "Kimi"),
     "cline": ("cline", "Cline"),
     "hermes": ("hermes", "Hermes"),
-    "cursor": ("cursor", "Cursor"),
+    "cursor": ("in_users_file", "Cursor"),
     "pi": ("pi", "Pi"),
     "omp": ("pi", "Omp"),
     "letta": ("in_users_file", "Letta"),

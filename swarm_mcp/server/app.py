@@ -255,9 +255,9 @@ def run(lists_all: bool = False) -> int:
                 print(f"swarm-mcp serve: {error}", file=sys.stderr)
         connection = Connection(service.server)
         if _greet(service, connection, incoming, outgoing):
-            from swarm_mcp.server.serving import serve  # loads asyncio; the handshake does not wait for that
+            from swarm_mcp.mcp.exchange import serve  # loads asyncio; the handshake does not wait for that
 
-            serve(service, connection, incoming, outgoing)
+            serve(connection, incoming, outgoing, service.waits)
     except BaseException:
         _leave(session)
         raise

@@ -17,7 +17,7 @@ from swarm_mcp import contributions
 from swarm_mcp.domain import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.schema_version import is_current
+from swarm_mcp.store.driver import is_current
 
 TYPE_CHECKING = False
 
