@@ -414,7 +414,8 @@ class Database(Transaction):
     def _open_to_read(self) -> Any:
         try:
             if not os.path.exists(self.path):
-                return self._empty()
+                self._is_missing = True
+                return self.driver.connect(":memory:", isolation_level=None)
             connection = connect_read_only(self.driver, self.path, self.busy_seconds)
             self._refuse_newer(connection)
             if is_current(connection):
@@ -427,11 +428,6 @@ class Database(Transaction):
             self._open_to_write().close()
             return connect_read_only(self.driver, self.path, self.busy_seconds)
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
-
-    def _empty(self) -> Any:
-        """Return the stand-in for a store that only reads and has no file yet; it gets its tables as they are read."""
-        self._is_missing = True
-        return self.driver.connect(":memory:", isolation_level=None)
 
     def _open_to_write(self) -> Any:
         try:

@@ -168,7 +168,10 @@ def release(tx: Transaction, instance_id: str, reach: Reach, agent: str = "") ->
     mine = [
         (one, row)
         for one, row in _known_files(tx)
-        if row.instance_id == instance_id and agent in ("", row.agent or "") and _is_same(row, reach)
+        if row.instance_id == instance_id
+        and agent in ("", row.agent or "")
+        and not reach.pattern
+        and (row.file in reach.keys or row.path_key in reach.keys)
     ]
     for one, _row in mine:
         _give(one)
@@ -235,10 +238,6 @@ def _is_kept_out(tx: Transaction, row: Lock, ids: set[str]) -> bool:
 
 def _stored(tx: Transaction, reach: Reach) -> list[Lock]:
     return [*lock_rows.in_place(tx, reach), *lock_rows.meeting_elsewhere(tx, reach)]
-
-
-def _is_same(row: Lock, reach: Reach) -> bool:
-    return not reach.pattern and (row.file in reach.keys or row.path_key in reach.keys)
 
 
 def _known_files(tx: Transaction) -> list[tuple[TurnFile, Lock]]:

@@ -67,7 +67,9 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
     if text.startswith(MUTEX_PREFIX):
         return Reach(text, None, (text,))
     if is_name(text):
-        return _of_name(text, instance.file_root or instance.directory or instance.scope)
+        if text.startswith(NAME_PREFIX + "/"):
+            return _reach_of_name([text])
+        return name_at(text[len(NAME_PREFIX) :].strip(), instance.file_root or instance.directory or instance.scope)
     path = file_of(instance, text)
     if as_pattern is None:
         as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
@@ -258,13 +260,6 @@ def ignores_case(reach: Reach) -> bool:
 # ---------------------------------------------- names that are no files
 
 LONGEST_NAME = 200  # characters
-
-
-def _of_name(text: str, folder: str) -> Reach:
-    """Return the reach of ``name:NAME`` for a session in `folder`, or of a key as `name_folders` has them."""
-    if text.startswith(NAME_PREFIX + "/"):
-        return _reach_of_name([text])
-    return name_at(text[len(NAME_PREFIX) :].strip(), folder)
 
 
 def name_at(name: str, folder: str) -> Reach:

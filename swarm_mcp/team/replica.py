@@ -106,7 +106,14 @@ class Replica:
         if not known:
             return False
         if "all" in news:
-            self._take_documents(news["all"], epoch)
+            # Apply all documents, possibly very many, in transactions of their own, so that others can
+            # write in between. Each is applied once; after an interruption the rest is asked for again.
+            found = news["all"]
+            with self._rows.writing():
+                for session in found["sessions"]:
+                    self._joined(session)
+            if "documents" in found:
+                self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
         self._ended.clear()  # of an answer that could not be applied
         with self._rows.writing():
             if "all" in news:
@@ -197,17 +204,6 @@ class Replica:
             self.documents.take(row)
         elif kind == protocol.DOCUMENT_GONE:
             self.documents.take_gone(body)
-
-    def _take_documents(self, found: Snapshot, epoch: str) -> None:
-        """Apply all documents, possibly very many, in transactions of their own, so that others can write in between.
-
-        Each is applied once; after an interruption the rest is asked for again.
-        """
-        with self._rows.writing():
-            for session in found["sessions"]:
-                self._joined(session)
-        if "documents" in found:
-            self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
 
     def _take_all(self, found: Snapshot, has_lost: bool) -> None:
         """Make this machine's rows equal to the server's; equal rows are left alone.

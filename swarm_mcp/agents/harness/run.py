@@ -314,11 +314,6 @@ class Run:
 
     # -------------------------------------------------------------------- parts
 
-    def _continue(self, previous: Any, is_fork: bool) -> None:
-        """Continue that session, in a copy if `is_fork`, in place of the one given before. Only before the start."""
-        self._previous = session_given(self._adapter, previous)
-        self._query = self._query._replace(fork_session=is_fork)
-
     def _new_record(self) -> Record:
         return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)
 
@@ -538,7 +533,10 @@ class _Turn(Run):
         with self._session._lock:
             if self._thread is None:
                 previous, is_fork = self._session._begin(self)
-                self._continue(previous, is_fork)
+                # Continue that session, in a copy if `is_fork`, in place of the one given before.
+                # Only before the start.
+                self._previous = session_given(self._adapter, previous)
+                self._query = self._query._replace(fork_session=is_fork)
             try:
                 return super().start()
             finally:

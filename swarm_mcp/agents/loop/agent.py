@@ -373,10 +373,6 @@ def carry_out(words: list[str], resume: str, wishes: Wishes, report: Report) -> 
         return Ended("", "interrupted", "aborted", 130)
 
 
-def _is_session(words: list[str]) -> bool:
-    return bool(words and session.PATTERN.match(words[0]))
-
-
 def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended:
     settings = LoopSettings(tools.root())
     settings.model = wishes.model or settings.model
@@ -385,7 +381,7 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
     if wishes.schema:
         settings.config["output_schema"] = wishes.schema
     _learn_secrets(settings.config.get("mcp_servers"))
-    if not resume and _is_session(words):
+    if not resume and words and session.PATTERN.match(words[0]):
         resume, words = words[0], words[1:]
     if resume:
         known = session.find(settings.sessions, resume)

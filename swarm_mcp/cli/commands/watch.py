@@ -133,7 +133,7 @@ class _Shown:
         if self._as_json:
             say(dumps({**event, **keys_of(incident)}))
         else:
-            _say(event, kind, words, self._reader)
+            say_row(((self._reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (words, "")))
         waits = kind == "task" and str((event["payload"] or {}).get("blocked_reason") or "").startswith(WAITS)
         if self.notifies and (kind == REFUSED or waits):
             _notify(f"{kind} {words}")
@@ -154,10 +154,6 @@ def _notify(words: str) -> None:
         return
     with suppress(OSError):
         start_detached(argv)
-
-
-def _say(event: Event, kind: str, text: str, reader: Reader) -> None:
-    say_row(((reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
 
 
 def _words(event: Event, reader: Reader) -> tuple[str, str]:

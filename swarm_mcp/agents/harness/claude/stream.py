@@ -397,7 +397,10 @@ def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
             state["structured"] = found["structured_output"]
         if "structured" in state:
             more["structured"] = state["structured"]
-    model = _of_model(found, state)
+    used = found.get("modelUsage")
+    model = {}
+    if isinstance(used, dict) and isinstance(used.get(state.get("model")), dict):
+        model = dict(used[state["model"]])
     if isinstance(model.get("provider"), str):
         more["provider"] = PROVIDERS.get(model["provider"], model["provider"])
     window = count_of(model.get("contextWindow"))
@@ -450,14 +453,6 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     if None in known:
         return None
     return sum(count for count in known if count is not None)
-
-
-def _of_model(found: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-    """Return what the result says about the run's model; empty if nothing."""
-    used = found.get("modelUsage")
-    if isinstance(used, dict) and isinstance(used.get(state.get("model")), dict):
-        return dict(used[state["model"]])
-    return {}
 
 
 def _failure(text: str, category: str, state: dict[str, Any]) -> Event:
