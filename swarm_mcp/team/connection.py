@@ -12,17 +12,13 @@ import hashlib
 import logging
 import os
 import re
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.untrusted_text import cut
 from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 try:
     import psycopg as psycopg  # for the modules that come by it, after this check

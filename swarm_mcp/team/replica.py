@@ -10,6 +10,8 @@ server.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import Any
 from zlib import crc32
 
 from swarm_hook_core import clock, repository
@@ -17,22 +19,15 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
-from swarm_mcp.store.lock_request import meet, reach_in
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import Reach, meet, reach_in
 from swarm_mcp.team import protocol
 from swarm_mcp.team.documents import Documents
 from swarm_mcp.team.mirror import own_spot
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, reach_at, spot_in
+from swarm_mcp.team.protocol import LockRow, News, SessionRow, Snapshot, WaitRow
 from swarm_mcp.team.store_rows import HOST
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Any
-
-    from swarm_mcp.store import Store
-    from swarm_mcp.store.lock_request import Reach
-    from swarm_mcp.team.protocol import LockRow, News, SessionRow, Snapshot, WaitRow
 
 FOLLOWING, UNREACHABLE, REFUSED = "following", "unreachable", "refused"  # states of a repository here
 

@@ -19,7 +19,8 @@ from swarm_hook_core import EDIT, REMOVE, REPLACE, session_events, state
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.denial import Denial
+from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_hook_core.mcp_writers.arguments import (
     FOLDERS,
@@ -42,12 +43,6 @@ from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import NAMES, hook_config
 from swarm_mcp.store import Store, driver
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_hook_core.denial import Denial
-    from swarm_hook_core.hooks import Verdict
 
 # The agent's requests that write, or ask for leave to write, as calls that the hook core can check.
 #

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
@@ -20,11 +21,6 @@ from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
 from swarm_mcp.runtimes.settings_layers import read, with_comments
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The output of Gemini CLI with ``-o stream-json`` (0.61): one JSON object a line.
 #

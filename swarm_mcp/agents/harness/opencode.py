@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
@@ -18,11 +19,6 @@ from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues
 from swarm_mcp.runtimes.in_place import leads_to
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE
 from swarm_mcp.runtimes.opencode import OpenCode as Client
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The output of OpenCode with ``run --format json`` (1.18): one JSON object a line, each with its ``sessionID``.
 #

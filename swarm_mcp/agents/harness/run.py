@@ -13,7 +13,9 @@ import uuid
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from typing_extensions import Unpack
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import events, outcome, registry
@@ -35,16 +37,11 @@ from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult, added, checked_result, code_of_error
 from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
 from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
+from swarm_mcp.agents.harness.query_types import Options, PathLike, checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
 from swarm_mcp.errors import Refused, SwarmError
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from swarm_mcp.agents.harness.query_types import Options, PathLike
 
 NOTHING = Ending(None)
 

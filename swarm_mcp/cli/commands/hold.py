@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_mcp.cli.arguments import DOING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
@@ -22,11 +23,6 @@ from swarm_mcp.processes import leftover_processes
 from swarm_mcp.processes.reaper import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # A command that runs while locks are held. It ends when they are lost, and they are released when it ends.
 #

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.environment import first_set
 from swarm_mcp.agents.harness.adapter import (
@@ -46,11 +47,6 @@ from swarm_mcp.agents.harness.servers import (
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The start of Claude Code: its flags, and a run's private files.
 #

@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.events import (
@@ -29,11 +30,6 @@ from swarm_mcp.agents.harness.events import (
 from swarm_mcp.agents.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
 from swarm_mcp.agents.harness.permissions import asks
 from swarm_mcp.agents.harness.query import parse_object
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The meaning of Claude Code's failures.
 #
