@@ -50,7 +50,6 @@ from swarm_mcp.runtimes.bundle import COORDINATOR, is_launched
 from swarm_mcp.runtimes.owned_folder import differing, read_record
 from swarm_mcp.sessions.acting import onlooker_identity
 from swarm_mcp.store import Store, driver
-from swarm_mcp.store.schema import inside
 
 # Several copies of swarm-mcp may be on a machine: the one that runs here, and the one of a client's plugin.
 
@@ -324,10 +323,10 @@ def database(_asked: Asked) -> Finding:
 def _inside(store: Store, path: str, details: dict[str, Any]) -> Finding | None:
     """Return a finding about damaged pages, and about tables, columns and indexes that are not there; None without."""
     try:
-        from sqlite_utils import Database
+        from swarm_mcp.store.inside import inside
     except Exception:  # a library is broken: the check of the libraries says so
         return None
-    found = inside(Database(store.database.connection, execute_plugins=False))
+    found = inside(store)
     if not found.words:
         return None
     state = "warn"

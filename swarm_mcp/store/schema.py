@@ -7,11 +7,13 @@ theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 from swarm_mcp import contributions
 from swarm_mcp.store.driver import OUR_VERSION, is_current, load, version, wal_is_safe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.
@@ -349,34 +351,3 @@ def _key_by_scope(database: Any) -> None:
         " SELECT '', key, value, owner_identity, updated_at FROM kv_without_scope"
     )
     database["kv_without_scope"].drop()
-
-
-# ---------------------------------------------------------------- a look at a file
-
-MOST_NAMED = 3
-
-
-class Inside(NamedTuple):
-    """The result of a look at a store's file.
-
-    damage       SQLite's words about damaged pages, a few; empty for a sound file
-    differences  tables, columns and indexes that the file lacks, in words
-    """
-
-    damage: list[str]
-    differences: list[str]
-
-    @property
-    def words(self) -> str:
-        """Return both in one line, empty if all is well."""
-        more = len(self.differences) - MOST_NAMED
-        rest = [f"and {more} more"] if more > 0 else []
-        return "; ".join([*self.damage, *self.differences[:MOST_NAMED], *rest])
-
-
-def inside(database: Any) -> Inside:
-    """Look at a store's file. Reads every page of it. Raises StoreUnavailable if it cannot be read."""
-    damage = [str(row["quick_check"]) for row in database.query(f"PRAGMA quick_check({MOST_NAMED})")]
-    if damage == ["ok"]:
-        damage = []
-    return Inside(damage, differences(database))

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.untrusted_text import cut
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
+from swarm_mcp.team import TeamRefused, TeamUnreachable
 
 try:
     import psycopg as psycopg  # for the modules that come by it, after this check

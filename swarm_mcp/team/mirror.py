@@ -7,8 +7,7 @@ from typing import NamedTuple
 from swarm_hook_core import clock
 from swarm_mcp.domain import EXCLUSIVE, Lock, Waiter
 from swarm_mcp.store.lock_request import LONGEST_NOTE, reach_in
-from swarm_mcp.team import protocol
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
 from swarm_mcp.team.places import Spot, spot_in, spot_of
 

@@ -17,8 +17,7 @@ from swarm_hook_core.wording import duration
 from swarm_mcp.domain import Session, of_task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.team import agent_client, protocol
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
+from swarm_mcp.team import TeamRefused, TeamUnreachable, agent_client, protocol
 from swarm_mcp.team.mirror import BEAT_SECONDS, DUE, Mirror, claims, difference
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.posting import MOST_TRIES, Posting

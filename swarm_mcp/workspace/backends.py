@@ -1,32 +1,77 @@
-"""Herdr, a workspace of terminals for agents, asked through its command.
+"""Workspaces that sessions can be seen and woken in. A backend is a class here and a line in `BACKENDS`.
 
-``herdr pane get`` prints ``{"result": {"pane": {pane_id, agent, agent_status, workspace_id, tab_id, ...}}}``
-(0.7 to 0.9); a failure is exit code 1 with ``{"error": {"code", "message"}}`` on standard error. A pane
-that was moved has a new id and answers to its old ones.
+A backend talks to its program as a process of its own, never for longer than `SECONDS` at a time, and reports every
+failure as `PaneUnavailable`. A message is stored before a session is woken, so no trouble here may undo or fail a
+command.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.process import run
+from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.json_editor import object_of
-from swarm_mcp.workspace.interface import SECONDS, Pane, PaneUnavailable
+
+SECONDS = 5.0
+
+
+class PaneUnavailable(SwarmError):
+    """The workspace does not know the pane, or does not answer. The text says it in one line."""
+
+
+class Pane(NamedTuple):
+    """A pane as its workspace describes it now. Unknown fields are empty.
+
+    `handle` is the pane's present name. `agent` is the kind of agent in it (``claude``, ``codex``), `status` its state:
+    idle, working, blocked, done, unknown. `instance_id` is the instance that the agent itself has reported.
+    """
+
+    handle: str
+    agent: str = ""
+    status: str = ""
+    instance_id: str = ""
+    workspace_id: str = ""
+    tab_id: str = ""
+
+
+class Backend(Protocol):
+    """One workspace program. `socket` says where its server listens, empty for the usual place."""
+
+    name: str
+    kinds: tuple[str, ...]
+
+    def resolve(self, handle: str, socket: str = "") -> Pane:
+        """The pane that `handle`, its present or an earlier name, means. Raises PaneUnavailable."""
+
+    def wake(self, handle: str, text: str, socket: str = "") -> None:
+        """Type one line into the pane and press Enter. Raises PaneUnavailable."""
+
+    def read(self, handle: str, source: str, lines: int, socket: str = "") -> str:
+        """Text of the pane: ``visible``, ``recent`` or ``recent-unwrapped``. Raises PaneUnavailable."""
+
+
+# ---------------------------------------------------------------- Herdr
 
 REPORTER = "swarm-mcp:"  # ``swarm-mcp:<runtime>:<instance>``: an agent's report of itself to herdr
 LONGEST_ERROR = 200
 
 
 class Herdr:
-    """The backend."""
+    """Herdr, a workspace of terminals for agents, asked through its command.
+
+    ``herdr pane get`` prints ``{"result": {"pane": {pane_id, agent, agent_status, workspace_id, tab_id, ...}}}`` (0.7
+    to 0.9); a failure is exit code 1 with ``{"error": {"code", "message"}}`` on standard error. A pane that was moved
+    has a new id and answers to its old ones.
+    """
 
     name = "herdr"
     kinds: tuple[str, ...] = ("pane",)
 
     def resolve(self, handle: str, socket: str = "") -> Pane:
-        """See ``interface.Backend``."""
+        """See `Backend`."""
         try:
             answer = loads(self._run(socket, "get", _checked(handle)))
         except (ValueError, RecursionError):
@@ -44,12 +89,12 @@ class Herdr:
         )
 
     def wake(self, handle: str, text: str, socket: str = "") -> None:
-        """See ``interface.Backend``."""
+        """See `Backend`."""
         self._run(socket, "send-text", _checked(handle), text)
         self._run(socket, "send-keys", handle, "enter")
 
     def read(self, handle: str, source: str, lines: int, socket: str = "") -> str:
-        """See ``interface.Backend``."""
+        """See `Backend`."""
         argv = ("read", _checked(handle), "--source", source, "--lines", str(lines), "--format", "text")
         return self._run(socket, *argv)
 
@@ -108,3 +153,14 @@ def _text(value: dict[str, Any], key: str) -> str:
     if isinstance(found, str):
         return found
     return ""
+
+
+BACKENDS: dict[str, Backend] = {"herdr": Herdr()}
+
+
+def backend(name: str) -> Backend:
+    """Return the backend of this name. Raises SwarmError without any."""
+    if name not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise SwarmError(f'Unsupported workspace backend "{name}"; there is: {known}')
+    return BACKENDS[name]
