@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.process import run
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.runtimes.json_editor import object_of
+from swarm_mcp.runtimes.json_editor import object_of, text_of
 
 SECONDS = 5.0
 
@@ -77,15 +77,15 @@ class Herdr:
         except (ValueError, RecursionError):
             raise PaneUnavailable("herdr pane get did not answer with JSON") from None
         pane = _inside(_inside(answer, "result"), "pane")
-        if not _text(pane, "pane_id"):
+        if not text_of(pane.get("pane_id")):
             raise PaneUnavailable(_complaint(answer) or "herdr pane get named no pane")
         return Pane(
-            handle=_text(pane, "pane_id"),
-            agent=_text(pane, "agent"),
-            status=_text(pane, "agent_status"),
+            handle=text_of(pane.get("pane_id")),
+            agent=text_of(pane.get("agent")),
+            status=text_of(pane.get("agent_status")),
             instance_id=_reported(pane),
-            workspace_id=_text(pane, "workspace_id"),
-            tab_id=_text(pane, "tab_id"),
+            workspace_id=text_of(pane.get("workspace_id")),
+            tab_id=text_of(pane.get("tab_id")),
         )
 
     def wake(self, handle: str, text: str, socket: str = "") -> None:
@@ -132,27 +132,20 @@ def _reason(done: Any) -> str:
 
 def _complaint(answer: object) -> str:
     error = _inside(answer, "error")
-    return (_text(error, "message") or _text(error, "code"))[:LONGEST_ERROR]
+    return (text_of(error.get("message")) or text_of(error.get("code")))[:LONGEST_ERROR]
 
 
 def _reported(pane: dict[str, Any]) -> str:
     session = _inside(pane, "agent_session")
-    for text in (_text(session, "source"), _text(session, "value"), _text(pane, "source")):
+    for text in (text_of(session.get("source")), text_of(session.get("value")), text_of(pane.get("source"))):
         if text.startswith(REPORTER):
             return text.rpartition(":")[2]
-    return _text(_inside(pane, "tokens"), "swarm_instance_id") or _text(pane, "swarm_instance_id")
+    return text_of(_inside(pane, "tokens").get("swarm_instance_id")) or text_of(pane.get("swarm_instance_id"))
 
 
 def _inside(value: object, key: str) -> dict[str, Any]:
     found = object_of(value).get(key)
     return object_of(found)
-
-
-def _text(value: dict[str, Any], key: str) -> str:
-    found = value.get(key)
-    if isinstance(found, str):
-        return found
-    return ""
 
 
 BACKENDS: dict[str, Backend] = {"herdr": Herdr()}

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 from swarm_hook_core import state
@@ -125,7 +125,7 @@ class Relay:
 
     def run(self, argv: list[str]) -> int:
         """Run the agent to its end. Return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
-        with _reaper() as reaper:
+        with Reaper() as reaper:
             # A group of its own: agents are often started by a launcher, and all of it has to end with us.
             self._agent = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -351,18 +351,6 @@ class Relay:
             self._reader = READERS.get(str((result.get("agentInfo") or {}).get("name")), "")
         else:
             self._guard.begin(str(result.get("sessionId") or session_id), str(request["params"]["cwd"]))
-
-
-@contextlib.contextmanager
-def _reaper() -> Iterator[Reaper]:
-    """Yield a reaper: it ends the agent if this process is killed. Processes that the agent leaves behind go on."""
-    reaper = Reaper().start()
-    try:
-        yield reaper
-    except BaseException:
-        reaper.close()
-        raise
-    reaper.release()
 
 
 def _looked_at(look: Callable[[bytes, Message], bytes], line: bytes) -> bytes:

@@ -61,7 +61,7 @@ class Hold:
             ours = sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
         except (OSError, ValueError):  # no terminal
             ours = False
-        with self.store.changes() as changes, _reaper() as reaper:
+        with self.store.changes() as changes, Reaper() as reaper:
             if ours and os.getpgrp() == os.getpid():
                 group = os.getpgrp()
             else:
@@ -134,17 +134,6 @@ class Hold:
 def _stop_after(child: subprocess.Popen[Any], changes: Changes) -> None:
     child.wait()
     changes.stop()
-
-
-@contextlib.contextmanager
-def _reaper() -> Iterator[Reaper]:
-    reaper = Reaper().start()
-    try:
-        yield reaper
-    except BaseException:
-        reaper.close()  # The command may be running, and its locks are watched no more.
-        raise
-    reaper.release()
 
 
 @contextlib.contextmanager
