@@ -19,8 +19,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from swarm_hook_core.config import Dialect
 from swarm_mcp.errors import ClientFailed, SwarmError
+from swarm_mcp.folders import config_of
 from swarm_mcp.installation import coordinator_command
-from swarm_mcp.runtimes import hook_config, users_file
+from swarm_mcp.runtimes import users_file
 from swarm_mcp.runtimes.installed import Coverage, HookCommand, Installed, newer
 from swarm_mcp.runtimes.json_editor import JsonText, object_of
 
@@ -273,7 +274,7 @@ class Runtime(ABC):
 
     def shell_payload(self, session_id: str, cwd: str, command: str) -> dict[str, Any]:
         """The same for a shell command."""
-        dialect = hook_config(self.name).dialect
+        dialect = config_of(self.name).dialect
         given = {dialect.command: command}
         call = {"tool_name": self.shell_tool, "tool_input": json.dumps(given) if dialect.input_is_text else given}
         return with_fields(self.write_payload(session_id, cwd, cwd), dialect, call)

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from swarm_hook_core import clock
 from swarm_mcp.domain import EXCLUSIVE, Lock, Waiter
-from swarm_mcp.store.lock_request import LONGEST_NOTE, reach_in
+from swarm_mcp.store.lock_request import LONGEST_NOTE
 from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
-from swarm_mcp.team.places import Spot, spot_in, spot_of
+from swarm_mcp.team.places import Spot, own_spot, spot_in, spot_of
 
 TYPE_CHECKING = False
 
@@ -145,15 +145,6 @@ def places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
             wants = [protocol.want(one.place, one.is_folder, one.pattern, one.base) for one in dict.fromkeys(spots)]
             found.append(Place(row, wants))
     return found
-
-
-def own_spot(row: Lock, tops: Collection[str]) -> Spot | None:
-    """Return a lock's object as a path from the top of its work tree, one of these; None for a lock outside of them."""
-    reach = reach_in(row)
-    if not reach:
-        return None
-    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True))
-    return next((spot for spot in found if spot is not None), None)
 
 
 if TYPE_CHECKING:

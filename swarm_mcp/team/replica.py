@@ -23,9 +23,8 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, meet, reach_in
 from swarm_mcp.team import protocol
 from swarm_mcp.team.documents import Documents
-from swarm_mcp.team.mirror import own_spot
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
-from swarm_mcp.team.places import Spot, reach_at, spot_in
+from swarm_mcp.team.places import Spot, own_spot, reach_at, spot_in
 from swarm_mcp.team.protocol import LockRow, News, SessionRow, Snapshot, WaitRow
 from swarm_mcp.team.store_rows import HOST
 

@@ -36,8 +36,8 @@ from swarm_mcp.agents.harness.events import AnyEvent, Event, EventStream, Ledger
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult, added, checked_result, code_of_error
 from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
-from swarm_mcp.agents.harness.query import Query
-from swarm_mcp.agents.harness.query_types import Options, PathLike, checked, function_of, normalized, path_of
+from swarm_mcp.agents.harness.query import Options, PathLike, Query
+from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
