@@ -22,15 +22,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
 
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import shares_locks, state_dir
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
-    from typing import Any
 
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
 PACKAGES = ("swarm_mcp", "swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")

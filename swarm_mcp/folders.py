@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.paths import contains, git_root, translated
 from swarm_mcp.domain import Session
@@ -10,8 +11,6 @@ from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.config import RuntimeConfig
 
 MOST_KNOWN = 500

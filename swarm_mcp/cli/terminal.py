@@ -12,18 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection, Sequence
 from itertools import zip_longest
+from typing import NamedTuple, TextIO
 
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.answers.size import clipped, folded, parted, width
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from typing import NamedTuple, TextIO
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
-
 
 STYLES = {
     "heading": "1",

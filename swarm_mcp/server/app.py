@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.process import gone, host_id, is_stopped, start_time
 from swarm_hook_core.state import state_dir, store_path
@@ -22,11 +23,6 @@ from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.service import Service
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The server's standard error: a log for a person. A client need not read it.
 #

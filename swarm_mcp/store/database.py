@@ -7,6 +7,8 @@ import errno
 import os
 import time
 from _operator import methodcaller  # as `operator` shows it, without the rest of that module
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup.glance import as_text, connect_read_only, is_busy
@@ -21,9 +23,6 @@ from swarm_mcp.store.driver import is_current
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, TypeVar, overload
 
 # Taking turns at the store: one transaction at a time, and a fair wait for it.
 #
@@ -121,8 +120,7 @@ def _some(seconds: float) -> float:
     return seconds * os.urandom(1)[0] / 255  # importing `random` would take 5 ms
 
 
-if TYPE_CHECKING:
-    R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=Record)
 
 BUSY_SECONDS = 15.0
 PATIENCE_SECONDS = 0.05

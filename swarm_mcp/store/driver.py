@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from swarm_hook_core.lookup.glance import sqlite_driver
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def load() -> Any:

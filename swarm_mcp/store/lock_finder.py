@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
@@ -13,22 +15,14 @@ from swarm_hook_core.paths import NO_CASE, above, key_of
 from swarm_hook_core.process import departed
 from swarm_hook_core.state import TURN_SECONDS, has_turn_files
 from swarm_hook_core.traces import turn_files
+from swarm_hook_core.traces.turn_files import TurnFile
 from swarm_hook_core.watching.records import digest_of
-from swarm_mcp.domain import AUTO, EXCLUSIVE, Event, Lock, Session, anywhere, keeps_out
+from swarm_mcp.domain import AUTO, EXCLUSIVE, Event, Lock, Record, Session, anywhere, keeps_out
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import lock_rows
+from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.lock_request import Reach, meet, reach_in, reach_of
 from swarm_mcp.store.lock_rows import Asking
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from swarm_hook_core.traces.turn_files import TurnFile
-    from swarm_mcp.domain import Record
-    from swarm_mcp.store.database import Transaction
 
 
 def on(tx: Transaction, file: str) -> list[Lock]:

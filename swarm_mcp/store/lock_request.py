@@ -7,23 +7,19 @@ A `Reach` is one path with everything under it, or the files that a pattern cove
 from __future__ import annotations
 
 import os
+from typing import Any, NamedTuple
 
 from swarm_hook_core import wildcards
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, PlainPath, contains, key_and_keys, key_of, plain_path
-from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX, NAME_PREFIX, is_name
+from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX, NAME_PREFIX, Session, is_name
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
-
     from swarm_hook_core.repository import Tree
-    from swarm_mcp.domain import Session
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 SHORTEST_LEASE, LONGEST_LEASE = 1.0, 30 * 86400.0  # seconds
 LONGEST_NOTE = 2048  # bytes of a note or a reason, since every session that meets the lock reads it

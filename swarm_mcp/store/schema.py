@@ -7,13 +7,11 @@ theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 from swarm_mcp import contributions
 from swarm_mcp.store.driver import OUR_VERSION, is_current, load, version, wal_is_safe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.process import start_detached
@@ -28,8 +29,6 @@ from swarm_mcp.store.changes import Changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Event = dict[str, Any]
 
 LONGEST = 200  # characters of a message or value in a line for people
