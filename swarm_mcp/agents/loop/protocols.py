@@ -240,7 +240,6 @@ def _failure(name: str, status: int, said: str | dict[str, Any]) -> LoopFailure:
 
 # The Messages API (``POST /v1/messages``), as documented by Anthropic for version 2023-06-01.
 
-
 ANTHROPIC_URL, ANTHROPIC_VERSION, ANTHROPIC_TOKENS = "https://api.anthropic.com/v1/messages", "2023-06-01", 8192
 _ANTHROPIC_STOPS = {"end_turn": "end", "stop_sequence": "end", "tool_use": "tool_calls", "max_tokens": "length"}
 
@@ -403,7 +402,6 @@ def _grow_block(block: dict[str, Any], delta: dict[str, Any], sink: Sink) -> Non
 
 
 # Chat completions (``POST /v1/chat/completions``), as OpenAI documents them and many servers speak them.
-
 
 OPENAI_URL, OPENAI_TOKENS = "https://api.openai.com/v1/chat/completions", 4096
 _OPENAI_STOPS = {"stop": "end", "tool_calls": "tool_calls", "function_call": "tool_calls", "length": "length"}
