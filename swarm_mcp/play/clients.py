@@ -71,8 +71,7 @@ class Client:
     name: ClassVar[str]  # as `swarm-mcp install --client` has it
     requests: ClassVar[str]  # the end of the path of its model requests
     modes: ClassVar[tuple[str, ...]] = ()  # the permission modes that a person can choose
-    question: ClassVar[str] = ""  # words on the screen with each question to the person
-    consent: ClassVar[str] = "\r"  # the key for "yes, this once"
+    questions: ClassVar[dict[str, str]] = {}  # words on the screen with a question -> the key for "yes, this once"
     models_played: ClassVar[tuple[str, ...]] = ("",)  # one for each set of tools that the client gives to models
     model = ""
 
@@ -142,17 +141,27 @@ class Client:
         script, hooks_ask = self.models.scripts[SCRIPT], hook_config(self.name).asks is not None
         with self.ground.at_terminal(argv) as terminal:
             while terminal.reads():
-                done = len(self.results(SCRIPT))
-                if done == len(script) - 1:
+                if self._is_over():
                     break
-                if not terminal.shows(self.question):
+                key = next((key for words, key in self.questions.items() if terminal.shows(words)), "")
+                if not key:
                     continue
-                if hooks_ask and YOURS in json.dumps(script[done].calls):
+                if hooks_ask and YOURS in json.dumps(script[len(self.results(SCRIPT))].calls):
                     return Seen(mode, [terminal.shown])
-                terminal.press(self.consent)
+                terminal.press(key)
             else:
                 return self.seen(mode, " ".join(terminal.shown.split())[-300:])
         return Seen(mode, [])
+
+    def without_terminal(self, mode: str, argv: list[str]) -> Seen:
+        """Play the script until its last result is there: some clients wait for the network at their end.
+
+        Raises ClientFailed.
+        """
+        return self.seen(mode, self.ground.run(argv, self._is_over))
+
+    def _is_over(self) -> bool:
+        return len(self.results(SCRIPT)) == len(self.models.scripts[SCRIPT]) - 1
 
     def seen(self, mode: str, trouble: str) -> Seen:
         """Return a session that has ended and asked nothing. Raises ClientFailed if its model was never asked."""

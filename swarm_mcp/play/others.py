@@ -74,7 +74,7 @@ class OneShot(Client):
             _name, *words = self.opened(prompt, *self.in_mode(mode))
             return self.at_terminal(mode, [program, *words])
         _name, *words = self.started(prompt, *self.in_mode(mode))
-        return self.seen(mode, scene.run([program, *words]))
+        return self.without_terminal(mode, [program, *words])
 
     def _bring_settings(self, users: Path, layers: Sequence[Layer]) -> None:
         """Copy settings and extensions from the user's folder `users`, and the settings of the project here."""
@@ -96,7 +96,7 @@ class Qwen(OneShot):
     requests = "/chat/completions"
     modes = ("auto", "auto-edit", "default", "plan", "yolo")
     asking = modes[:-1]
-    question = "Yes, allow once"
+    questions = {"Yes, allow once": "\r"}
     whole, changes = "write_file", "edit"
     settings_for_loopback = {
         "security": {"auth": {"selectedType": "openai"}},
@@ -156,7 +156,7 @@ class Gemini(OneShot):
     requests = ":streamGenerateContent"
     modes = ("default", "auto_edit", "plan", "yolo")
     asking = modes[:-1]
-    question = "Allow once"
+    questions = {"Allow once": "\r"}
     model = "gemini-2.5-pro"
     whole, changes = "write_file", "replace"
     settings_for_loopback = {
