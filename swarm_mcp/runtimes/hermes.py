@@ -31,6 +31,7 @@ class Hermes(InPlace):
 
     name = executable = harness = "hermes"
     title = "Hermes"
+    oldest = "0.17.0"
     needed = f"{FOLDER}/__init__.py"
     shell_tool = "terminal"
     has_subagents = True

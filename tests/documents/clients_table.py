@@ -22,12 +22,12 @@ def with_tables(page: str) -> str:
 
 
 def _covered() -> list[tuple[str, ...]]:
-    heads = ("client", *COLUMNS, "a person's line", "held by the kernel", "verified with")
+    heads = ("client", *COLUMNS, "a person's line", "held by the kernel", "oldest", "verified with")
     rows: list[tuple[str, ...]] = [heads]
     for name in NAMES:
         covered = runtime(name).coverage
         verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
-        beside = (persons_line(name), held_by_the_kernel(hook_config(name)), verified)
+        beside = (persons_line(name), held_by_the_kernel(hook_config(name)), runtime(name).oldest or "–", verified)
         rows.append((runtime(name).title, *covered.said(), *beside))
     return rows
 

@@ -28,6 +28,12 @@ def test_a_declaration_names_the_last_row(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", PLAYED)
+def test_the_oldest_release_that_works_is_named(client: str) -> None:
+    named = runtime(client)
+    assert named.coverage.verified and named.oldest and not named.too_old(named.coverage.verified.version)
+
+
+@pytest.mark.parametrize("client", PLAYED)
 def test_a_declaration_is_written_where_it_stands(client: str, tmp_path: Path) -> None:
     declared, written = (folder / "swarm_mcp" / "runtimes" for folder in (REPOSITORY, tmp_path))
     shutil.copytree(declared, written)

@@ -70,6 +70,27 @@ def test_what_a_client_leaves_running_ends_with_its_scene() -> None:
     assert left.wait(60) == -signal.SIGKILL and not scene.root.exists()
 
 
+def test_a_client_whose_script_is_over_is_not_waited_for_and_one_that_stands_still_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(runtime("codex"))
+    try:
+        assert scene.run(["sleep", "600"], lambda: True) == ""
+        monkeypatch.setattr("swarm_mcp.play.scene.SECONDS", 0.1)
+        assert "asked its model nothing for 0.1 s" in scene.run(["sleep", "600"])
+    finally:
+        scene.close()
+
+
+def test_a_release_that_is_too_old_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = runtime("hermes")
+    monkeypatch.setattr(client, "look", lambda *_given: Look([], client.installed_at(Path("/nowhere"))), raising=False)
+    monkeypatch.setattr(client, "release", lambda: "0.16.0", raising=False)
+    (found,) = playing.findings(client, "", Steps())
+    assert (found.status, found.message) == ("fail", "not played: Hermes 0.16.0 is too old")
+    assert client.oldest in found.mend
+
+
 def test_all_modes_begin_with_the_default_one_and_none_is_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     class Played(Client):
         name, requests, modes = "codex", "/responses", ("one", "two", "three")
