@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, NEW, SPOILT, TEXT, Call, Client, Seen, Way
-from swarm_mcp.play.scene import Scene, copy
+from swarm_mcp.play.scene import copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import gemini, qwen, runtime
 from swarm_mcp.runtimes.settings_layers import Layer, last_of
@@ -68,7 +68,6 @@ class OneShot(Client):
         return [*found, shell, self._written_by_server("server.md")]
 
     def session(self, prompt: str, mode: str) -> Seen:
-        scene: Scene = self.ground
         mode, program = mode or self.usual_mode(), runtime(self.name).program()
         if mode in self.asking:
             _name, *words = self.opened(prompt, *self.in_mode(mode))

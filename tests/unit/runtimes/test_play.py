@@ -14,6 +14,7 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play import playing
 from swarm_mcp.play.clients import Client
 from swarm_mcp.play.more import Grok
+from swarm_mcp.play.newer import Kimi
 from swarm_mcp.play.playing import KEPT, Outcome
 from swarm_mcp.play.scene import Scene
 from swarm_mcp.play.settings import refuse_services, sealed
@@ -42,6 +43,20 @@ def test_a_service_is_left_out_of_a_copy_and_refused_in_a_policy(settings: dict[
     refuse_services([Layer("/etc/it", kept, is_policy=True)])
     with pytest.raises(ClientFailed, match="in /etc/it, a policy, may lead it to a real service"):
         refuse_services([Layer("/etc/it", both, is_policy=True)])
+
+
+def test_a_copy_of_kimis_settings_has_no_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
+    service = 'base_url = "https://model.example"\n'
+    of_services = f'[providers."a.b"]\n{service}\n[models.k]\nmodel = "k"\n\n[services.search]\n{service}\n'
+    kept = "telemetry = false\n", '[[hooks]]\nevent = "Stop"\n'
+    (tmp_path / "config.toml").write_text(f'default_model = "k"\n{kept[0]}{of_services}{kept[1]}')
+    scene = Scene(runtime("kimi"))
+    try:
+        Kimi(scene).bring()
+        assert (scene.home / ".kimi-code" / "config.toml").read_text() == "".join(kept)
+    finally:
+        scene.close()
 
 
 def test_a_scene_has_its_own_places_and_no_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
