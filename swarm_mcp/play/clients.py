@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play.dialects import Dialect
-from swarm_mcp.play.models import Exchange, ModelServer
+from swarm_mcp.play.models import Exchange, ModelServer, play
 from swarm_mcp.play.scene import YOURS
 from swarm_mcp.runtimes import hook_config
 
@@ -72,6 +72,7 @@ class Client:
     requests: ClassVar[str]  # the end of the path of its model requests
     modes: ClassVar[tuple[str, ...]] = ()  # the permission modes that a person can choose
     questions: ClassVar[dict[str, str]] = {}  # words on the screen with a question -> the key for "yes, this once"
+    types_at: ClassVar[str] = ""  # words on the screen of a client that takes its prompt there alone
     models_played: ClassVar[tuple[str, ...]] = ("",)  # one for each set of tools that the client gives to models
     model = ""
 
@@ -143,7 +144,8 @@ class Client:
             while terminal.reads():
                 if self._is_over():
                     break
-                key = next((key for words, key in self.questions.items() if terminal.shows(words)), "")
+                answers = {**self.questions, **self._typed()}
+                key = next((key for words, key in answers.items() if terminal.shows(words)), "")
                 if not key:
                     continue
                 if hooks_ask and YOURS in json.dumps(script[len(self.results(SCRIPT))].calls):
@@ -152,6 +154,12 @@ class Client:
             else:
                 return self.seen(mode, " ".join(terminal.shown.split())[-300:])
         return Seen(mode, [])
+
+    def _typed(self) -> dict[str, str]:
+        """Return the words on the screen for which the prompt is pasted: Enter soon after keys may be a new line."""
+        if not self.types_at or self.exchanges(SCRIPT):
+            return {}
+        return {self.types_at: f"\x1b[200~{play(SCRIPT)}\x1b[201~\r"}
 
     def without_terminal(self, mode: str, argv: list[str]) -> Seen:
         """Play the script until its last result is there: some clients wait for the network at their end.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import FILES, KEY, Call
+from swarm_mcp.play.clients import FILES, KEY, Call, Seen
 from swarm_mcp.play.others import OneShot
 from swarm_mcp.play.scene import copy
 from swarm_mcp.runtimes import cline, hermes, kimi, runtime
@@ -147,11 +147,13 @@ _OF_SERVICES = re.compile(
 
 
 class Kimi(OneShot):
-    """Kimi Code. Only its sessions at a terminal have other modes, and these take no prompt as a word."""
+    """Kimi Code. Its sessions at a terminal, which alone have a mode, take no prompt as a word."""
 
     name = "kimi"
     requests = "/chat/completions"
-    modes = ("auto",)
+    modes = ("manual", "yolo", "auto", "plan")
+    questions = {"Trust this folder?": "\r", "Approve once": "1"}
+    types_at = "scripted thinking"
     whole, changes = "Write", "Edit"
 
     def point_at_model(self) -> None:
@@ -172,7 +174,21 @@ class Kimi(OneShot):
         return ["kimi", *words, "-p", prompt, "--output-format", "stream-json"]
 
     def in_mode(self, mode: str) -> list[str]:
-        return []
+        return [f"--{mode}"] * (mode != self.usual_mode())
+
+    def usual_mode(self) -> str:
+        config = self.ground.home / ".kimi-code" / "config.toml"
+        text = ""
+        if config.exists():
+            text = config.read_text(encoding="utf-8")
+        found = re.search(r'^default_permission_mode\s*=\s*"(\w+)"', text, re.MULTILINE)
+        if found and found[1] in self.modes:
+            return found[1]
+        return self.modes[0]
+
+    def session(self, prompt: str, mode: str) -> Seen:
+        mode = mode or self.usual_mode()
+        return self.at_terminal(mode, [runtime(self.name).program(), *self.in_mode(mode)])
 
     def create(self, path: str, text: str) -> Call:
         return {"name": "Write", "input": {"path": self.absolute(path), "content": text}}
