@@ -156,7 +156,7 @@ class Client:
         return Seen(mode, [])
 
     def _typed(self) -> dict[str, str]:
-        """Return the words on the screen for which the prompt is pasted: Enter soon after keys may be a new line."""
+        """Return the words on the screen that ask for the prompt, and its paste: Enter after keys is a new line."""
         if not self.types_at or self.exchanges(SCRIPT):
             return {}
         return {self.types_at: f"\x1b[200~{play(SCRIPT)}\x1b[201~\r"}

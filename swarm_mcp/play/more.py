@@ -183,7 +183,7 @@ class Grok(OneShot):
     requests = "/chat/completions"
     modes = ("default", "acceptEdits", "auto", "dontAsk", "bypassPermissions", "plan")
     asking = modes[:3]
-    # About a command, a file, and another server's tool.
+    # About a command, a file, and the tool of a server.
     questions = {"Yes, proceed": "2", "Yes, allow all edits during this session": "3", "Always allow:": "3"}
     model = "doctor-play"
     whole, changes = "write", "search_replace"

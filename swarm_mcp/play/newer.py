@@ -147,7 +147,7 @@ _OF_SERVICES = re.compile(
 
 
 class Kimi(OneShot):
-    """Kimi Code. Its sessions at a terminal, which alone have a mode, take no prompt as a word."""
+    """Kimi Code. Only sessions at a terminal have a mode; they take no prompt as a word."""
 
     name = "kimi"
     requests = "/chat/completions"
@@ -200,6 +200,6 @@ class Kimi(OneShot):
         return {"name": "Bash", "input": {"command": command}}
 
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
-        """Return the call of a server's tool. Ours is that of a plugin, which its names tell."""
+        """Return the call of a server's tool. Ours belongs to a plugin, as its names tell."""
         named = {"swarm": "plugin-swarm_swarm"}.get(server, server)
         return [{"name": f"mcp__{named}__{tool}", "input": arguments}]

@@ -64,7 +64,7 @@ def findings(runtime: Runtime, mode: str, steps: Steps, models: Sequence[str] = 
         yield Finding(name, "info", f"{runtime.title} cannot be played: it is not driven by `doctor --play` yet")
         return
     release = runtime.release()
-    if runtime.too_old(release):  # it may not know what leads it to the scripted model
+    if runtime.too_old(release):  # it may not know the settings of a play
         text = f"not played: {runtime.title} {release} is too old"
         yield Finding(name, "fail", text, runtime.too_old(release))
         return
