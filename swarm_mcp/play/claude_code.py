@@ -23,7 +23,7 @@ class ClaudeCode(Client):
 
     name = "claude-code"
     requests = "/messages"
-    question = "Do you want to"
+    questions = {"Do you want to": "\r"}
     modes = ("default", "acceptEdits", "auto", "bypassPermissions", "dontAsk", "plan")
 
     def create(self, path: str, text: str) -> Call:

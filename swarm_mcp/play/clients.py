@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play.dialects import Dialect
-from swarm_mcp.play.models import Exchange, ModelServer
+from swarm_mcp.play.models import Exchange, ModelServer, play
 from swarm_mcp.play.scene import YOURS
 from swarm_mcp.runtimes import hook_config
 
@@ -71,8 +71,8 @@ class Client:
     name: ClassVar[str]  # as `swarm-mcp install --client` has it
     requests: ClassVar[str]  # the end of the path of its model requests
     modes: ClassVar[tuple[str, ...]] = ()  # the permission modes that a person can choose
-    question: ClassVar[str] = ""  # words on the screen with each question to the person
-    consent: ClassVar[str] = "\r"  # the key for "yes, this once"
+    questions: ClassVar[dict[str, str]] = {}  # words on the screen with a question -> the key for "yes, this once"
+    types_at: ClassVar[str] = ""  # words on the screen of a client that takes its prompt there alone
     models_played: ClassVar[tuple[str, ...]] = ("",)  # one for each set of tools that the client gives to models
     model = ""
 
@@ -142,17 +142,34 @@ class Client:
         script, hooks_ask = self.models.scripts[SCRIPT], hook_config(self.name).asks is not None
         with self.ground.at_terminal(argv) as terminal:
             while terminal.reads():
-                done = len(self.results(SCRIPT))
-                if done == len(script) - 1:
+                if self._is_over():
                     break
-                if not terminal.shows(self.question):
+                answers = {**self.questions, **self._typed()}
+                key = next((key for words, key in answers.items() if terminal.shows(words)), "")
+                if not key:
                     continue
-                if hooks_ask and YOURS in json.dumps(script[done].calls):
+                if hooks_ask and YOURS in json.dumps(script[len(self.results(SCRIPT))].calls):
                     return Seen(mode, [terminal.shown])
-                terminal.press(self.consent)
+                terminal.press(key)
             else:
                 return self.seen(mode, " ".join(terminal.shown.split())[-300:])
         return Seen(mode, [])
+
+    def _typed(self) -> dict[str, str]:
+        """Return the words on the screen that ask for the prompt, and its paste: Enter after keys is a new line."""
+        if not self.types_at or self.exchanges(SCRIPT):
+            return {}
+        return {self.types_at: f"\x1b[200~{play(SCRIPT)}\x1b[201~\r"}
+
+    def without_terminal(self, mode: str, argv: list[str]) -> Seen:
+        """Play the script until its last result is there: some clients wait for the network at their end.
+
+        Raises ClientFailed.
+        """
+        return self.seen(mode, self.ground.run(argv, self._is_over))
+
+    def _is_over(self) -> bool:
+        return len(self.results(SCRIPT)) == len(self.models.scripts[SCRIPT]) - 1
 
     def seen(self, mode: str, trouble: str) -> Seen:
         """Return a session that has ended and asked nothing. Raises ClientFailed if its model was never asked."""

@@ -115,7 +115,7 @@ class Codex(Client):
     def session(self, prompt: str, mode: str) -> Seen:
         mode = mode or "workspace-write"
         argv = [runtime(self.name).program(), "exec", "--json", *self.options, "-m", self.model, "-s", mode, prompt]
-        return self.seen(mode, self.ground.run(argv))
+        return self.without_terminal(mode, argv)
 
 
 def _options(settings: dict[str, Any]) -> list[str]:

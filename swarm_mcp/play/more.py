@@ -109,7 +109,7 @@ class Copilot(OneShot):
     requests = "/chat/completions"
     modes = ("default", "allow-all-tools", "allow-all")
     asking = modes[:1]
-    question = "1. Yes"
+    questions = {"1. Yes": "\r"}
     whole, changes = "create", "edit"
     new_files_only = True
     plain_model: ClassVar[str] = "claude-sonnet-4.5"
@@ -137,6 +137,8 @@ class Copilot(OneShot):
         copy(copilot.home() / "hooks", place / "hooks")
         server = {"type": "local", "tools": ["*"], **self.server}
         (place / "mcp-config.json").write_text(json.dumps({"mcpServers": {FILES: server}}))
+        # Else it asks at a terminal, and without one it passes over the settings of the project.
+        (place / "config.json").write_text(json.dumps({"trustedFolders": [str(self.ground.checkout)]}))
         for folder, names in ((".github", ["hooks", "copilot"]), (".claude", ["settings.json", "settings.local.json"])):
             for name in names:
                 copy(Path(here(), folder, name), self.ground.checkout / folder / name, sealed)
@@ -181,7 +183,8 @@ class Grok(OneShot):
     requests = "/chat/completions"
     modes = ("default", "acceptEdits", "auto", "dontAsk", "bypassPermissions", "plan")
     asking = modes[:3]
-    question, consent = "Yes, proceed", "2"
+    # About a command, a file, and the tool of a server.
+    questions = {"Yes, proceed": "2", "Yes, allow all edits during this session": "3", "Always allow:": "3"}
     model = "doctor-play"
     whole, changes = "write", "search_replace"
 

@@ -1,4 +1,4 @@
-"""Cline and Hermes in a play."""
+"""Cline, Hermes and Kimi Code in a play."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from swarm_mcp.errors import ClientFailed
 from swarm_mcp.folders import here
-from swarm_mcp.play.clients import FILES, KEY, Call
+from swarm_mcp.play.clients import FILES, KEY, Call, Seen
 from swarm_mcp.play.others import OneShot
 from swarm_mcp.play.scene import copy
-from swarm_mcp.runtimes import cline, hermes, runtime
+from swarm_mcp.runtimes import cline, hermes, kimi, runtime
 
 
 class Cline(OneShot):
@@ -138,3 +138,68 @@ class Hermes(OneShot):
     def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
         """Return the call of a server's tool. With far more such tools than ours Hermes has them called through one."""
         return [{"name": f"mcp__{server.replace('-', '_')}__{tool}", "input": arguments}]
+
+
+# Tables of Kimi's settings that lead to a service, and the key with the model that one of them has.
+_OF_SERVICES = re.compile(
+    r"^\[+(?:providers|models|services)\b.*\n(?:(?!\[).*\n?)*|^default_model\s*=.*\n?", re.MULTILINE
+)
+
+
+class Kimi(OneShot):
+    """Kimi Code. Only sessions at a terminal have a mode; they take no prompt as a word."""
+
+    name = "kimi"
+    requests = "/chat/completions"
+    modes = ("manual", "yolo", "auto", "plan")
+    questions = {"Trust this folder?": "\r", "Approve once": "1"}
+    types_at = "scripted thinking"
+    whole, changes = "Write", "Edit"
+
+    def point_at_model(self) -> None:
+        self.ground.env.update(
+            KIMI_MODEL_NAME="scripted", KIMI_MODEL_API_KEY=KEY, KIMI_MODEL_PROVIDER_TYPE="openai",
+            KIMI_MODEL_BASE_URL=f"http://127.0.0.1:{self.models.port}/v1", KIMI_CODE_NO_AUTO_UPDATE="1",
+        )  # fmt: skip
+
+    def bring(self) -> None:
+        users, place = kimi.home(), self.ground.home / ".kimi-code"
+        copy(users / "config.toml", place / "config.toml", lambda text: _OF_SERVICES.sub("", text))
+        copy(users / "plugins", place / "plugins")
+        (place / "mcp.json").write_text(json.dumps({"mcpServers": {FILES: self.server}}))
+        copy(Path(here(), ".kimi-code"), self.ground.checkout / ".kimi-code")
+        self.point_at_model()
+
+    def started(self, prompt: str, *words: str) -> list[str]:
+        return ["kimi", *words, "-p", prompt, "--output-format", "stream-json"]
+
+    def in_mode(self, mode: str) -> list[str]:
+        return [f"--{mode}"] * (mode != self.usual_mode())
+
+    def usual_mode(self) -> str:
+        config = self.ground.home / ".kimi-code" / "config.toml"
+        text = ""
+        if config.exists():
+            text = config.read_text(encoding="utf-8")
+        found = re.search(r'^default_permission_mode\s*=\s*"(\w+)"', text, re.MULTILINE)
+        if found and found[1] in self.modes:
+            return found[1]
+        return self.modes[0]
+
+    def session(self, prompt: str, mode: str) -> Seen:
+        mode = mode or self.usual_mode()
+        return self.at_terminal(mode, [runtime(self.name).program(), *self.in_mode(mode)])
+
+    def create(self, path: str, text: str) -> Call:
+        return {"name": "Write", "input": {"path": self.absolute(path), "content": text}}
+
+    def replace(self, path: str, old: str, new: str) -> Call:
+        return {"name": "Edit", "input": {"path": self.absolute(path), "old_string": old, "new_string": new}}
+
+    def shell(self, command: str) -> Call:
+        return {"name": "Bash", "input": {"command": command}}
+
+    def server_tool(self, server: str, tool: str, arguments: dict[str, Any]) -> list[Call]:
+        """Return the call of a server's tool. Ours belongs to a plugin, as its names tell."""
+        named = {"swarm": "plugin-swarm_swarm"}.get(server, server)
+        return [{"name": f"mcp__{named}__{tool}", "input": arguments}]

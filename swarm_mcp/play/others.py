@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from swarm_mcp.folders import here
 from swarm_mcp.play.clients import FILES, KEY, NEW, SPOILT, TEXT, Call, Client, Seen, Way
-from swarm_mcp.play.scene import Scene, copy
+from swarm_mcp.play.scene import copy
 from swarm_mcp.play.settings import refuse_services, sealed
 from swarm_mcp.runtimes import gemini, qwen, runtime
 from swarm_mcp.runtimes.settings_layers import Layer, last_of
@@ -68,13 +68,12 @@ class OneShot(Client):
         return [*found, shell, self._written_by_server("server.md")]
 
     def session(self, prompt: str, mode: str) -> Seen:
-        scene: Scene = self.ground
         mode, program = mode or self.usual_mode(), runtime(self.name).program()
         if mode in self.asking:
             _name, *words = self.opened(prompt, *self.in_mode(mode))
             return self.at_terminal(mode, [program, *words])
         _name, *words = self.started(prompt, *self.in_mode(mode))
-        return self.seen(mode, scene.run([program, *words]))
+        return self.without_terminal(mode, [program, *words])
 
     def _bring_settings(self, users: Path, layers: Sequence[Layer]) -> None:
         """Copy settings and extensions from the user's folder `users`, and the settings of the project here."""
@@ -96,7 +95,7 @@ class Qwen(OneShot):
     requests = "/chat/completions"
     modes = ("auto", "auto-edit", "default", "plan", "yolo")
     asking = modes[:-1]
-    question = "Yes, allow once"
+    questions = {"Yes, allow once": "\r"}
     whole, changes = "write_file", "edit"
     settings_for_loopback = {
         "security": {"auth": {"selectedType": "openai"}},
@@ -156,7 +155,7 @@ class Gemini(OneShot):
     requests = ":streamGenerateContent"
     modes = ("default", "auto_edit", "plan", "yolo")
     asking = modes[:-1]
-    question = "Allow once"
+    questions = {"Allow once": "\r"}
     model = "gemini-2.5-pro"
     whole, changes = "write_file", "replace"
     settings_for_loopback = {

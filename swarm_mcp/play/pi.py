@@ -89,7 +89,7 @@ class Omp(OneShot):
     requests = "/chat/completions"
     modes = ("yolo", "write", "always-ask")
     asking = modes[1:]
-    question = "Approve"
+    questions = {"Approve": "\r"}
     whole, changes = "write", "edit"
 
     def point_at_model(self) -> None:

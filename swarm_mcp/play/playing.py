@@ -16,7 +16,7 @@ from swarm_mcp.play.clients import NEW, NOTEBOOK, SCRIPT, TEXT, Client
 from swarm_mcp.play.codex import Codex
 from swarm_mcp.play.models import FileGate, Step, play
 from swarm_mcp.play.more import Copilot, Grok, Kilo, OpenCode
-from swarm_mcp.play.newer import Cline, Hermes
+from swarm_mcp.play.newer import Cline, Hermes, Kimi
 from swarm_mcp.play.others import Gemini, Qwen
 from swarm_mcp.play.pi import Omp, Pi
 from swarm_mcp.play.scene import FREE, LINE, YOURS, Scene
@@ -24,7 +24,7 @@ from swarm_mcp.runtimes.base import Finding, Look, Runtime, Steps, object_in
 from swarm_mcp.runtimes.installed import Installed
 from swarm_mcp.runtimes.json_editor import object_of
 
-PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Cline, Hermes, Pi, Omp)
+PLAYED = (ClaudeCode, Codex, Copilot, Gemini, Qwen, Grok, OpenCode, Kilo, Kimi, Cline, Hermes, Pi, Omp)
 CLIENTS: dict[str, type[Client]] = {client.name: client for client in PLAYED}
 SWEEP = f"git checkout -- {YOURS}"
 PLAN = "plan"  # the mode of several clients
@@ -64,6 +64,10 @@ def findings(runtime: Runtime, mode: str, steps: Steps, models: Sequence[str] = 
         yield Finding(name, "info", f"{runtime.title} cannot be played: it is not driven by `doctor --play` yet")
         return
     release = runtime.release()
+    if runtime.too_old(release):  # it may not know the settings of a play
+        text = f"not played: {runtime.title} {release} is too old"
+        yield Finding(name, "fail", text, runtime.too_old(release))
+        return
     steps.begin("copying its settings into a home of the play")
     scene = Scene(runtime)
     try:

@@ -174,8 +174,11 @@ class Scene:
             os.close(outer)
             os.close(inner)
 
-    def run(self, argv: list[str]) -> str:
-        """Run a client's command to its end. Returns its complaint if it fails. Raises ClientFailed."""
+    def run(self, argv: list[str], is_over: Callable[[], bool] = lambda: False) -> str:
+        """Run a client's command to its end, or until `is_over`. Returns its complaint if it fails.
+
+        Raises ClientFailed if it cannot be started.
+        """
         is_stuck = self._stuck()
         with self.started(argv) as process:
             while True:
@@ -183,9 +186,10 @@ class Scene:
                     output, complaints = process.communicate(timeout=1)
                     break
                 except subprocess.TimeoutExpired:
+                    if is_over():
+                        return ""
                     if is_stuck():
-                        text = f"`{Path(argv[0]).name}` asked its model nothing for {SECONDS:g} s, and did not end"
-                        raise ClientFailed(text) from None
+                        return f"`{Path(argv[0]).name}` asked its model nothing for {SECONDS:g} s, and did not end"
         if process.returncode:
             return (complaints.strip() or output.strip()).splitlines()[-1][:200]
         return ""

@@ -30,6 +30,7 @@ class Cline(InPlace):
 
     name = executable = harness = "cline"
     title = "Cline"
+    oldest = "3.0.64"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
         verified=Verified("3.0.65", "2026-11-29"),

@@ -35,6 +35,7 @@ class Grok(InPlace):
 
     name = executable = harness = "grok"
     title = "Grok Build"
+    oldest = "1.0.41"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before="partly: with the result of the first call, not at the start", told_after=YES, ends=YES,

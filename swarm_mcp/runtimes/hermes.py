@@ -254,6 +254,7 @@ class Hermes(InPlace):
 
     name = executable = harness = "hermes"
     title = "Hermes"
+    oldest = "0.17.0"
     needed = f"{FOLDER}/__init__.py"
     shell_tool = "terminal"
     has_subagents = True

@@ -165,6 +165,7 @@ class Auggie(WithSkills):
 
     name = executable = harness = "auggie"
     title = "Auggie"
+    oldest = "0.16.1"
     coverage = Coverage(
         edits="partly: where its server sends `enable_hooks`", patches=YES,
         shell="partly: not where it starts below the repository's root", other_tools=YES,

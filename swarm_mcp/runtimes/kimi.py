@@ -31,10 +31,11 @@ class Kimi(InPlace):
 
     name = executable = harness = "kimi"
     title = "Kimi Code"
+    oldest = "0.25.0"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES, subagents=YES,
         told_before="no: with the next prompt", told_after="no: with the next prompt",
-        ends="partly: the end of a run with -p is not told", verified=Verified("2.1.0", "2026-11-29"),
+        ends="partly: the end of a run with -p is not told", verified=Verified("2.1.0", "2026-11-30"),
     )  # fmt: skip
     needed = MANIFEST
     has_subagents = True
@@ -74,7 +75,7 @@ class Kimi(InPlace):
         return self.said("fail", "installed but disabled", "in a session of Kimi: /plugins")
 
     def status_line(self) -> StatusLine:
-        return StatusLine(_home() / "tui.toml", ("status_line",), says_type=False)
+        return StatusLine(home() / "tui.toml", ("status_line",), says_type=False)
 
     def write_payload(self, session_id: str, cwd: str, file: str) -> dict[str, Any]:
         return {
@@ -108,8 +109,8 @@ def _entries(marketplace: Path) -> EditedJson:
 
 def _plugins() -> Path:
     """Return the client's list of plugins. It need not exist."""
-    return _home() / "plugins" / "installed.json"
+    return home() / "plugins" / "installed.json"
 
 
-def _home() -> Path:
+def home() -> Path:
     return Path(os.environ.get("KIMI_CODE_HOME", "").strip() or os.path.expanduser("~/.kimi-code"))

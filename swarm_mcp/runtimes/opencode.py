@@ -100,7 +100,7 @@ class Kilo(OpenCode):
 
     name = executable = harness = "kilo"
     title = "Kilo"
-    oldest = ""
+    oldest = "7.0.33"
     coverage = Coverage(
         edits=YES, patches=YES, shell=YES, other_tools=YES, subagents=YES, told_before=YES, told_after=YES, ends=YES,
         verified=Verified("7.7.7", "2026-11-29"),

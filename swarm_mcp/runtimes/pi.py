@@ -26,6 +26,7 @@ class Pi(InPlace):
     """The ``pi`` command."""
 
     name = title = executable = harness = "pi"
+    oldest = "0.74.0"
     coverage = Coverage(
         edits=YES, patches="no: its models have no tool for them", shell=YES, other_tools=YES,
         subagents="no: it has none", told_before=YES, told_after=YES, ends=YES,
@@ -154,7 +155,7 @@ class Omp(InPlace):
 
     name = executable = harness = "omp"
     title = "oh-my-pi"
-    oldest = "0.74.0"
+    oldest = "17.2.15"
     coverage = Coverage(
         edits="partly: not where `ast_edit` is given a pattern of files", patches=YES, shell=YES, other_tools=YES,
         subagents=YES, told_before=YES, told_after=YES, ends=YES,

@@ -9,6 +9,11 @@ from matrix.rows import persons_line
 from swarm_mcp.runtimes import NAMES, hook_config, runtime
 from swarm_mcp.runtimes.installed import COLUMNS, held_by_the_kernel
 
+UNTRIED = {
+    "cursor": "unknown: needs an account",
+    "letta": "unknown: npm lacks parts of its releases",
+    "hs": "unknown: on no index",
+}
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 
 
@@ -22,12 +27,17 @@ def with_tables(page: str) -> str:
 
 
 def _covered() -> list[tuple[str, ...]]:
-    heads = ("client", *COLUMNS, "a person's line", "held by the kernel", "verified with")
+    heads = ("client", *COLUMNS, "a person's line", "held by the kernel", "oldest", "verified with")
     rows: list[tuple[str, ...]] = [heads]
     for name in NAMES:
         covered = runtime(name).coverage
         verified = f"{covered.verified.version}, {covered.verified.date}" if covered.verified else "**unverified**"
-        beside = (persons_line(name), held_by_the_kernel(hook_config(name)), verified)
+        beside = (
+            persons_line(name),
+            held_by_the_kernel(hook_config(name)),
+            runtime(name).oldest or UNTRIED[name],
+            verified,
+        )
         rows.append((runtime(name).title, *covered.said(), *beside))
     return rows
 

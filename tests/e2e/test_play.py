@@ -20,11 +20,13 @@ from .pi import Pi, alone
 from .test_hooks_off import OFF, with_policy
 
 MAIN = ("claude-code", "codex")
-# A policy that switches hooks off, its file in /etc, and a mode without questions.
+# A policy that switches hooks off, its file in /etc, and a mode.
 POLICIES: dict[str, tuple[str, dict[str, Any] | str, str]] = {
-    "grok": ("grok/requirements.toml", "allow_managed_hooks_only = true\n", "bypassPermissions"),
+    "grok": ("grok/requirements.toml", "allow_managed_hooks_only = true\n", "default"),
     "copilot": ("github-copilot/managed-settings.json", {"enabledPlugins": {"swarm@swarm": False}}, "allow-all"),
 }
+# Settings of the project that can switch hooks off, and a mode; Copilot reads them in a folder that it trusts.
+PROJECTS = {"qwen": (".qwen/settings.json", ""), "copilot": (".github/copilot/settings.json", "allow-all")}
 SERVICES = ("api.anthropic.com", "api.openai.com")
 
 
@@ -152,12 +154,14 @@ def test_another_client(name: str) -> None:
         client.ground.renew()
         checks = played(client.ground, name)
         assert {check["status"] for check in checks} == {"ok"}, checks
-        if name == "qwen":
-            file = Path(client.ground.checkout, f".{name}", "settings.json")
-            file.parent.mkdir()
+        if name in PROJECTS:
+            file_name, mode = PROJECTS[name]
+            file = client.ground.checkout / file_name
+            file.parent.mkdir(parents=True)
             file.write_text(json.dumps(OFF))
-            found = failed(client.ground, name)
+            found = failed(client.ground, name, mode=mode)
             assert "landed" in found["message"] and str(file) in found["message"] and found["mend"], found
+            file.unlink()
         if name in POLICIES:
             file_name, policy, mode = POLICIES[name]
             found = failed(client.ground, name, *with_policy(client.ground, file_name, policy), mode=mode)

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from documents.clients_table import UNTRIED
 from matrix import rows
 from matrix.playing import BY_DEFAULT, MODE, NOT_HELD, NOT_PLAYED, ONLY
 from matrix.releases import CLIENTS, families
@@ -25,6 +26,13 @@ PLAYED = sorted({row.client for row in rows.read()})
 @pytest.mark.parametrize("client", PLAYED)
 def test_a_declaration_names_the_last_row(client: str) -> None:
     assert runtime(client).coverage.verified == rows.verified(client)
+
+
+@pytest.mark.parametrize("client", PLAYED)
+def test_the_oldest_release_that_works_is_named(client: str) -> None:
+    named = runtime(client)
+    assert bool(named.oldest) is (client not in UNTRIED), "the table of clients says why"
+    assert not named.too_old(rows.last(client).release)
 
 
 @pytest.mark.parametrize("client", PLAYED)

@@ -14,6 +14,7 @@ from swarm_mcp.errors import ClientFailed
 from swarm_mcp.play import playing
 from swarm_mcp.play.clients import Client
 from swarm_mcp.play.more import Grok
+from swarm_mcp.play.newer import Kimi
 from swarm_mcp.play.playing import KEPT, Outcome
 from swarm_mcp.play.scene import Scene
 from swarm_mcp.play.settings import refuse_services, sealed
@@ -44,6 +45,20 @@ def test_a_service_is_left_out_of_a_copy_and_refused_in_a_policy(settings: dict[
         refuse_services([Layer("/etc/it", both, is_policy=True)])
 
 
+def test_a_copy_of_kimis_settings_has_no_service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KIMI_CODE_HOME", str(tmp_path))
+    service = 'base_url = "https://model.example"\n'
+    of_services = f'[providers."a.b"]\n{service}\n[models.k]\nmodel = "k"\n\n[services.search]\n{service}\n'
+    kept = "telemetry = false\n", '[[hooks]]\nevent = "Stop"\n'
+    (tmp_path / "config.toml").write_text(f'default_model = "k"\n{kept[0]}{of_services}{kept[1]}')
+    scene = Scene(runtime("kimi"))
+    try:
+        Kimi(scene).bring()
+        assert (scene.home / ".kimi-code" / "config.toml").read_text() == "".join(kept)
+    finally:
+        scene.close()
+
+
 def test_a_scene_has_its_own_places_and_no_way_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "AWS_PROFILE", "CODEX_HOME", "SWARM_DB_PATH", "CLAUDECODE"):
         monkeypatch.setenv(name, str(tmp_path))
@@ -68,6 +83,27 @@ def test_what_a_client_leaves_running_ends_with_its_scene() -> None:
     finally:
         scene.close()
     assert left.wait(60) == -signal.SIGKILL and not scene.root.exists()
+
+
+def test_a_client_whose_script_is_over_is_not_waited_for_and_one_that_stands_still_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(runtime("codex"))
+    try:
+        assert scene.run(["sleep", "600"], lambda: True) == ""
+        monkeypatch.setattr("swarm_mcp.play.scene.SECONDS", 0.1)
+        assert "asked its model nothing for 0.1 s" in scene.run(["sleep", "600"])
+    finally:
+        scene.close()
+
+
+def test_a_release_that_is_too_old_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = runtime("hermes")
+    monkeypatch.setattr(client, "look", lambda *_given: Look([], client.installed_at(Path("/nowhere"))), raising=False)
+    monkeypatch.setattr(client, "release", lambda: "0.16.0", raising=False)
+    (found,) = playing.findings(client, "", Steps())
+    assert (found.status, found.message) == ("fail", "not played: Hermes 0.16.0 is too old")
+    assert client.oldest in found.mend
 
 
 def test_all_modes_begin_with_the_default_one_and_none_is_played_twice(monkeypatch: pytest.MonkeyPatch) -> None:
