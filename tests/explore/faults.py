@@ -123,7 +123,7 @@ FAULTS = {
     "eio_is_success": _one("values", "an error of the disk at a commit counts as success", DATABASE,
         "            raise self._unavailable(error) from error\n        return True\n",
         "            return True\n        return True\n"),
-    "short_write": _one("edits_formatted", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
+    "short_write": _one("edits", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
         "    while rest:\n        rest = rest[os.write(handle, rest) :]\n", "    os.write(handle, rest)\n"),
     "no_transaction": Fault("messages", "statements of the store are no transaction", (
         Edit(DATABASE, "        database = self.database\n        now = time.monotonic()\n",

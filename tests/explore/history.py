@@ -114,6 +114,8 @@ class Grants:
     def _locked(self, at: int, process: int, place: str, _id: str) -> None:
         asked = self._asked.pop(process)._replace(began=at)
         known = self._open.get((process, place))
+        if known is not None and known.began == NEVER:  # it was handed over, and the giver is not told yet
+            self._open[process, place] = known = known._replace(began=at)
         if known is None or known.mode != asked.mode or known.ended < NEVER:
             self._close((process, place), at, at)
             self._open[process, place] = asked
@@ -137,12 +139,13 @@ class Grants:
 
     def _gives(self, at: int, process: int, place: str, to: str) -> None:
         self._frees(at, process, place)
-        self._asked[process] = Held(to, place, 0, at, NEVER, NEVER)
+        self._open[int(to.rpartition("-")[2]), place] = Held(to, place, 0, at, NEVER, NEVER)  # from some moment on
 
     def _gave(self, at: int, process: int, place: str, to: str) -> None:
-        given, key = self._asked.pop(process), (int(to.rpartition("-")[2]), place)
+        key = (int(to.rpartition("-")[2]), place)
         self._close((process, place), at, at)
-        self._open.setdefault(key, given._replace(began=at))
+        if key in self._open:  # else it has been released before the giver was told
+            self._open[key] = self._open[key]._replace(began=min(at, self._open[key].began))
 
     def _takes(self, at: int, process: int, place: str) -> None:
         self._wants(at, process, place, "exclusive", "0")

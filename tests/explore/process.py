@@ -162,11 +162,8 @@ class Process:
 
     def append(self, line: str) -> None:
         """Append a line to the file in one step, as a person's editor or a command may."""
-        handle = os.open(self.path("notes.md"), os.O_WRONLY | os.O_APPEND)
-        try:
-            os.write(handle, line.encode())
-        finally:
-            os.close(handle)
+        with open(self.path("notes.md"), "ab") as file:
+            file.write(line.encode())
 
     def end_turn(self) -> None:
         """Let the session's turn end, as the coordinator does."""

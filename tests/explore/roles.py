@@ -110,6 +110,7 @@ def edits_and_undoes(me: Process) -> None:
 def edits_and_restores(me: Process) -> None:
     """Edit a file, and bring back an earlier content of it."""
     me.write("notes.md", "Edit", f"{me.number}.0\n")
+    time.sleep(2 * CLIENT_SECONDS)  # a person may save meanwhile
     with Store(me.ground.store) as store:
         restoring = Restoring(store, store.instances.get(me.id), me.path("notes.md"))
         me.say("restores")

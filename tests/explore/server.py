@@ -137,8 +137,8 @@ class Server:
         self.ground.put_back(plan.has_old_turn, has_clients=not roles.NEED_GIT.isdisjoint(plan.roles))
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
-        for place in range(6):
-            shared.chances[place], shared.left[place] = plan.chances[place], plan.most[place]
+        for place, (chance, most) in enumerate(zip(plan.chances, plan.most)):
+            shared.chances[place], shared.left[place] = chance, most
         if plan.decisions is not None:
             world.decide(list(plan.decisions))
         for process in range(len(plan.roles)):

@@ -2,7 +2,7 @@
 
 import os
 
-from explore.world import FAIL, JUMP, KILL, PAUSE, SWITCH, Decision, Step, World, place_of
+from explore.world import FAIL, JUMP, KILL, PAUSE, SHORT, SWITCH, Decision, Step, World, place_of
 
 TOLD = {
     "wants": "asks for a lock on {1} ({2})", "locked": "is given the lock on {1}", "refused": "is refused {1}: {2} has it",
@@ -22,7 +22,8 @@ TOLD = {
     "redone": "has undone that and taken it back", "restores": "begins to restore", "restored": "has restored",
     "failed": "fails: {rest}", "crashed": "crashes: {rest}", "abandoned": "is not waited for any more",
 }  # fmt: skip
-BEFALLS = {KILL: "is killed", PAUSE: "is stopped for a while", JUMP: "finds the clock at another time"}
+BEFALLS = {KILL: "is killed", PAUSE: "is stopped for a while", JUMP: "finds the clock at another time",
+    SHORT: "writes a part of its data"}  # fmt: skip
 
 
 def story(world: World, roles: tuple[str, ...], level: str) -> list[str]:
