@@ -16,6 +16,7 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
+ASK = ("wants", "tries")  # for a lock
 ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
 FORMER = re.compile(r"\(instance (\S+?)\) released it")
 
@@ -174,6 +175,12 @@ class Grants:
 
     _restores, _restored = _undoes, _redone
 
+    def _tries(self, at: int, process: int, place: str) -> None:
+        self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
+
+    def _tried(self, at: int, process: int, place: str) -> None:
+        self._close((process, place), at, at)
+
     def _leaves(self, at: int, process: int) -> None:
         for other, place in list(self._open):
             if other == process:
@@ -205,12 +212,8 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     found += [sentence(one) for one, _why in false_answers(known, asked)]
     if left is not None:
         found += releases(ended, left, [one for one in known if one not in grants.lapsed])
-    behind = [
-        Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
-        for at, (process, words) in enumerate(ended.words)
-        if words[0] == "waits"
-    ]
-    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in false_answers(waits(ended), behind)]
+    behind = false_answers(waits(ended), list(refusals_behind(ended)))
+    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind]
     return found + claims(ended)
 
 
@@ -234,9 +237,9 @@ def waits(ended: Ended) -> list[Held]:
     """Return the times between questions for locks and their answers: a refusal may be for a session that asked first."""
     found, begun = list[Held](), dict[int, tuple[int, str]]()
     for at, (process, words) in enumerate(ended.words):
-        if words[0] == "wants":
+        if words[0] in ASK:
             begun[process] = at, words[1]
-        elif words[0] in ("locked", "refused", "waits") and process in begun:
+        elif words[0] in ("locked", "refused", "waits", "tried") and process in begun:
             asked, place = begun.pop(process)
             found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, over=at))
     return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER) for one, (at, place) in begun.items()]
@@ -293,6 +296,16 @@ def answers(ended: Ended) -> Iterator[Answer]:
             yield Answer(me, "free", file, since_question(ended, process, file), at)
 
 
+def refusals_behind(ended: Ended) -> Iterator[Answer]:
+    """Yield the answers that another session has asked first."""
+    asked: dict[int, int] = {}
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in (*ASK, "looks"):
+            asked[process] = at
+        elif words[0] == "waits":
+            yield Answer(f"instance-{process}", "held", reached(words[2])[0], asked[process], at, words[3])
+
+
 def freed_in(text: str) -> str:
     """Return the file that a message says to be free; empty for another message."""
     about = ABOUT.match(text)
@@ -315,7 +328,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
     asked = (
         at
         for at, (other, words) in enumerate(ended.words)
-        if other == process and words[0] == "wants" and file in reached(words[1])
+        if other == process and words[0] in ASK and file in reached(words[1])
     )
     return next(asked, END)
 
@@ -372,10 +385,9 @@ def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
         me = f"instance-{process}"
         for file in WORLD:
             refusals = refused(ended, process, file)
-            inner = sum(words[0] == "wants" for other, words in ended.words if other == process)
-            most = len(refusals) + inner * (
-                ended.roles[process] == "waits"
-            )  # it may be refused before it is in the line
+            inner = sum(words[0] in ASK for other, words in ended.words if other == process)
+            is_waiter = ended.roles[process] in ("waits", "waits_by_tool", "cancels_wait")
+            most = len(refusals) + inner * is_waiter  # it may be refused before it is in the line
             if told[me, file] > most and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":

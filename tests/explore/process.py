@@ -40,19 +40,26 @@ class Process:
             "session_id": self.session_id, "cwd": self.ground.work, "hook_event_name": event, "tool_name": tool,
             "tool_input": given, "tool_use_id": f"call-{self.number}", "transcript_path": "", "permission_mode": "default",
         }  # fmt: skip
-        said = io.StringIO()
-        usual, sys.stdout = sys.stdout, said
         begun, paused = self.world.library.explore_now(), self.world.library.explore_paused()
         try:
-            run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
-            run(io.StringIO(json.dumps(payload)))
+            said = self.answer(event, json.dumps(payload))
         finally:
-            sys.stdout = usual
             self._tell_time(event, begun, paused)
         inner: dict[str, Any] = {}
-        if said.getvalue():
-            inner = json.loads(said.getvalue())["hookSpecificOutput"]
+        if said:
+            inner = json.loads(said)["hookSpecificOutput"]
         return inner
+
+    def answer(self, event: str, payload: str) -> str:
+        """Run a hook as a process of its own does; return its output."""
+        said = io.StringIO()
+        usual, sys.stdout = sys.stdout, said
+        try:
+            run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
+            run(io.StringIO(payload))
+        finally:
+            sys.stdout = usual
+        return said.getvalue()
 
     def _tell_time(self, event: str, begun: int, paused: int) -> None:
         took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
@@ -101,13 +108,15 @@ class Process:
         if answer.get("permissionDecision") == "deny":
             self.say_denial(tool, name, answer["permissionDecisionReason"])
             return False
-        if answer.get("additionalContext"):
+        if answer.get("updatedInput"):
+            given = answer["updatedInput"]
+            self.say("merged", tool, name, *given["content"].split())
+        elif answer.get("additionalContext"):
             self.say("told", tool, name)
-        given = answer.get("updatedInput") or given
         self.say("let", tool, name)
         if not self.make_change(tool, name, given):
             return False
-        self.say("wrote", tool, name, text.strip())
+        self.say("wrote", tool, name, *text.split()[-1:])
         if is_formatted:
             self._format(path)
         self.end_call(tool, given)

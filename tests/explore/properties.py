@@ -32,6 +32,7 @@ def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     found, left = state_of_store(ended, ground)
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
+    found += merged_texts(ended)
     for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
         found += judge(ended, ground)
     return found
@@ -82,6 +83,23 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
+    return found
+
+
+def merged_texts(ended: Ended) -> list[str]:
+    """A text that was merged has its writer's line, and each line that was there when the writer asked, once."""
+    found, there, asked = [], dict[str, int](), dict[int, int]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "asks":
+            asked[process] = at
+        elif words[0] in ("saved", "wrote"):
+            there.setdefault(words[-1], at)
+        elif words[0] == "merged":
+            text = words[3:]
+            missing = [line for line, since in there.items() if since < asked[process] and line not in text]
+            twice = [line for line in text if text.count(line) > 1]
+            found += [f"the text of {process} was merged without {line}" for line in missing]
+            found += [f"the text of {process} was merged with {line} twice" for line in twice]
     return found
 
 

@@ -73,6 +73,20 @@ MEETINGS = (
     (("holds", "edits_through_relay"), "keep"),
     (("edits_through_relay", "edits"), "turn"),
     (("holds", "appends_by_shell"), "keep"),
+    (("rewrites", "edits"), "keep"),
+    (("rewrites", "rewrites"), "keep"),
+    (("rewrites", "saves"), "keep"),
+    (("rewrites", "edits"), "turn"),
+    (("edits_by_checker", "edits"), "turn"),
+    (("edits_by_checker", "holds"), "keep"),
+    (("edits_by_checker", "overwrites"), "keep"),
+    (("locks_by_tool", "holds"), "keep"),
+    (("locks_by_tool", "edits"), "turn"),
+    (("waits_by_tool", "waits", "locks_by_tool"), "keep"),
+    (("cancels_wait", "holds", "waits"), "keep"),
+    (("mails_by_tool", "polls", "reads_beside"), "keep"),
+    (("tasks_by_tool", "tasks"), "keep"),
+    (("values_by_tool", "values"), "keep"),
 )
 # Accidents beside switches; each set comes in one of eleven plans.
 WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL, SHORT), (PAUSE,), (JUMP,), (SHORT,))
