@@ -447,6 +447,41 @@ def kept(ended: Ended, left: Left) -> list[str]:
     return found
 
 
+class Commit(NamedTuple):
+    """A commit of the branch: its name, the process that made it, and the lines of the file in it."""
+
+    name: str
+    by: str
+    lines: list[str]
+
+
+def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
+    """Yield the false answers about commits. `chain`: those of the branch, the oldest first.
+
+    A commit has changes of its own session alone; one that was told of is there, with all that the session had written.
+    """
+    for before, one in zip(chain, [] if ended.did(JUMP) else chain[1:]):  # authors are known by times
+        for line in set(before.lines) ^ set(one.lines):
+            if not line.startswith(f"{one.by}."):
+                yield f"the commit of {one.by} has a change of the line {line}"
+    known, last = {one.name: one for one in chain}, chain[-1].lines
+    own: dict[int, list[str]] = {}
+    for process, words in ended.words:
+        if words[0] == "wrote":
+            own.setdefault(process, []).append(words[3])
+        elif words[0] == "committed":
+            made = known.get(words[1])
+            if made is None or made.by != str(process):
+                yield f"{process} was told of a commit {words[1][:12]} that is not there"
+            elif not set(own.get(process, ())) <= set(made.lines):
+                yield f"{process} has written {own[process]}, and committed {made.lines}"
+        elif words[:2] == ["declined", "nothing"] and not ended.did(FAIL, JUMP):
+            if not set(own.get(process, ())) <= set(last):
+                yield f"{process} has nothing to commit, and has written {own[process]}"
+        elif words[0] == "declined" and "locked" in words:
+            yield f"{process} found the index locked, and no git was at work"
+
+
 def values_in(text: str | None) -> list[str]:
     """Return the items of a kept list."""
     return [str(one) for one in json.loads(text or "[]")]

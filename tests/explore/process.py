@@ -29,6 +29,7 @@ class Process:
         self.id, self.session_id = f"instance-{number}", session_id(number)
         self.core = HookCore(config)
         self.say = world.say
+        self.anchor = "first\n"  # edits put their line behind it
 
     def path(self, name: str) -> str:
         """Return the path of a file in the checkout."""
@@ -91,13 +92,13 @@ class Process:
     ) -> bool:  # fmt: skip
         """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.
 
-        An edit adds the line `text` behind the first one. `leaves`: as for `try_in_vain`, which comes before.
+        An edit adds the line `text` behind the `anchor`. `leaves`: as for `try_in_vain`, which comes before.
         `is_formatted`: the client runs a formatter after it. Return True if the call was let pass.
         """
         path = self.path(name)
         given = {"file_path": path, "content": text}
         if tool == "Edit":
-            given = {"file_path": path, "old_string": "first\n", "new_string": f"first\n{text}"}
+            given = {"file_path": path, "old_string": self.anchor, "new_string": f"{self.anchor}{text}"}
         self.say("asks", tool, name)
         if leaves is not None:
             self.try_in_vain(tool, given, leaves)

@@ -5,7 +5,8 @@ import os
 import sqlite3
 
 from explore.ground import Ground, files
-from explore.history import Ended, Left, judged, values_in
+from explore.git import Repository
+from explore.history import Commit, Ended, Left, commits, judged, values_in
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import cleanup
@@ -32,9 +33,18 @@ def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     found, left = state_of_store(ended, ground)
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
-    found += merged_texts(ended)
+    found += [*merged_texts(ended), *commits(ended, branch(ground))]
     for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
         found += judge(ended, ground)
+    return found
+
+
+def branch(ground: Ground) -> list[Commit]:
+    """Return the commits that are there, the oldest first."""
+    there, found = Repository(ground.work), []
+    for name in reversed(there.history()):
+        text = there.object(there.tree(name)["notes.md"]) or b""
+        found.append(Commit(name, there.facts(name)["message"], text.decode().split()))
     return found
 
 

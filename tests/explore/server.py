@@ -113,10 +113,12 @@ class Server:
         import_all()
         environment.client_version = lambda _config: "2.1.332"  # no program is asked
         git.run = stand_in.answers_in(self.ground.work)
+        stand_in.act_for_commands()
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         for role in roles.ROLES.values():
             self.ground.put_back()
+            stand_in.begin(self.ground.work)
             process = Process(self.world, self.ground, 0, self.config)
             process.say = lambda *_words: None
             role(process)
@@ -134,7 +136,10 @@ class Server:
         shared.offset = -HOUR_NS
         git.run = self._git(plan.roles)
         # at a time that does not depend on the schedule before
-        self.ground.put_back(plan.has_old_turn, has_clients=not roles.NEED_GIT.isdisjoint(plan.roles))
+        has_git = not roles.NEED_GIT.isdisjoint(plan.roles)
+        self.ground.put_back(plan.has_old_turn, has_clients=has_git)
+        if has_git:
+            stand_in.begin(self.ground.work)
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
         for place, (chance, most) in enumerate(zip(plan.chances, plan.most)):

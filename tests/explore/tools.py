@@ -4,11 +4,12 @@ The server's own methods answer, without its event loop: a call runs where it is
 lost answer runs behind it.
 """
 
+import io
 import json
 import os
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
 from explore.dealings import FILE, HELD_SECONDS, OTHER, VALUE, Dealer
@@ -69,7 +70,8 @@ class Client(Dealer):
 
     def use(self, tool: str, **given: Any) -> Answer:
         """Call a tool. The answer reaches the client."""
-        answer: Answer = finished(self.calls.use(tool, given, {}))
+        with redirect_stderr(io.StringIO()):  # a line for a person about a fault
+            answer: Answer = finished(self.calls.use(tool, given, {}))
         if answer.is_error:
             raise OSError(answer.text)  # a fault of the store
         time.sleep(CLIENT_SECONDS)
@@ -200,6 +202,20 @@ def values_by_tool(me: Process) -> None:
         me.say("has values", *json.loads(kept["value"]))
 
 
+def edits_and_commits(me: Process) -> None:
+    """Edit a file and commit that line, twice. Sessions with an even number write at another place than the others."""
+    me.anchor = ("first\n", "last\n")[me.number % 2]
+    with client(me) as mine:
+        for count in range(2):
+            me.write(FILE, "Edit", f"{me.number}.{count}\n")
+            me.say("commits")
+            value = mine.use("commit", message=f"{me.number}").value
+            if "error" in value:
+                me.say("declined", value["error"])
+            else:
+                me.say("committed", value["commit"])
+
+
 ALL = (
-    locks_by_tool, waits_by_tool, cancels_wait, mails_by_tool, polls, tasks_by_tool, values_by_tool,
+    locks_by_tool, waits_by_tool, cancels_wait, mails_by_tool, polls, tasks_by_tool, values_by_tool, edits_and_commits,
 )  # fmt: skip
