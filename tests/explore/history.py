@@ -16,6 +16,7 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
+FAR, ELSEWHERE = "far", -1  # the session of another machine, and what counts as the process there
 ASK = ("wants", "tries")  # for a lock
 ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
 FORMER = re.compile(r"\(instance (\S+?)\) released it")
@@ -175,6 +176,20 @@ class Grants:
 
     _restores, _restored = _undoes, _redone
 
+    def _far(self, at: int, _process: int, how: str, place: str) -> None:
+        """Take in a word about a session of another machine: it holds for certain once this machine knows it."""
+        key = (ELSEWHERE, place)
+        if how == "asks":
+            self._open.setdefault(key, Held(FAR, place, 0, at, NEVER, NEVER))
+        elif how == "refused":
+            self._open.pop(key)
+        elif how == "has":
+            self._open[key] = self._open[key]._replace(began=at)
+        elif how == "frees":
+            self._frees(at, ELSEWHERE, place)
+        else:
+            self._close(key, at, at)
+
     def _tries(self, at: int, process: int, place: str) -> None:
         self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
 
@@ -202,9 +217,11 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     grants = Grants(ended)
     found = [
         f"{one.holder} has {one.place}, and {other.holder} is given {other.place}"
-        for one, other in doubles([*grants.found, *turns(ended)], WORLD)
+        for one, other in doubles([*(one for one in grants.found if one.holder != FAR), *turns(ended)], WORLD)
     ]
-    asked = [*answers(ended), *grants.none, *grants.some]
+    asked = [*answers(ended), *grants.some]
+    if FAR not in {words[0] for _process, words in ended.words}:  # else a lock of this machine only may be lost
+        asked += grants.none
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
@@ -283,6 +300,8 @@ def answers(ended: Ended) -> Iterator[Answer]:
             asked[process] = at
         elif words[0] == "let" and is_whole:
             yield Answer(me, "free", words[2], since, at)
+        elif words[0] == "locked":
+            yield Answer(me, "free", reached(words[1])[0], since, at, FAR)
         elif words[0] == "denied" and words[3:] == ["by", "a", "lock"] and not ended.has_old_turn:
             yield Answer(me, "held", words[2], since, at)
         elif words[0] == "refused" and not ended.has_old_turn:

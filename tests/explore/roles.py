@@ -3,7 +3,7 @@
 import os
 import time
 
-from explore import dealings, tools, warm
+from explore import dealings, team, tools, warm
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
 from swarm_mcp.changes.undoing import NotUndone, Undoing
@@ -134,4 +134,4 @@ OF_OWNERS = (edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes,
 OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
     warm.edits_by_checker)  # fmt: skip
 NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits, tools.edits_and_commits))  # and its answers
-ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *tools.ALL)}
+ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *tools.ALL, team.follows_team)}

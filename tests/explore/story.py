@@ -23,6 +23,7 @@ TOLD = {
     "redone": "has undone that and taken it back", "restores": "begins to restore", "restored": "has restored",
     "tries": "waits for {1}, to cancel that", "tried": "has cancelled its wait for {1}",
     "commits": "begins to commit", "declined": "does not commit: {rest}", "committed": "is told that {1} is committed",
+    "far": "acts for a session of another machine: it {rest}",
     "failed": "fails: {rest}", "crashed": "crashes: {rest}", "abandoned": "is not waited for any more",
 }  # fmt: skip
 BEFALLS = {KILL: "is killed", PAUSE: "is stopped for a while", JUMP: "finds the clock at another time",
