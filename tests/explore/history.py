@@ -17,6 +17,8 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
 FAR, ELSEWHERE = "far", -1  # the session of another machine, and what counts as the process there
+# Words of a process that may write the file from then on, and of one that has ended that.
+BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 ASK = ("wants", "tries")  # for a lock
 ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
 FORMER = re.compile(r"\(instance (\S+?)\) released it")
@@ -484,9 +486,9 @@ def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
             if not line.startswith(f"{one.by}."):
                 yield f"the commit of {one.by} has a change of the line {line}"
     known, last = {one.name: one for one in chain}, chain[-1].lines
-    own: dict[int, list[str]] = {}
-    for process, words in ended.words:
-        if words[0] == "wrote":
+    own = dict[int, list[str]]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "wrote" and is_alone(ended, at) and not ended.did(JUMP):
             own.setdefault(process, []).append(words[3])
         elif words[0] == "committed":
             made = known.get(words[1])
@@ -494,11 +496,30 @@ def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
                 yield f"{process} was told of a commit {words[1][:12]} that is not there"
             elif not set(own.get(process, ())) <= set(made.lines):
                 yield f"{process} has written {own[process]}, and committed {made.lines}"
-        elif words[:2] == ["declined", "nothing"] and not ended.did(FAIL, JUMP):
+        elif words[:2] == ["declined", "nothing"] and not ended.did(FAIL):
             if not set(own.get(process, ())) <= set(last):
                 yield f"{process} has nothing to commit, and has written {own[process]}"
         elif words[0] == "declined" and "locked" in words:
             yield f"{process} found the index locked, and no git was at work"
+
+
+def is_alone(ended: Ended, at: int) -> bool:
+    """Return True if no other process was in the middle of anything during the call with the word `at`.
+
+    Else the times of files do not tell for certain who has written what.
+    """
+    process = ended.words[at][0]
+    begun = max(n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks")
+    ends = (n for n in range(at, len(ended.words)) if ended.words[n] == (process, ["hook", *ended.words[n][1][1:]]))
+    busy = set[int]()
+    for n, (other, words) in enumerate(ended.words[: next(ends, END)]):
+        if words[0] in (*BEGINS, "saves"):
+            busy.add(other)
+        elif words[0] in (*ENDS, "saved") or words[:2] == ["hook", "PostToolUse"]:
+            busy.discard(other)
+        if n >= begun and busy - {process}:
+            return False
+    return True
 
 
 def values_in(text: str | None) -> list[str]:

@@ -6,7 +6,7 @@ import sqlite3
 
 from explore.ground import Ground, files
 from explore.git import Repository
-from explore.history import Commit, Ended, Left, commits, judged, values_in
+from explore.history import BEGINS, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import cleanup
@@ -14,8 +14,6 @@ from swarm_mcp.store import cleanup
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 FULL_MS = 20000  # with a fault: the hook records it
 TICK_NS = 8_000_000  # two steps of the times of files
-# Words of a process that may write the file from then on, and of one that has ended that.
-BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 LEFT = (
     "SELECT instance_id, file, ttl FROM context WHERE type = 'lock'",
     "SELECT recipient, content, read FROM messages",

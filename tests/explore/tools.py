@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
-from explore.dealings import FILE, HELD_SECONDS, OTHER, VALUE, Dealer
+from explore.dealings import FILE, HELD_SECONDS, VALUE, Dealer
 from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core.process import start_time
 from swarm_mcp.server.calling_session import CallingSession
@@ -125,13 +125,13 @@ def client(me: Process) -> Iterator[Client]:
 
 
 def locks_by_tool(me: Process) -> None:
-    """Take a lock, look at it, and release it, twice."""
+    """Take a lock, look at the file, and release the lock, twice."""
     with client(me) as mine:
         for _ in range(2):
-            if mine.lock():
-                mine.look()
+            is_locked = mine.lock()
+            mine.look()
+            if is_locked:
                 mine.release()
-            mine.look(OTHER)
 
 
 def waits_by_tool(me: Process) -> None:
@@ -147,6 +147,7 @@ def cancels_wait(me: Process) -> None:
     with client(me) as mine:
         waiting = Waiting(mine.calls)
         given = {"file": FILE, "wait_seconds": 2 * HELD_SECONDS}
+        time.sleep(HELD_SECONDS / 2)  # others are at it
         me.say("tries", FILE)
         answer = finished(mine.calls.tools["lock_file"].wait(waiting, given))
         mine.calls.lost(answer)
