@@ -222,7 +222,7 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
         for one, other in doubles([*(one for one in grants.found if one.holder != FAR), *turns(ended)], WORLD)
     ]
     asked = [*answers(ended), *grants.some]
-    if FAR not in {words[0] for _process, words in ended.words}:  # else a lock of this machine only may be lost
+    if not has_team(ended):
         asked += grants.none
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
@@ -234,6 +234,11 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     behind = false_answers(waits(ended), list(refusals_behind(ended)))
     found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind]
     return found + claims(ended)
+
+
+def has_team(ended: Ended) -> bool:
+    """Return True if a lock may be lost that holds on this machine only."""
+    return any(words[0] == FAR for _process, words in ended.words)
 
 
 def sentence(answer: Answer) -> str:
@@ -312,6 +317,8 @@ def answers(ended: Ended) -> Iterator[Answer]:
             seen = words[2].split(",")
             for one in range(len(ended.roles)):
                 says = "held" if f"instance-{one}" in seen else "free"
+                if says == "free" and has_team(ended):
+                    continue
                 yield Answer("", says, words[1], since, at, f"instance-{one}")
         elif words[0] == "hears" and (file := freed_in(" ".join(words[1:]))):
             yield Answer(me, "free", file, since_question(ended, process, file), at)

@@ -84,7 +84,7 @@ MEETINGS = (
     (("edits_and_commits", "saves"), "keep"),
     (("edits_and_commits", "edits_and_commits", "edits"), "turn"),
     (("edits_and_commits", "edits_and_undoes"), "keep"),
-    (("follows_team", "holds"), "keep"),
+    (("follows_team", "keeps_asking"), "keep"),
     (("follows_team", "asks_again", "edits"), "keep"),
     (("follows_team", "locks_by_tool"), "keep"),
     (("locks_by_tool", "holds"), "keep"),
