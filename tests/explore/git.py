@@ -1,7 +1,7 @@
 """A stand-in for git about the ground: its first commit has the ground's files. No process is started.
 
-`Repository` is what is there: the newest commit, and the objects, in a folder beside the ground. Hooks ask by `answers_in`;
-commands that commit have `Worker` in the place of their own git. The index is a file, as git's own is.
+A `Repository` has the newest commit and the objects, in a folder beside the ground. Hooks ask by `answers_in`; commands
+that commit have a `Worker` in place of their own git. The index is a file, as in git.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def object_of(data: bytes) -> str:
 
 
 class Repository:
-    """The commits of the work tree `work`. A tree is ``{name: object}``. What is written here is seen by no stop."""
+    """The commits of the work tree `work`. A tree is ``{name: object}``. No call in here is a stop."""
 
     def __init__(self, work: str):
         self.folder = f"{os.path.dirname(work)}.git"
@@ -78,7 +78,7 @@ class Repository:
             with open(os.path.join(self.folder, name), "rb") as file:
                 return file.read()
         except OSError:
-            return None  # there is none of that name
+            return None  # no such object
 
     def commit(self, tree: dict[str, str], parent: str, message: str) -> str:
         made = self.add(json.dumps(tree, sort_keys=True).encode())
@@ -241,12 +241,12 @@ def act_for_commands() -> None:
 
 
 def content(work: str, name: str) -> bytes | None:
-    """Return the content of a file of the work tree; None for a removed one."""
+    """Return the content of a file of the work tree."""
     try:
         with open(os.path.join(work, name), "rb") as file:
             return file.read()
     except FileNotFoundError:
-        return None
+        return None  # removed
 
 
 class Worker(Git):

@@ -16,7 +16,7 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
-FAR, ELSEWHERE = "far", -1  # the session of another machine, and what counts as the process there
+FAR, ELSEWHERE = "far", -1  # the session of another machine, and the process there
 # Words of a process that may write the file from then on, and of one that has ended that.
 BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 ASK = ("wants", "tries")  # for a lock
@@ -496,7 +496,7 @@ def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
     own = dict[int, list[str]]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "wrote" and is_alone(ended, at) and not ended.did(JUMP):
-            own.setdefault(process, []).append(words[3])
+            own.setdefault(process, []).extend(words[3:])
         elif words[0] == "committed":
             made = known.get(words[1])
             if made is None or made.by != str(process):
@@ -513,7 +513,7 @@ def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
 def is_alone(ended: Ended, at: int) -> bool:
     """Return True if no other process was in the middle of anything during the call with the word `at`.
 
-    Else the times of files do not tell for certain who has written what.
+    Else the times of files do not tell the writers for certain.
     """
     process = ended.words[at][0]
     begun = max(n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks")

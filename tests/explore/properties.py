@@ -4,8 +4,8 @@ import math
 import os
 import sqlite3
 
-from explore.ground import Ground, files
 from explore.git import Repository
+from explore.ground import Ground, files
 from explore.history import BEGINS, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
@@ -31,7 +31,9 @@ def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     found, left = state_of_store(ended, ground)
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
-    found += [*merged_texts(ended), *commits(ended, branch(ground))]
+    found += merged_texts(ended)
+    if any(words[0] == "commits" for _process, words in ended.words):
+        found += commits(ended, branch(ground))
     for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
         found += judge(ended, ground)
     return found
@@ -82,7 +84,9 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     told = any(words[0] in ("told", "restores") for _process, words in ended.words)
     if told and ended.level != "turn":
         return []
-    have_taken_back = {process for process, words in ended.words if words[0] in ("swept", "undoes")}
+    have_taken_back = {
+        process for process, words in ended.words if words[0] in ("swept", "undoes") or words[:2] == ["wrote", "Write"]
+    }
     found = []
     for process, words in ended.words:
         if words[0] == "wrote" and words[1] == "Edit":
@@ -101,7 +105,7 @@ def merged_texts(ended: Ended) -> list[str]:
         if words[0] == "asks":
             asked[process] = at
         elif words[0] in ("saved", "wrote"):
-            there.setdefault(words[-1], at)
+            there.update(dict.fromkeys(words[1 if words[0] == "saved" else 3 :], at))
         elif words[0] == "merged":
             text = words[3:]
             missing = [line for line, since in there.items() if since < asked[process] and line not in text]

@@ -133,5 +133,7 @@ def edits_and_restores(me: Process) -> None:
 OF_OWNERS = (edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_and_restores)
 OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
     warm.edits_by_checker)  # fmt: skip
-NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits, tools.edits_and_commits))  # and its answers
+NEED_GIT = frozenset(
+    role.__name__ for role in (*OF_OWNERS, dealings.commits, tools.edits_and_commits)
+)  # and its answers
 ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *tools.ALL, team.follows_team)}

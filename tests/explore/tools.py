@@ -1,7 +1,7 @@
 """Deeds of explored sessions through the tools of the MCP server: each function is the life of one process.
 
-The server's own methods answer, without its event loop: a call runs where it is made, and what follows a delivered or a
-lost answer runs behind it.
+The server's own methods answer, without its event loop: a call runs in its caller's thread, and so does the work after a
+delivered or a lost answer.
 """
 
 import io
@@ -22,7 +22,7 @@ from swarm_mcp.server.tools import all_tools
 
 
 def finished(call: Coroutine[Any, Any, Any]) -> Any:
-    """Return the result of a call that gives way to none."""
+    """Return the result of a call that never waits."""
     try:
         call.send(None)
     except StopIteration as done:
@@ -64,7 +64,7 @@ class Client(Dealer):
 
     def __init__(self, me: Process):
         session = CallingSession()
-        session.client = (1, start_time(1))  # of all sessions here: the variable tells which it is
+        session.client = (1, start_time(1))  # of all sessions here: the variable names one
         os.environ["CLAUDE_CODE_SESSION_ID"] = me.session_id
         self.me, self.say, self.calls = me, me.say, Here(session, all_tools())
 
@@ -143,7 +143,7 @@ def waits_by_tool(me: Process) -> None:
 
 
 def cancels_wait(me: Process) -> None:
-    """Wait in line for a lock, and cancel the call before its answer has come: what was given meanwhile is given back."""
+    """Wait in line for a lock, and cancel the call before its answer has come: a lock that was given goes back."""
     with client(me) as mine:
         waiting = Waiting(mine.calls)
         given = {"file": FILE, "wait_seconds": 2 * HELD_SECONDS}

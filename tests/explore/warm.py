@@ -1,4 +1,4 @@
-"""A client's checker, which answers hook after hook in one process, and the relay that hands it the calls."""
+"""A client's checker: one process for hook after hook; and the relay that hands it the calls."""
 
 import os
 import time
@@ -46,12 +46,12 @@ class Warm(Checker):
 
 
 def edits_by_checker(me: Process) -> None:
-    """Edit a file three times, and end the turn before the last time: all hooks are answered by one checker."""
+    """Edit a file twice, end the turn, and replace the file unread: all hooks are answered by one checker."""
     me.answer = Warm(me).answer  # type: ignore[method-assign]
     try:
         me.write("notes.md", "Edit", f"{me.number}.0\n")
         me.write("notes.md", "Edit", f"{me.number}.1\n")
         me.end_turn()
-        me.write("notes.md", "Edit", f"{me.number}.2\n")
+        me.write("notes.md", "Write", f"{me.number}.w\n")
     finally:
         journal.is_kept = False
