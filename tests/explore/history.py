@@ -228,6 +228,8 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
     known = [*grants.found, *turns(ended, is_sure=False)]
+    if ended.did(FAIL):  # a lock that is compared with a turn denies meanwhile; the turn's end may be lost by a fault
+        known += waits(ended)
     found += [sentence(one) for one, _why in false_answers(known, asked)]
     if left is not None:
         found += releases(ended, left, [one for one in known if one not in grants.lapsed])
