@@ -128,7 +128,7 @@ def holds(me: Process) -> None:
 def keeps_asking(me: Process) -> None:
     """Take a lock and release it soon, again and again, while it is refused in between."""
     with dealer(me) as mine:
-        for _ in range(14):
+        for _ in range(10):
             mine.hold(seconds=HELD_SECONDS / 10)
             time.sleep(HELD_SECONDS / 2)
 

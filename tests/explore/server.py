@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from explore import git as stand_in
-from explore import roles
+from explore import roles, team
 from explore.ground import Ground, runtime
 from explore.history import Ended
 from explore.process import Process, live
@@ -114,6 +114,7 @@ class Server:
         environment.client_version = lambda _config: "2.1.332"  # no program is asked
         git.run = stand_in.answers_in(self.ground.work)
         stand_in.act_for_commands()
+        team.unreachable()
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         for role in roles.ROLES.values():

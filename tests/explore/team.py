@@ -25,6 +25,16 @@ REPOSITORY, FAR, GRACE = "example.org/app", "far", 60.0
 TRIES, AGAIN_SECONDS = 6, 0.2
 
 
+def no_agent(*_given: object) -> None:
+    """Stand for the way to the agent: no verb reaches it, nor waits for it."""
+    raise FileNotFoundError
+
+
+def unreachable() -> None:
+    """Let no verb reach the agent, nor start one."""
+    agent_client._ask, agent_client.start = no_agent, lambda: None
+
+
 class Agent:
     """The agent of this machine; `far`: the other machine's way to the server."""
 
@@ -79,7 +89,6 @@ class Agent:
 
 def follows_team(me: Process) -> None:
     """Follow a team's server: a session elsewhere takes the file twice; once the server loses all meanwhile."""
-    agent_client.start = lambda: None
     os.makedirs(clones_dir(), mode=0o700, exist_ok=True)
     with Store(me.ground.store, tells=False) as store:
         agent = Agent(me, store)

@@ -15,10 +15,14 @@ from typing import Any
 from explore.dealings import FILE, HELD_SECONDS, VALUE, Dealer
 from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core.process import start_time
+from swarm_mcp.server import calling_session
 from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.calls import Calls
 from swarm_mcp.server.tool import Answer, WaitingCall
 from swarm_mcp.server.tools import all_tools
+
+TOOLS = all_tools()
+calling_session.client_process = lambda: (1, start_time(1))  # of all sessions here: a variable names the one
 
 
 def finished(call: Coroutine[Any, Any, Any]) -> Any:
@@ -64,9 +68,8 @@ class Client(Dealer):
 
     def __init__(self, me: Process):
         session = CallingSession()
-        session.client = (1, start_time(1))  # of all sessions here: the variable names one
         os.environ["CLAUDE_CODE_SESSION_ID"] = me.session_id
-        self.me, self.say, self.calls = me, me.say, Here(session, all_tools())
+        self.me, self.say, self.calls = me, me.say, Here(session, TOOLS)
 
     def use(self, tool: str, **given: Any) -> Answer:
         """Call a tool. The answer reaches the client."""
