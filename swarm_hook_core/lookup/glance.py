@@ -5,6 +5,7 @@ neither writes nor checkpoints, so the write-ahead-log defect of releases before
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +24,12 @@ MOST_ROOTS = 200  # folders of sessions that are compared with one's own folder,
 
 
 def sqlite_driver() -> "Any":
-    """Return the C module under the interpreter's ``sqlite3``."""
+    """Return the C module under the interpreter's ``sqlite3``, but a loaded one of ``pysqlite3``.
+
+    Two copies of SQLite on one file in one process undo each other's locks, and cut the log's index that both map.
+    """
+    if "pysqlite3._sqlite3" in sys.modules:
+        return sys.modules["pysqlite3._sqlite3"]
     import _sqlite3
 
     return _sqlite3

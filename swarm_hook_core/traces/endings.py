@@ -17,7 +17,7 @@ import time
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.repository import tree_over
-from swarm_hook_core.state import awaited_dir, open_in_private, open_private
+from swarm_hook_core.state import awaited_dir, open_in_private, open_private, write_all
 from swarm_hook_core.traces import (
     OFF,
     journal,
@@ -93,7 +93,7 @@ def turn_is_over(core: HookCore, event: SessionEvent) -> None:
             os.lseek(handle, max(size - TAIL, 0), os.SEEK_SET)
             calls = _calls_since_end(os.read(handle, TAIL), event.agent)
             if calls:
-                os.write(handle, b"\n" + new_entry(at_ns, "over", event.agent, "", event.cwd or "/"))
+                write_all(handle, b"\n" + new_entry(at_ns, "over", event.agent, "", event.cwd or "/"))
                 _begin_versions_anew(os.path.dirname(path), name, calls)
         finally:
             os.close(handle)

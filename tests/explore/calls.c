@@ -152,18 +152,14 @@ ssize_t read(int fd, void *data, size_t size) {
     return real_read(fd, data, size);
 }
 
-static size_t cut(size_t size) { return size > 1 ? size / 2 : size; }
-
 ssize_t write(int fd, const void *data, size_t size) {
     REAL(ssize_t, write);
     bool seen = is_seen_descriptor(fd);
     if (me != NOBODY && seen) {
         int error = stop(WRITE, names[fd], ON_WRITE);
-        if (error == ENOSPC && size > 1 && (world->now / STEP_NS) % 2) {
-            error = 0; /* there was room for a part of it */
-            size = cut(size);
-        }
-        if (error) {
+        if (error == A_PART) {
+            size = (size + 1) / 2;
+        } else if (error) {
             errno = error;
             return -1;
         }
@@ -176,8 +172,12 @@ ssize_t write(int fd, const void *data, size_t size) {
 
 ssize_t pwrite64(int fd, const void *data, size_t size, off_t at) {
     REAL(ssize_t, pwrite64);
-    AT(is_seen_descriptor(fd), WRITE, names[fd], ON_WRITE)
-    return real_pwrite64(fd, data, size, at);
+    int error = me != NOBODY && is_seen_descriptor(fd) ? stop(WRITE, names[fd], ON_WRITE) : 0;
+    if (error > 0) {
+        errno = error;
+        return -1;
+    }
+    return real_pwrite64(fd, data, error ? (size + 1) / 2 : size, at);
 }
 
 int ftruncate64(int fd, off_t size) {

@@ -305,6 +305,14 @@ uint64_t explore_digest(void) {
 int64_t explore_now(void) { return world->now; }
 int64_t explore_paused(void) { return world->tasks[me].paused; }
 
+/* Return the pid of a child that has ended by itself, and is not reaped; else 0. */
+static pid_t ended_child(void) {
+    siginfo_t found;
+    found.si_pid = 0;
+    waitid(P_ALL, 0, &found, WEXITED | WNOHANG | WNOWAIT);
+    return found.si_pid;
+}
+
 /* Let the processes go on until something happens that the server has to see to. Return the event. */
 int explore_drive(void) {
     world->event = NO_EVENT;
@@ -316,8 +324,14 @@ int explore_drive(void) {
         if (event != NO_EVENT)
             return (int)event;
         struct timespec second = {1, 0};
-        if (syscall(SYS_futex, &world->word, FUTEX_WAIT, seen, &second, NULL, 0) != 0 && errno == ETIMEDOUT
-            && ++tries >= world->limit_seconds)
+        if (syscall(SYS_futex, &world->word, FUTEX_WAIT, seen, &second, NULL, 0) == 0 || errno != ETIMEDOUT)
+            continue;
+        pid_t ended = ended_child();
+        if (ended) {
+            world->event_process = (uint32_t)ended;
+            return DIED;
+        }
+        if (++tries >= world->limit_seconds)
             return STUCK;
     }
 }

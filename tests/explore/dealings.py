@@ -125,6 +125,14 @@ def holds(me: Process) -> None:
         mine.hold()
 
 
+def keeps_asking(me: Process) -> None:
+    """Take a lock and release it soon, again and again, while it is refused in between."""
+    with dealer(me) as mine:
+        for _ in range(10):
+            mine.hold(seconds=HELD_SECONDS / 10)
+            time.sleep(HELD_SECONDS / 2)
+
+
 def waits(me: Process) -> None:
     """Wait in line for a lock, in vain if need be; wait again for longer, and release it."""
     with dealer(me) as mine:
@@ -302,7 +310,7 @@ def edits_through_relay(me: Process) -> None:
 
 
 ALL = (
-    locks, locks_by_number, keeps_lock, holds, waits, shares, locks_pattern, locks_name, leases, looks, hands_over,
+    locks, locks_by_number, keeps_lock, holds, keeps_asking, waits, shares, locks_pattern, locks_name, leases, looks, hands_over,
     takes_over, steals, asks_again, leaves, messages, reads_mail, reads_beside, tasks, values, commits,
     edits_through_relay,
 )  # fmt: skip

@@ -28,6 +28,8 @@ STORE, HOOKS = "swarm_mcp/store", "swarm_hook_core"
 LOCKS, REFUSALS, DATABASE, RULES = (
     f"{STORE}/locks.py", f"{STORE}/refusals.py", f"{STORE}/database.py", f"{HOOKS}/check/rules.py",
 )  # fmt: skip
+TOOLS = "swarm_mcp/server/tools"
+TOOLS_OF_LOCKS = f"{TOOLS}/locks.py"
 IMPORTED = "from swarm_hook_core.state import"
 
 
@@ -123,8 +125,38 @@ FAULTS = {
     "eio_is_success": _one("values", "an error of the disk at a commit counts as success", DATABASE,
         "            raise self._unavailable(error) from error\n        return True\n",
         "            return True\n        return True\n"),
-    "short_write": _one("edits_formatted", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
+    "short_write": _one("edits", "a write that took a part of the data counts as whole", f"{HOOKS}/state.py",
         "    while rest:\n        rest = rest[os.write(handle, rest) :]\n", "    os.write(handle, rest)\n"),
+    "merge_drops": _one("rewrites", "a text is said to be merged, and is not", f"{HOOKS}/traces/merged_writes.py",
+        "    return Merge(path, present, new, merged, None)", "    return Merge(path, present, new, new, None)"),
+    "stale_view": _one("edits_by_checker", "a checker keeps its first view of the store", f"{HOOKS}/lookup/glance.py",
+        "    _kept = (path, _mark(path), connection)\n",
+        '    connection.execute("BEGIN")\n    _kept = (path, _mark(path), connection)\n'),
+    "commit_takes_all": _one("edits_and_commits", "a commit takes others' lines along",
+        "swarm_mcp/changes/commit/parts.py", "own = [group for group in groups if group.is_own]", "own = groups"),
+    "commit_looks_once": _one("edits_and_commits", "a file that changes while it is committed is not noticed",
+        "swarm_mcp/changes/commit/making.py", "            raise Moved  # its new lines", "            pass  # its new lines"),
+    "look_finds_nobody": _one("locks_by_tool", "`get_file_lock` finds no holder", TOOLS_OF_LOCKS,
+        'active = call.store.locks.active_on(path, token(row.label or "", "identity")) or {}', "active = {}"),
+    "unlock_said": _one("waits_by_tool", "`unlock_file` only says so", TOOLS_OF_LOCKS,
+        'gone = call.store.locks.release(row, arguments["file"], arguments.get("agent_id", ""), arguments.get("fence"))',
+        "gone = 1"),
+    "lost_answer": _one("cancels_wait", "a lock that a cancelled call was given stays", TOOLS_OF_LOCKS,
+        "return answer._replace(on_lost=lambda store: wait.put_back(store, taken))", "return answer"),
+    "sent_said": _one("mails_by_tool", "`send_message` only says so", f"{TOOLS}/messages.py",
+        'call.store.messages.send(me, recipient, arguments["content"])', "pass"),
+    "poll_again": _one("polls", "a delivered message stays unread", "swarm_mcp/server/tool.py",
+        '"on_sent": lambda store: store.messages.acknowledge(ids),', '"on_sent": lambda store: None,'),
+    "other_end": _one("tasks_by_tool", "`update_task` ends a task in another way than it says", f"{TOOLS}/tasks.py",
+        'call.store.tasks.end(me, arguments["task_id"], arguments["status"]', 'call.store.tasks.end(me,'
+        ' arguments["task_id"], "failed"'),
+    "append_by_steps": _one("values_by_tool", "`kv_append` reads and writes the list in two steps", f"{TOOLS}/kv.py",
+        '        length = call.store.kv.append(row, key, arguments["value"])\n', "        import json\n"
+        "        kept = call.store.kv.get(row.scope, key)\n"
+        '        items = [*json.loads(kept.value if kept else "[]"), json.loads(arguments["value"])]\n'
+        "        call.store.kv.put(row, key, json.dumps(items))\n        length = len(items)\n"),
+    "loss_is_release": _one("follows_team", "a server's loss counts as the release of others' locks",
+        "swarm_mcp/team/mirror.py", 'if answer["grace"]:  # others', "if not sent:  # others"),
     "no_transaction": Fault("messages", "statements of the store are no transaction", (
         Edit(DATABASE, "        database = self.database\n        now = time.monotonic()\n",
             "        database = self.database\n        database.changed = set()\n        return database\n"

@@ -16,6 +16,10 @@ from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
 WORLD = ["notes.md", "other.md", "name:port"]
 NEVER, END = math.inf, 10**6  # a moment that does not come; and one after all words
+FAR, ELSEWHERE = "far", -1  # the session of another machine, and the process there
+# Words of a process that may write the file from then on, and of one that has ended that.
+BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
+ASK = ("wants", "tries")  # for a lock
 ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
 FORMER = re.compile(r"\(instance (\S+?)\) released it")
 
@@ -114,6 +118,8 @@ class Grants:
     def _locked(self, at: int, process: int, place: str, _id: str) -> None:
         asked = self._asked.pop(process)._replace(began=at)
         known = self._open.get((process, place))
+        if known is not None and known.began == NEVER:  # it was handed over, and the giver is not told yet
+            self._open[process, place] = known = known._replace(began=at)
         if known is None or known.mode != asked.mode or known.ended < NEVER:
             self._close((process, place), at, at)
             self._open[process, place] = asked
@@ -137,12 +143,13 @@ class Grants:
 
     def _gives(self, at: int, process: int, place: str, to: str) -> None:
         self._frees(at, process, place)
-        self._asked[process] = Held(to, place, 0, at, NEVER, NEVER)
+        self._open[int(to.rpartition("-")[2]), place] = Held(to, place, 0, at, NEVER, NEVER)  # from some moment on
 
     def _gave(self, at: int, process: int, place: str, to: str) -> None:
-        given, key = self._asked.pop(process), (int(to.rpartition("-")[2]), place)
+        key = (int(to.rpartition("-")[2]), place)
         self._close((process, place), at, at)
-        self._open.setdefault(key, given._replace(began=at))
+        if key in self._open:  # else it has been released before the giver was told
+            self._open[key] = self._open[key]._replace(began=min(at, self._open[key].began))
 
     def _takes(self, at: int, process: int, place: str) -> None:
         self._wants(at, process, place, "exclusive", "0")
@@ -171,6 +178,26 @@ class Grants:
 
     _restores, _restored = _undoes, _redone
 
+    def _far(self, at: int, _process: int, how: str, place: str) -> None:
+        """Take in a word about a session of another machine: it holds for certain once this machine knows it."""
+        key = (ELSEWHERE, place)
+        if how == "asks":
+            self._open.setdefault(key, Held(FAR, place, 0, at, NEVER, NEVER))
+        elif how == "refused":
+            self._open.pop(key)
+        elif how == "has":
+            self._open[key] = self._open[key]._replace(began=at)
+        elif how == "frees":
+            self._frees(at, ELSEWHERE, place)
+        else:
+            self._close(key, at, at)
+
+    def _tries(self, at: int, process: int, place: str) -> None:
+        self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
+
+    def _tried(self, at: int, process: int, place: str) -> None:
+        self._close((process, place), at, at)
+
     def _leaves(self, at: int, process: int) -> None:
         for other, place in list(self._open):
             if other == process:
@@ -192,23 +219,28 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     grants = Grants(ended)
     found = [
         f"{one.holder} has {one.place}, and {other.holder} is given {other.place}"
-        for one, other in doubles([*grants.found, *turns(ended)], WORLD)
+        for one, other in doubles([*(one for one in grants.found if one.holder != FAR), *turns(ended)], WORLD)
     ]
-    asked = [*answers(ended), *grants.none, *grants.some]
+    asked = [*answers(ended), *grants.some]
+    if not has_team(ended):
+        asked += grants.none
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
     known = [*grants.found, *turns(ended, is_sure=False)]
+    if ended.did(FAIL):  # a lock that is compared with a turn denies meanwhile; the turn's end may be lost by a fault
+        known += waits(ended)
     found += [sentence(one) for one, _why in false_answers(known, asked)]
     if left is not None:
         found += releases(ended, left, [one for one in known if one not in grants.lapsed])
-    behind = [
-        Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
-        for at, (process, words) in enumerate(ended.words)
-        if words[0] == "waits"
-    ]
-    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in false_answers(waits(ended), behind)]
+    behind = false_answers(waits(ended), list(refusals_behind(ended)))
+    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind]
     return found + claims(ended)
+
+
+def has_team(ended: Ended) -> bool:
+    """Return True if a lock may be lost that holds on this machine only."""
+    return any(words[0] == FAR for _process, words in ended.words)
 
 
 def sentence(answer: Answer) -> str:
@@ -231,9 +263,9 @@ def waits(ended: Ended) -> list[Held]:
     """Return the times between questions for locks and their answers: a refusal may be for a session that asked first."""
     found, begun = list[Held](), dict[int, tuple[int, str]]()
     for at, (process, words) in enumerate(ended.words):
-        if words[0] == "wants":
+        if words[0] in ASK:
             begun[process] = at, words[1]
-        elif words[0] in ("locked", "refused", "waits") and process in begun:
+        elif words[0] in ("locked", "refused", "waits", "tried") and process in begun:
             asked, place = begun.pop(process)
             found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, over=at))
     return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER) for one, (at, place) in begun.items()]
@@ -277,6 +309,8 @@ def answers(ended: Ended) -> Iterator[Answer]:
             asked[process] = at
         elif words[0] == "let" and is_whole:
             yield Answer(me, "free", words[2], since, at)
+        elif words[0] == "locked":
+            yield Answer(me, "free", reached(words[1])[0], since, at, FAR)
         elif words[0] == "denied" and words[3:] == ["by", "a", "lock"] and not ended.has_old_turn:
             yield Answer(me, "held", words[2], since, at)
         elif words[0] == "refused" and not ended.has_old_turn:
@@ -285,9 +319,21 @@ def answers(ended: Ended) -> Iterator[Answer]:
             seen = words[2].split(",")
             for one in range(len(ended.roles)):
                 says = "held" if f"instance-{one}" in seen else "free"
+                if says == "free" and has_team(ended):
+                    continue
                 yield Answer("", says, words[1], since, at, f"instance-{one}")
         elif words[0] == "hears" and (file := freed_in(" ".join(words[1:]))):
             yield Answer(me, "free", file, since_question(ended, process, file), at)
+
+
+def refusals_behind(ended: Ended) -> Iterator[Answer]:
+    """Yield the answers that another session has asked first."""
+    asked: dict[int, int] = {}
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in (*ASK, "looks"):
+            asked[process] = at
+        elif words[0] == "waits":
+            yield Answer(f"instance-{process}", "held", reached(words[2])[0], asked[process], at, words[3])
 
 
 def freed_in(text: str) -> str:
@@ -312,7 +358,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
     asked = (
         at
         for at, (other, words) in enumerate(ended.words)
-        if other == process and words[0] == "wants" and file in reached(words[1])
+        if other == process and words[0] in ASK and file in reached(words[1])
     )
     return next(asked, END)
 
@@ -369,10 +415,9 @@ def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
         me = f"instance-{process}"
         for file in WORLD:
             refusals = refused(ended, process, file)
-            inner = sum(words[0] == "wants" for other, words in ended.words if other == process)
-            most = len(refusals) + inner * (
-                ended.roles[process] == "waits"
-            )  # it may be refused before it is in the line
+            inner = sum(words[0] in ASK for other, words in ended.words if other == process)
+            is_waiter = ended.roles[process] in ("waits", "waits_by_tool", "cancels_wait")
+            most = len(refusals) + inner * is_waiter  # it may be refused before it is in the line
             if told[me, file] > most and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":
@@ -430,6 +475,60 @@ def kept(ended: Ended, left: Left) -> list[str]:
             if seen != left.values[: len(seen)] or not set(before) <= set(seen):
                 found.append(f"{process} read {seen} of {left.values}, behind {before}")
     return found
+
+
+class Commit(NamedTuple):
+    """A commit of the branch: its name, the process that made it, and the lines of the file in it."""
+
+    name: str
+    by: str
+    lines: list[str]
+
+
+def commits(ended: Ended, chain: list[Commit]) -> Iterator[str]:
+    """Yield the false answers about commits. `chain`: those of the branch, the oldest first.
+
+    A commit has changes of its own session alone; one that was told of is there, with all that the session had written.
+    """
+    for before, one in zip(chain, [] if ended.did(JUMP) else chain[1:]):  # authors are known by times
+        for line in set(before.lines) ^ set(one.lines):
+            if not line.startswith(f"{one.by}."):
+                yield f"the commit of {one.by} has a change of the line {line}"
+    known, last = {one.name: one for one in chain}, chain[-1].lines
+    own = dict[int, list[str]]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "wrote" and is_alone(ended, at) and not ended.did(JUMP):
+            own.setdefault(process, []).extend(words[3:])
+        elif words[0] == "committed":
+            made = known.get(words[1])
+            if made is None or made.by != str(process):
+                yield f"{process} was told of a commit {words[1][:12]} that is not there"
+            elif not set(own.get(process, ())) <= set(made.lines):
+                yield f"{process} has written {own[process]}, and committed {made.lines}"
+        elif words[:2] == ["declined", "nothing"] and not ended.did(FAIL):
+            if not set(own.get(process, ())) <= set(last):
+                yield f"{process} has nothing to commit, and has written {own[process]}"
+        elif words[0] == "declined" and "locked" in words:
+            yield f"{process} found the index locked, and no git was at work"
+
+
+def is_alone(ended: Ended, at: int) -> bool:
+    """Return True if no other process was in the middle of anything during the call with the word `at`.
+
+    Else the times of files do not tell the writers for certain.
+    """
+    process = ended.words[at][0]
+    begun = max(n for n in range(at) if ended.words[n][0] == process and ended.words[n][1][0] == "asks")
+    ends = (n for n in range(at, len(ended.words)) if ended.words[n] == (process, ["hook", *ended.words[n][1][1:]]))
+    busy = set[int]()
+    for n, (other, words) in enumerate(ended.words[: next(ends, END)]):
+        if words[0] in (*BEGINS, "saves"):
+            busy.add(other)
+        elif words[0] in (*ENDS, "saved") or words[:2] == ["hook", "PostToolUse"]:
+            busy.discard(other)
+        if n >= begun and busy - {process}:
+            return False
+    return True
 
 
 def values_in(text: str | None) -> list[str]:

@@ -29,6 +29,7 @@ class Process:
         self.id, self.session_id = f"instance-{number}", session_id(number)
         self.core = HookCore(config)
         self.say = world.say
+        self.anchor = "first\n"  # edits put their line behind it
 
     def path(self, name: str) -> str:
         """Return the path of a file in the checkout."""
@@ -40,19 +41,26 @@ class Process:
             "session_id": self.session_id, "cwd": self.ground.work, "hook_event_name": event, "tool_name": tool,
             "tool_input": given, "tool_use_id": f"call-{self.number}", "transcript_path": "", "permission_mode": "default",
         }  # fmt: skip
-        said = io.StringIO()
-        usual, sys.stdout = sys.stdout, said
         begun, paused = self.world.library.explore_now(), self.world.library.explore_paused()
         try:
-            run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
-            run(io.StringIO(json.dumps(payload)))
+            said = self.answer(event, json.dumps(payload))
         finally:
-            sys.stdout = usual
             self._tell_time(event, begun, paused)
         inner: dict[str, Any] = {}
-        if said.getvalue():
-            inner = json.loads(said.getvalue())["hookSpecificOutput"]
+        if said:
+            inner = json.loads(said)["hookSpecificOutput"]
         return inner
+
+    def answer(self, event: str, payload: str) -> str:
+        """Run a hook as a process of its own does; return its output."""
+        said = io.StringIO()
+        usual, sys.stdout = sys.stdout, said
+        try:
+            run = self.core.run_pre_tool_use_hook if event == "PreToolUse" else self.core.run_post_tool_use_hook
+            run(io.StringIO(payload))
+        finally:
+            sys.stdout = usual
+        return said.getvalue()
 
     def _tell_time(self, event: str, begun: int, paused: int) -> None:
         took = self.world.library.explore_now() - begun - (self.world.library.explore_paused() - paused)
@@ -84,13 +92,13 @@ class Process:
     ) -> bool:  # fmt: skip
         """Make a write as a client does: ask the hook, write, tell the hook. `tool` is ``Edit`` or ``Write``.
 
-        An edit adds the line `text` behind the first one. `leaves`: as for `try_in_vain`, which comes before.
+        An edit adds the line `text` behind the `anchor`. `leaves`: as for `try_in_vain`, which comes before.
         `is_formatted`: the client runs a formatter after it. Return True if the call was let pass.
         """
         path = self.path(name)
         given = {"file_path": path, "content": text}
         if tool == "Edit":
-            given = {"file_path": path, "old_string": "first\n", "new_string": f"first\n{text}"}
+            given = {"file_path": path, "old_string": self.anchor, "new_string": f"{self.anchor}{text}"}
         self.say("asks", tool, name)
         if leaves is not None:
             self.try_in_vain(tool, given, leaves)
@@ -101,13 +109,15 @@ class Process:
         if answer.get("permissionDecision") == "deny":
             self.say_denial(tool, name, answer["permissionDecisionReason"])
             return False
-        if answer.get("additionalContext"):
+        if answer.get("updatedInput"):
+            given = answer["updatedInput"]
+            self.say("merged", tool, name, *given["content"].split())
+        elif answer.get("additionalContext"):
             self.say("told", tool, name)
-        given = answer.get("updatedInput") or given
         self.say("let", tool, name)
         if not self.make_change(tool, name, given):
             return False
-        self.say("wrote", tool, name, text.strip())
+        self.say("wrote", tool, name, *text.split()[-1:])
         if is_formatted:
             self._format(path)
         self.end_call(tool, given)
@@ -162,11 +172,8 @@ class Process:
 
     def append(self, line: str) -> None:
         """Append a line to the file in one step, as a person's editor or a command may."""
-        handle = os.open(self.path("notes.md"), os.O_WRONLY | os.O_APPEND)
-        try:
-            os.write(handle, line.encode())
-        finally:
-            os.close(handle)
+        with open(self.path("notes.md"), "ab") as file:
+            file.write(line.encode())
 
     def end_turn(self) -> None:
         """Let the session's turn end, as the coordinator does."""

@@ -4,8 +4,9 @@ import math
 import os
 import sqlite3
 
+from explore.git import Repository
 from explore.ground import Ground, files
-from explore.history import Ended, Left, judged, values_in
+from explore.history import BEGINS, ENDS, Commit, Ended, Left, commits, judged, values_in
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import cleanup
@@ -13,8 +14,6 @@ from swarm_mcp.store import cleanup
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
 FULL_MS = 20000  # with a fault: the hook records it
 TICK_NS = 8_000_000  # two steps of the times of files
-# Words of a process that may write the file from then on, and of one that has ended that.
-BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 LEFT = (
     "SELECT instance_id, file, ttl FROM context WHERE type = 'lock'",
     "SELECT recipient, content, read FROM messages",
@@ -32,8 +31,20 @@ def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     found, left = state_of_store(ended, ground)
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
+    found += merged_texts(ended)
+    if any(words[0] == "commits" for _process, words in ended.words):
+        found += commits(ended, branch(ground))
     for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
         found += judge(ended, ground)
+    return found
+
+
+def branch(ground: Ground) -> list[Commit]:
+    """Return the commits that are there, the oldest first."""
+    there, found = Repository(ground.work), []
+    for name in reversed(there.history()):
+        text = there.object(there.tree(name)["notes.md"]) or b""
+        found.append(Commit(name, there.facts(name)["message"], text.decode().split()))
     return found
 
 
@@ -73,7 +84,9 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     told = any(words[0] in ("told", "restores") for _process, words in ended.words)
     if told and ended.level != "turn":
         return []
-    have_taken_back = {process for process, words in ended.words if words[0] in ("swept", "undoes")}
+    have_taken_back = {
+        process for process, words in ended.words if words[0] in ("swept", "undoes") or words[:2] == ["wrote", "Write"]
+    }
     found = []
     for process, words in ended.words:
         if words[0] == "wrote" and words[1] == "Edit":
@@ -82,6 +95,23 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
+    return found
+
+
+def merged_texts(ended: Ended) -> list[str]:
+    """A text that was merged has its writer's line, and each line that was there when the writer asked, once."""
+    found, there, asked = [], dict[str, int](), dict[int, int]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "asks":
+            asked[process] = at
+        elif words[0] in ("saved", "wrote"):
+            there.update(dict.fromkeys(words[1 if words[0] == "saved" else 3 :], at))
+        elif words[0] == "merged":
+            text = words[3:]
+            missing = [line for line, since in there.items() if since < asked[process] and line not in text]
+            twice = [line for line in text if text.count(line) > 1]
+            found += [f"the text of {process} was merged without {line}" for line in missing]
+            found += [f"the text of {process} was merged with {line} twice" for line in twice]
     return found
 
 

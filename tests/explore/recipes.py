@@ -3,7 +3,7 @@
 import random
 from typing import NamedTuple
 
-from explore.world import FAIL, JUMP, KILL, PAUSE, SWITCH, Decision
+from explore.world import ACTIONS, FAIL, JUMP, KILL, PAUSE, SHORT, SWITCH, Decision
 
 
 class Plan(NamedTuple):
@@ -12,8 +12,8 @@ class Plan(NamedTuple):
     roles: tuple[str, ...]
     level: str = "keep"
     seed: int = 0
-    chances: tuple[int, ...] = (0, 0, 0, 0, 0, 0)  # of each action at a stop, of 65,536
-    most: tuple[int, ...] = (0, 0, 0, 0, 0, 0)  # of each action
+    chances: tuple[int, ...] = ()  # of each action at a stop, of 65,536
+    most: tuple[int, ...] = ()  # of each action
     has_power_cuts: bool = (
         False  # a kill is a power cut: all processes end, and writes that were not synced may be lost
     )
@@ -73,11 +73,33 @@ MEETINGS = (
     (("holds", "edits_through_relay"), "keep"),
     (("edits_through_relay", "edits"), "turn"),
     (("holds", "appends_by_shell"), "keep"),
+    (("rewrites", "edits"), "keep"),
+    (("rewrites", "rewrites"), "keep"),
+    (("rewrites", "saves"), "keep"),
+    (("rewrites", "edits"), "turn"),
+    (("edits_by_checker", "edits"), "turn"),
+    (("edits_by_checker", "holds"), "keep"),
+    (("edits_by_checker", "overwrites"), "keep"),
+    (("edits_and_commits", "edits_and_commits"), "keep"),
+    (("edits_and_commits", "saves"), "keep"),
+    (("edits_and_commits", "edits_and_commits", "edits"), "turn"),
+    (("edits_and_commits", "edits_and_undoes"), "keep"),
+    (("follows_team", "keeps_asking"), "keep"),
+    (("follows_team", "asks_again", "edits"), "keep"),
+    (("follows_team", "locks_by_tool"), "keep"),
+    (("locks_by_tool", "holds"), "keep"),
+    (("locks_by_tool", "edits"), "turn"),
+    (("waits_by_tool", "waits", "locks_by_tool"), "keep"),
+    (("cancels_wait", "holds", "waits"), "keep"),
+    (("mails_by_tool", "polls", "reads_beside"), "keep"),
+    (("tasks_by_tool", "tasks"), "keep"),
+    (("values_by_tool", "values"), "keep"),
 )
-# Accidents beside switches; each set comes in one of ten plans.
-WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL,), (PAUSE,), (JUMP,))
+# Accidents beside switches; each set comes in one of eleven plans.
+WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL, SHORT), (PAUSE,), (JUMP,), (SHORT,))
 SWITCHES = (300, 600, 1500, 3000, 6000, 12000, 30000)
 RARE = 600  # once in some 100 stops. Two jumps of the clock could end a session
+SHORTS = 12000, 40  # chance of a write, and most of them: it is no failure, so there may be many
 
 
 def plan(seed: int) -> Plan:
@@ -87,9 +109,11 @@ def plan(seed: int) -> Plan:
     weather = choose.choice(WEATHERS)
     has_old_turn = level == "turn" and choose.random() < 0.4
     has_power_cuts = weather == (KILL,) and choose.random() < 0.4
-    chances, most = [0] * 6, [0] * 6
+    chances, most = [0] * len(ACTIONS), [0] * len(ACTIONS)
     chances[SWITCH], most[SWITCH] = choose.choice(SWITCHES), 400
     for action in weather:
         chances[action], most[action] = RARE, 1 if action == JUMP else choose.choice((1, 1, 2))
+        if action == SHORT:
+            chances[action], most[action] = SHORTS
     whole = Plan(roles, level, seed, tuple(chances), tuple(most))
     return whole._replace(has_power_cuts=has_power_cuts, has_old_turn=has_old_turn)

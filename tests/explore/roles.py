@@ -3,7 +3,7 @@
 import os
 import time
 
-from explore import dealings
+from explore import dealings, team, tools, warm
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
 from swarm_mcp.changes.undoing import NotUndone, Undoing
@@ -36,6 +36,18 @@ def edits_unanswered(me: Process) -> None:
 def overwrites(me: Process) -> None:
     """Replace a file without having read it."""
     me.write("notes.md", "Write", f"{me.number}.w\n")
+
+
+def rewrites(me: Process) -> None:
+    """Read a file, and replace it twice by that text with own lines at its end: others' new lines are merged in."""
+    if not me.run_command("cat notes.md"):
+        return
+    with open(me.path("notes.md"), encoding="utf-8") as file:
+        text = file.read()
+    me.end_call("Bash", {"command": "cat notes.md"})
+    for count in range(2):
+        text += f"{me.number}.{count}\n"
+        me.write("notes.md", "Write", text)
 
 
 def appends_by_shell(me: Process) -> None:
@@ -110,6 +122,7 @@ def edits_and_undoes(me: Process) -> None:
 def edits_and_restores(me: Process) -> None:
     """Edit a file, and bring back an earlier content of it."""
     me.write("notes.md", "Edit", f"{me.number}.0\n")
+    time.sleep(2 * CLIENT_SECONDS)  # a person may save meanwhile
     with Store(me.ground.store) as store:
         restoring = Restoring(store, store.instances.get(me.id), me.path("notes.md"))
         me.say("restores")
@@ -118,6 +131,9 @@ def edits_and_restores(me: Process) -> None:
 
 
 OF_OWNERS = (edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_and_restores)
-OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, appends_by_shell)
-NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits))  # and its answers
-ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL)}
+OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
+    warm.edits_by_checker)  # fmt: skip
+NEED_GIT = frozenset(
+    role.__name__ for role in (*OF_OWNERS, dealings.commits, tools.edits_and_commits)
+)  # and its answers
+ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *tools.ALL, team.follows_team)}

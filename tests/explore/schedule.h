@@ -16,9 +16,9 @@
 
 enum { PROCESSES = 4, TASKS = 16, STEPS = 30000, DECISIONS = 512, SAID = 32768, NOBODY = -1 };
 enum state { FREE, READY, ASLEEP, AT_LOCK, AT_SEMAPHORE, DONE };
-enum action { GO_ON, SWITCH, KILL, FAIL, JUMP, PAUSE };
-enum event { NO_EVENT, ALL_DONE, KILLED, DEADLOCK, TOO_LONG, STUCK };
-enum { STEP_NS = 20000, READ_NS = 1000, FREE_READS = 500, TICK_NS = 4000000 };
+enum action { GO_ON, SWITCH, KILL, FAIL, JUMP, PAUSE, SHORT };
+enum event { NO_EVENT, ALL_DONE, KILLED, DEADLOCK, TOO_LONG, STUCK, DIED };
+enum { STEP_NS = 20000, READ_NS = 1000, FREE_READS = 500, TICK_NS = 4000000, CALL_WRITE = 2, A_PART = -1 };
 /* Calls that change something: write, rename, link, unlink, fsync, truncate, unlock, utime, say (`CALLS` in calls.c). */
 enum { CHANGES = 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 17 | 1 << 21 };
 #define EPOCH 1900000000000000000ll /* the virtual time of day at the beginning (ns) */
@@ -51,8 +51,8 @@ struct world {
     int32_t token, reads, has_power_cuts, limit_seconds;
     int64_t now, offset;
     uint64_t random;
-    uint32_t chances[PAUSE + 1]; /* of each action at a stop, of 65,536 */
-    int32_t left[PAUSE + 1];     /* of each action in this schedule */
+    uint32_t chances[SHORT + 1]; /* of each action at a stop, of 65,536 */
+    int32_t left[SHORT + 1];     /* of each action in this schedule */
     int32_t is_replay, decisions, steps, root_length;
     struct task tasks[TASKS];
     struct decision decided[DECISIONS];
@@ -214,11 +214,13 @@ static void end_by_kill(void) {
 
 static enum action chosen_action(int call, const int *errors, int *value) {
     uint64_t draw = drawn(&world->random);
-    for (enum action action = SWITCH; action <= PAUSE; action++, draw = drawn(&world->random)) {
+    for (enum action action = SWITCH; action <= SHORT; action++, draw = drawn(&world->random)) {
         if (world->left[action] <= 0 || (draw & 0xffff) >= world->chances[action])
             continue;
         if (action == KILL && !(CHANGES >> call & 1))
             continue; /* a kill before the next change is the same */
+        if (action == SHORT && call != CALL_WRITE)
+            continue;
         uint64_t more = draw >> 16;
         static const int pauses[] = {1, 5, 30, 100, 400, 1000}, jumps[] = {-70000, -3600, -5, 2, 700, 70000};
         if (action == SWITCH) {
@@ -246,7 +248,8 @@ static enum action chosen_action(int call, const int *errors, int *value) {
     return GO_ON;
 }
 
-/* Stop before a call that others can see. Return 0, or the number of the error that the call has to fail with. */
+/* Stop before a call that others can see. Return 0, the number of the error that the call has to fail with,
+ * or A_PART for a write that takes a part of its data only, which is no failure. */
 static int stop(int call, const char *path, const int *errors) {
     struct task *own = &world->tasks[me];
     int number = ++own->number, value = 0, saved = errno;
@@ -288,5 +291,7 @@ static int stop(int call, const char *path, const int *errors) {
     }
     own->is_midway = 0;
     errno = saved;
+    if (action == SHORT)
+        return A_PART;
     return action == FAIL ? value : 0;
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from explore import git as stand_in
-from explore import roles
+from explore import roles, team
 from explore.ground import Ground, runtime
 from explore.history import Ended
 from explore.process import Process, live
@@ -113,10 +113,13 @@ class Server:
         import_all()
         environment.client_version = lambda _config: "2.1.332"  # no program is asked
         git.run = stand_in.answers_in(self.ground.work)
+        stand_in.act_for_commands()
+        team.unreachable()
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
         for role in roles.ROLES.values():
             self.ground.put_back()
+            stand_in.begin(self.ground.work)
             process = Process(self.world, self.ground, 0, self.config)
             process.say = lambda *_words: None
             role(process)
@@ -134,11 +137,14 @@ class Server:
         shared.offset = -HOUR_NS
         git.run = self._git(plan.roles)
         # at a time that does not depend on the schedule before
-        self.ground.put_back(plan.has_old_turn, has_clients=not roles.NEED_GIT.isdisjoint(plan.roles))
+        has_git = not roles.NEED_GIT.isdisjoint(plan.roles)
+        self.ground.put_back(plan.has_old_turn, has_clients=has_git)
+        if has_git:
+            stand_in.begin(self.ground.work)
         shared.offset, shared.has_power_cuts = 0, plan.has_power_cuts
         shared.job = json.dumps([plan.roles, plan.level]).encode()
-        for place in range(6):
-            shared.chances[place], shared.left[place] = plan.chances[place], plan.most[place]
+        for place, (chance, most) in enumerate(zip(plan.chances, plan.most)):
+            shared.chances[place], shared.left[place] = chance, most
         if plan.decisions is not None:
             world.decide(list(plan.decisions))
         for process in range(len(plan.roles)):

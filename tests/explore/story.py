@@ -2,7 +2,7 @@
 
 import os
 
-from explore.world import FAIL, JUMP, KILL, PAUSE, SWITCH, Decision, Step, World, place_of
+from explore.world import FAIL, JUMP, KILL, PAUSE, SHORT, SWITCH, Decision, Step, World, place_of
 
 TOLD = {
     "wants": "asks for a lock on {1} ({2})", "locked": "is given the lock on {1}", "refused": "is refused {1}: {2} has it",
@@ -15,14 +15,19 @@ TOLD = {
     "ends": "begins to end task {1}", "ended": "is told that task {1} is done", "none": "is told that there is no task",
     "adds": "begins to add {1} to the list", "added": "is told that {1} is number {2}", "has": "reads the list: {rest}",
     "asks": "asks the hook for {1} of {2}", "let": "may go on with {1} of {2}", "denied": "is denied {1} of {2}: {rest}",
+    "merged": "is given a merged text of {2}: {rest}",
     "told": "is told of others' work in {2}", "writes": "begins to write {2}", "wrote": "has written {2}",
     "missing": "does not find its line in {2}", "hook": "", "turn": "ends its turn", "turned": "has ended its turn",
     "saves": "begins to save the line {1}, as a person", "saved": "has saved the line {1}", "runs": "runs its command",
     "built": "has written the line {1}", "swept": "has thrown all changes away", "undoes": "begins to undo its edit",
     "redone": "has undone that and taken it back", "restores": "begins to restore", "restored": "has restored",
+    "tries": "waits for {1}, to cancel that", "tried": "has cancelled its wait for {1}",
+    "commits": "begins to commit", "declined": "does not commit: {rest}", "committed": "is told that {1} is committed",
+    "far": "acts for a session of another machine: it {rest}",
     "failed": "fails: {rest}", "crashed": "crashes: {rest}", "abandoned": "is not waited for any more",
 }  # fmt: skip
-BEFALLS = {KILL: "is killed", PAUSE: "is stopped for a while", JUMP: "finds the clock at another time"}
+BEFALLS = {KILL: "is killed", PAUSE: "is stopped for a while", JUMP: "finds the clock at another time",
+    SHORT: "writes a part of its data"}  # fmt: skip
 
 
 def story(world: World, roles: tuple[str, ...], level: str) -> list[str]:

@@ -6,13 +6,13 @@ import re
 from typing import Any, NamedTuple
 
 PROCESSES, TASKS, STEPS, DECISIONS, SAID = 4, 16, 30000, 512, 32768
-ACTIONS = ("go on", "switch", "kill", "fail", "jump", "pause")
-SWITCH, KILL, FAIL, JUMP, PAUSE = range(1, 6)
-ALL_DONE, KILLED, DEADLOCK, TOO_LONG, STUCK = range(1, 6)
+ACTIONS = ("go on", "switch", "kill", "fail", "jump", "pause", "write a part")
+SWITCH, KILL, FAIL, JUMP, PAUSE, SHORT = range(1, 7)
+ALL_DONE, KILLED, DEADLOCK, TOO_LONG, STUCK, DIED = range(1, 7)
 
 
 LIMIT_SECONDS = 120  # of real time, for one schedule
-EVENTS = ("", "all done", "killed", "all wait for each other", "too many steps", "nothing moves")
+EVENTS = ("", "all done", "killed", "all wait for each other", "too many steps", "nothing moves", "a process has died")
 
 
 PID = re.compile(r"\.\d{2,7}\.(?=tmp|taken|$)")
@@ -53,8 +53,8 @@ class Shared(ctypes.Structure):
         *((name, ctypes.c_int32) for name in ("token", "reads", "has_power_cuts", "limit_seconds")),
         *((name, ctypes.c_int64) for name in ("now", "offset")),
         ("random", ctypes.c_uint64),
-        ("chances", ctypes.c_uint32 * 6),
-        ("left", ctypes.c_int32 * 6),
+        ("chances", ctypes.c_uint32 * len(ACTIONS)),
+        ("left", ctypes.c_int32 * len(ACTIONS)),
         *((name, ctypes.c_int32) for name in ("is_replay", "decisions", "steps", "root_length")),
         ("tasks", Task * TASKS),
         ("decided", Decided * DECISIONS),

@@ -136,8 +136,8 @@ Process.__init__ = slowly
 for seed in seeds:
     pids = list(map(str, server.pids.values()))
     for pid in pids:
-        os.kill(int(pid), signal.SIGSTOP)
-    if pids and seconds:
+        os.kill(int(pid), signal.SIGBUS if seconds < 0 else signal.SIGSTOP)
+    if pids and seconds > 0:
         subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -CONT " + " ".join(pids)])
     elif pids:
         server.world.shared.limit_seconds = 1
@@ -155,7 +155,7 @@ print(json.dumps(found))
 def serve(
     folder: Path, ahead_ns: int, seeds: list[int], seconds: float, decisions: list[Any] | None = None
 ) -> dict[str, Any]:
-    """Run `SERVER`; before each seed but the first its processes are stopped for so many seconds; 0: for ever.
+    """Run `SERVER`; before each seed but the first its processes are stopped for so many seconds; 0: for ever; -1: they end.
 
     They take longer between two lives, too, the more so the longer they are stopped.
     """
@@ -179,9 +179,10 @@ def test_a_turn_that_comes_while_a_process_is_stopped_is_not_lost(tmp_path: Path
     assert serve(tmp_path, 0, [0, 1, 3], 0.01, []) == serve(tmp_path, 0, [0, 1, 3], 0.5, [])
 
 
-def test_a_schedule_that_does_not_end_in_time_is_reported(tmp_path: Path) -> None:
-    report = serve(tmp_path, 0, [0, 12], 0)
-    assert [one["words"] for one in report["violations"] if "nothing moves" in one["words"]], report
+@pytest.mark.parametrize(("seconds", "words"), [(0, "nothing moves"), (-1, "a process has died")])
+def test_a_schedule_that_does_not_end_in_time_is_reported(seconds: int, words: str, tmp_path: Path) -> None:
+    report = serve(tmp_path, 0, [0, 12], seconds)
+    assert [one["words"] for one in report["violations"] if words in one["words"]], report
 
 
 @pytest.mark.parametrize("file", FOUND, ids=lambda path: path.stem)

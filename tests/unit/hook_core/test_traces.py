@@ -19,7 +19,7 @@ from support.transcripts import Blocks
 from swarm_hook_core import clock, paths, session_events, shell, traces
 from swarm_hook_core.hooks import SessionEvent, ToolCall
 from swarm_hook_core.state import lock_alone, rotate
-from swarm_hook_core.traces import journal, meetings, others, turn_files, unread
+from swarm_hook_core.traces import endings, journal, meetings, others, turn_files, unread
 from swarm_mcp.store import Store
 
 PAIRS = [(one, other) for one in ("claude-code", "codex") for other in ("claude-code", "codex")]
@@ -578,6 +578,18 @@ def test_where_nothing_can_be_noted_no_call_is_denied_for_ever(work: Path) -> No
         assert "File too large" in said["additionalContext"] and "swarm-mcp doctor" in said["additionalContext"]
     assert asked("ulimit -f 0;", SWARM_FAIL="closed")["permissionDecision"] == "deny"
     assert asked()["permissionDecision"] == "deny", "once it can be noted"
+
+
+def test_the_end_of_a_turn_is_noted_whole_by_a_disk_that_takes_a_part_at_a_time(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    me, write = Player("codex", work), os.write
+    me.edits("notes.md", "beta", "MINE")
+    with monkeypatch.context() as there:
+        there.setattr(os, "write", lambda handle, data: write(handle, bytes(data)[:9]))
+        endings.turn_is_over(me.core, SessionEvent(me.session_id, str(work), "Stop"))
+    (found,) = Path(traces.traces_dir()).rglob(f"codex.{me.session_id}")
+    assert found.read_bytes().endswith(f" over - -\0{work}\n".encode())
 
 
 def test_a_folder_that_is_mounted_twice_is_one(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from support.fixtures import BARE_PYTHON, FOLDERS, SWARM, Ground, time_limit, wi
 from support.listings import rows_of
 from support.store_files import CONTRACT, FIRST, columns, has_the_contract, make
 
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_mcp.errors import StoreUnavailable
 from swarm_mcp.store import Store, driver, schema
 
@@ -272,6 +273,12 @@ def test_which_releases_keep_every_commit(release: tuple[int, int, int], safe: b
 
 def mode(ground: Ground) -> str:
     return ground.sql("PRAGMA journal_mode")[0]["journal_mode"]
+
+
+def test_a_process_reads_and_writes_by_one_copy_of_sqlite(ground: Ground):
+    """The locks of two would undo each other's, and one cuts the log's index that the other has mapped."""
+    ground.store().close()
+    assert StoreReader(ground.database).driver is driver.load()
 
 
 @pytest.mark.parametrize(("release", "expected"), [("3.51.2", "delete"), ("3.40.1", "delete"), ("3.51.3", "wal")])
