@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from support.history import Answer, Held, doubles, false_answers, judge_handed, reaches
+from support.history import SHARED, Answer, Held, doubles, falling, false_answers, judge_handed, reaches
 
 from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
@@ -70,6 +70,7 @@ class Grants:
         self.some = list[Answer]()
         self._open: dict[tuple[int, str], Held] = {}
         self._asked: dict[int, Held] = {}
+        self._bound = set[int]()  # processes that take their locks with them
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
         self._thefts: dict[int, tuple[int, int, str]] = {}
         self._for_nothing: list[tuple[int, Held]] = []
@@ -96,8 +97,7 @@ class Grants:
             return held
         seconds, asked = self._leases[key]
         self.leased.add((held.holder, held.place))
-        signs = [at for at, (process, _words) in enumerate(self.ended.words) if process == key[0] and at < held.ended]
-        until, over = (self.ended.moments[at] + seconds * 1e9 for at in (asked, signs[-1]))
+        until, over = self.ended.moments[asked] + seconds * 1e9, self._over(key[0], held, seconds * 1e9)
         sure = [at for at, moment in enumerate(self.ended.moments) if moment <= until]
         maybe = [at for at, moment in enumerate(self.ended.moments) if moment <= over]
         found = held._replace(ended=min(held.ended, sure[-1]), over=min(held.last, maybe[-1] + 1))
@@ -105,13 +105,40 @@ class Grants:
             self.lapsed.append(found)
         return found
 
+    def _over(self, process: int, held: Held, lease: float) -> float:
+        """Return the last moment of a lease: each word may have renewed it, before it was over."""
+        begun = int(held.asked if held.began == NEVER else held.began)
+        signs = [
+            self.ended.moments[at]
+            for at, (other, _words) in enumerate(self.ended.words)
+            if other == process and begun <= at < held.ended
+        ]
+        if self.ended.did(FAIL, JUMP, PAUSE):  # a deed may have begun long before the word of its end
+            return max([self.ended.moments[begun], *signs]) + lease
+        over = self.ended.moments[begun] + lease
+        for moment in signs:
+            if moment <= over:
+                over = max(over, moment + lease)
+        return over
+
+    def _binds(self, _at: int, process: int) -> None:
+        self._bound.add(process)
+
+    def _dies(self, at: int, process: int) -> None:
+        if process not in self._bound:
+            return
+        for key in [key for key in self._open if key[0] == process]:
+            self._close(key, at, at)
+        if process in self._asked:
+            self.found.append(self._asked.pop(process)._replace(ended=at, over=at))
+
     def _wants(self, at: int, process: int, place: str, mode: str, lease: str) -> None:
         self._asked[process] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER, mode)
         self._leases.pop((process, place), None)
         if float(lease):
             self._leases[process, place] = float(lease), at
 
-    def _locked(self, at: int, process: int, place: str, _id: str) -> None:
+    def _locked(self, at: int, process: int, place: str, _id: str, _fence: str = "") -> None:
         asked = self._asked.pop(process)._replace(began=at)
         known = self._open.get((process, place))
         if known is None or known.mode != asked.mode or known.ended < NEVER:
@@ -121,7 +148,7 @@ class Grants:
     def _refused(self, _at: int, process: int, *_more: str) -> None:
         self._asked.pop(process, None)
 
-    _waits = _refused
+    _waits = _circle = _refused
 
     def _frees(self, at: int, process: int, place: str) -> None:
         if (process, place) in self._open:
@@ -139,8 +166,10 @@ class Grants:
         self._frees(at, process, place)
         self._asked[process] = Held(to, place, 0, at, NEVER, NEVER)
 
-    def _gave(self, at: int, process: int, place: str, to: str) -> None:
+    def _gave(self, at: int, process: int, place: str, to: str, _fence: str) -> None:
         given, key = self._asked.pop(process), (int(to.rpartition("-")[2]), place)
+        if (process, place) in self._leases:
+            self._leases[key] = self._leases[process, place][0], int(given.asked)
         self._close((process, place), at, at)
         self._open.setdefault(key, given._replace(began=at))
 
@@ -148,7 +177,7 @@ class Grants:
         self._wants(at, process, place, "exclusive", "0")
         self._thefts[process] = at, END, place
 
-    def _took(self, at: int, process: int, place: str) -> None:
+    def _took(self, at: int, process: int, place: str, _fence: str) -> None:
         self._thefts[process] = self._thefts[process][0], at, place
         self._locked(at, process, place, "")
 
@@ -195,6 +224,7 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
         for one, other in doubles([*grants.found, *turns(ended)], WORLD)
     ]
     asked = [*answers(ended), *grants.none, *grants.some]
+    found += numbers(ended)
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
@@ -202,13 +232,35 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     found += [sentence(one) for one, _why in false_answers(known, asked)]
     if left is not None:
         found += releases(ended, left, [one for one in known if one not in grants.lapsed])
-    behind = [
-        Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
-        for at, (process, words) in enumerate(ended.words)
-        if words[0] == "waits"
-    ]
-    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in false_answers(waits(ended), behind)]
+    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind(ended)]
     return found + claims(ended)
+
+
+def behind(ended: Ended) -> Iterator[tuple[Answer, Held | str]]:
+    """Yield the false answers that another session waits for a file: none waits, or both would only read."""
+    line, mode = waits(ended), dict[int, str]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] == "wants":
+            mode[process] = words[2]
+        elif words[0] == "waits":
+            asked = Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
+            yield from false_answers([one for one in line if SHARED not in one.mode or mode[process] != SHARED], [asked])
+
+
+def numbers(ended: Ended) -> list[str]:
+    """The number of a grant is above that of each one known before, and no two grants have one."""
+    if ended.has_lost_power and ended.killed:
+        return []
+    grants, asked = [], dict[int, tuple[int, str]]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in ("wants", "takes", "gives"):
+            asked[process] = at, words[2] if words[0] == "wants" else "exclusive"
+        elif words[0] in ("locked", "took", "gave"):
+            holder = words[2] if words[0] == "gave" else f"instance-{process}"
+            begun, mode = asked[process]
+            grants.append(Held(holder, words[1], int(words[-1]), begun, at, at, mode))
+    return [f"{one.holder} has {one.place} by number {one.fence}, and {other.holder} {other.place} by {other.fence}"
+            for one, other in falling(grants)]  # fmt: skip
 
 
 def sentence(answer: Answer) -> str:
@@ -229,14 +281,15 @@ def sentence(answer: Answer) -> str:
 
 def waits(ended: Ended) -> list[Held]:
     """Return the times between questions for locks and their answers: a refusal may be for a session that asked first."""
-    found, begun = list[Held](), dict[int, tuple[int, str]]()
+    found, begun = list[Held](), dict[int, tuple[int, str, str]]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "wants":
-            begun[process] = at, words[1]
-        elif words[0] in ("locked", "refused", "waits") and process in begun:
-            asked, place = begun.pop(process)
-            found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, over=at))
-    return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER) for one, (at, place) in begun.items()]
+            begun[process] = at, words[1], words[2]
+        elif words[0] in ("locked", "refused", "waits", "circle", "dies") and process in begun:
+            asked, place, mode = begun.pop(process)
+            found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, mode, over=at))
+    return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER, mode)
+                    for one, (at, place, mode) in begun.items()]  # fmt: skip
 
 
 def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
@@ -277,6 +330,8 @@ def answers(ended: Ended) -> Iterator[Answer]:
             asked[process] = at
         elif words[0] == "let" and is_whole:
             yield Answer(me, "free", words[2], since, at)
+        elif ended.roles[process] == "lapses_and_commits":
+            continue  # it is denied for the lapse of its own lock
         elif words[0] == "denied" and words[3:] == ["by", "a", "lock"] and not ended.has_old_turn:
             yield Answer(me, "held", words[2], since, at)
         elif words[0] == "refused" and not ended.has_old_turn:
@@ -295,7 +350,7 @@ def freed_in(text: str) -> str:
     about = ABOUT.match(text)
     if about is None:
         return ""
-    return (reached(about[1]) or [about[1]])[0]
+    return (reached(about[1]) or reached("") * (about[1] == "work") or [about[1]])[0]
 
 
 def refused(ended: Ended, process: int, file: str) -> list[int]:
@@ -346,6 +401,8 @@ def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
 
 def mail(ended: Ended, left: Left) -> list[str]:
     """A message is sent once, and read once; an unread one is there."""
+    if (1, ["leaves"]) in ended.words:
+        return []  # its mail goes with it
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}
     read = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "read"]
@@ -397,6 +454,10 @@ def claims(ended: Ended) -> list[str]:
             if words[1] in held:
                 found.append(held.pop(words[1]))
             held[words[1]] = Held(f"instance-{process}", words[1], 0, at, at, NEVER)
+        elif words[0] == "leaves":
+            for task, one in held.items():
+                if one.holder == f"instance-{process}":
+                    held[task] = one._replace(ended=at)
     found += held.values()
     twice = judge_handed(found, [], [], []).doubles
     return [f"{one.holder} and {other.holder} have task {one.place}" for one, other in twice]
@@ -411,7 +472,11 @@ def ends_of_tasks(ended: Ended, left: Left) -> list[str]:
             found.append(f"the task {words[1]} is lost")
         elif words[0] == "ended" and status.get(words[1]) != ("done", f"instance-{process}"):
             found.append(f"the task {words[1]} was ended by {process}, and is {status.get(words[1])}")
-        elif words[0] == "claimed" and status.get(words[1], ("", ""))[1] != f"instance-{process}":
+        elif (
+            words[0] == "claimed"
+            and (process, ["leaves"]) not in ended.words
+            and status.get(words[1], ("", ""))[1] != f"instance-{process}"
+        ):
             found.append(f"the task {words[1]} was claimed by {process}, and is {status.get(words[1])}")
     return found
 

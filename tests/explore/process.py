@@ -160,6 +160,21 @@ class Process:
         self.say("runs", "Bash", "notes.md")
         return True
 
+    def by_shell(self, command: str) -> None:
+        """Append a line to a file by a shell command that can be read."""
+        given = {"command": command}
+        self.say("asks", "Bash", "notes.md")
+        answer = self.hook("PreToolUse", "Bash", given)
+        if answer.get("permissionDecision") == "deny":
+            self.say_denial("Bash", "notes.md", answer["permissionDecisionReason"])
+            return
+        self.say("let", "Bash", "notes.md")
+        time.sleep(CLIENT_SECONDS)
+        self.say("writes", "Bash", "notes.md")
+        self.append(f"{self.number}.0\n")
+        self.say("wrote", "Bash", "notes.md")
+        self.end_call("Bash", given)
+
     def append(self, line: str) -> None:
         """Append a line to the file in one step, as a person's editor or a command may."""
         handle = os.open(self.path("notes.md"), os.O_WRONLY | os.O_APPEND)

@@ -6,6 +6,7 @@ import sqlite3
 
 from explore.ground import Ground, files
 from explore.history import Ended, Left, judged, values_in
+from explore.rarer_truths import rarer_truths
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
 from swarm_mcp.store import cleanup
@@ -31,6 +32,8 @@ PAIRS = [
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
     found, left = state_of_store(ended, ground)
+    with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
+        found += rarer_truths(ended, left, file.read())
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
     for judge in (lost_updates, persons_lines, nowhere, noted_once, left_behind):
         found += judge(ended, ground)
@@ -151,8 +154,9 @@ def noted_once(ended: Ended, ground: Ground) -> list[str]:
     found = []
     for process in {process for process, words in ended.words if words[0] == "asks"}:
         noted = ground.writes_noted(process)
-        if noted > let.get(process, 0):
-            found.append(f"{process} has noted {noted} writes, and made {let.get(process, 0)}")
+        made = let.get(process, 0) * (1 + (ended.roles[process] in ("patches", "moves_over")))  # of two files
+        if noted > made:
+            found.append(f"{process} has noted {noted} writes, and made {made}")
     return found
 
 
@@ -177,7 +181,7 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None
-    named = [(holder, file.removeprefix(f"{ground.work}/"), lease) for holder, file, lease in locks]
+    named = [(holder, f"{file}/".removeprefix(f"{ground.work}/").rstrip("/"), lease) for holder, file, lease in locks]
     return found, Left(named, messages, tasks, [one for row in kept for one in values_in(row[0])])
 
 

@@ -3,7 +3,7 @@
 import os
 import time
 
-from explore import dealings
+from explore import dealings, rarer
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
 from swarm_mcp.changes.undoing import NotUndone, Undoing
@@ -40,18 +40,7 @@ def overwrites(me: Process) -> None:
 
 def appends_by_shell(me: Process) -> None:
     """Append to a file by a shell command that can be read."""
-    command = {"command": f"echo {me.number}.0 >> notes.md"}
-    me.say("asks", "Bash", "notes.md")
-    answer = me.hook("PreToolUse", "Bash", command)
-    if answer.get("permissionDecision") == "deny":
-        me.say_denial("Bash", "notes.md", answer["permissionDecisionReason"])
-        return
-    me.say("let", "Bash", "notes.md")
-    time.sleep(CLIENT_SECONDS)
-    me.say("writes", "Bash", "notes.md")
-    me.append(f"{me.number}.0\n")
-    me.say("wrote", "Bash", "notes.md")
-    me.end_call("Bash", command)
+    me.by_shell(f"echo {me.number}.0 >> notes.md")
 
 
 def edits_formatted(me: Process) -> None:
@@ -119,5 +108,5 @@ def edits_and_restores(me: Process) -> None:
 
 OF_OWNERS = (edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_and_restores)
 OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, appends_by_shell)
-NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits))  # and its answers
-ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL)}
+NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits, rarer.lapses_and_commits))  # and its answers
+ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL)}

@@ -1,0 +1,105 @@
+"""Truths about rarer deeds (``rarer``): waits, plans, mail and tasks of sessions that leave, leases of those that commit."""
+
+from collections.abc import Iterator
+
+from explore.history import NEVER, Ended, Grants, Left
+from explore.rarer import LEASE
+from explore.world import FAIL, JUMP, KILL, PAUSE
+
+Lines = list[tuple[int, list[str]]]
+
+
+def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
+    """Yield the false answers about these. `text`: the file at the end."""
+    yield from whole(ended, text)
+    if not ended.did(KILL, FAIL, JUMP, PAUSE):
+        yield from circles(ended.words)
+        yield from stale_commits(ended)
+    yield from plans(ended)
+    yield from orders(ended.words)
+    if left is not None:
+        yield from lapses_told(ended, left)
+        yield from vacated(ended, left)
+        yield from sent_to_nobody(ended.words)
+
+
+def _at(words: Lines, *deed: str) -> list[tuple[int, int]]:
+    """Return (place, process) of each such word."""
+    return [(at, process) for at, (process, one) in enumerate(words) if one[: len(deed)] == list(deed)]
+
+
+def whole(ended: Ended, text: str) -> Iterator[str]:
+    """Yield that a process has left half a file: it was killed in an undo or a restore, which replace files in one step."""
+    for process in ended.killed:
+        own = [words[0] for other, words in ended.words if other == process and words[0] != "dies"]
+        if own[-1:] in (["undoes"], ["restores"]) and "last\n" not in text:
+            yield f"{process} was killed, and has left half a file"
+
+
+def circles(words: Lines) -> Iterator[str]:
+    """Yield that two sessions have waited for each other: one of them has to be told, and gives way."""
+    if len(_at(words, "in vain")) > 1:
+        yield "two sessions have waited in vain for each other"
+
+
+def stale_commits(ended: Ended) -> Iterator[str]:
+    """Yield each commit that passed though the session's lock had lapsed and another has had the file since."""
+    for let, process in _at(ended.words, "let", "commit"):
+        asked = [at for at, other in _at(ended.words, "wants") if other == process and float(ended.words[at][1][3])]
+        own = [at for at, other in _at(ended.words, "locked", "notes.md") if other == process]
+        if not asked or not own:
+            continue
+        over = ended.moments[own[-1]] + LEASE * 1e9
+        begun = next(at for at in range(let, -1, -1) if ended.words[at] == (process, ["asks", "commit", "notes.md"]))
+        taken = [at for at, other in _at(ended.words, "locked", "notes.md") if other != process and at < begun]
+        if any(ended.moments[at] > over for at in taken):
+            yield f"instance-{process} may commit notes.md, which others have had since its lock lapsed"
+
+
+def plans(ended: Ended) -> Iterator[str]:
+    """Yield that the plan has changed hands, though its owner is there."""
+    owners = {words[1] for _process, words in ended.words if words[0] == "plan"}
+    if len(owners) > 1 or "None" in owners:
+        yield f"the plan was owned by {sorted(owners)}"
+
+
+def orders(words: Lines) -> Iterator[str]:
+    """Yield each task that was claimed before those that it waits for had ended."""
+    needs = {one[1]: one[2:] for _process, one in words if one[0] == "requested"}
+    for at, process in _at(words, "claimed"):
+        early = [task for task in needs.get(words[at][1][1], ()) if not any(before < at for before, _ in _at(words, "ends", task))]
+        if early:
+            yield f"{process} was given task {words[at][1][1]}, which waits for {early[0]}"
+
+
+def lapses_told(ended: Ended, left: Left) -> Iterator[str]:
+    """Yield each session that was not told that its lock has lapsed, though another has been given the file since."""
+    if ended.did(KILL, FAIL, JUMP, PAUSE):
+        return
+    grants = Grants(ended).found
+    for one in grants:
+        if (one.holder, one.place) not in Grants(ended).leased or one.last >= NEVER:
+            continue
+        later = [other for other in grants if other.holder != one.holder and other.place == one.place
+                 and other.asked > one.last and other.began < NEVER]  # fmt: skip
+        freed = [at for at, process in _at(ended.words, "frees", one.place) if f"instance-{process}" == one.holder]
+        if later and not freed and not any(to == one.holder and "lapsed" in text for to, text, _read in left.messages):
+            yield f"{one.holder} was not told that its lock on {one.place} has lapsed"
+
+
+def vacated(ended: Ended, left: Left) -> Iterator[str]:
+    """Yield each task that is still a session's that has left."""
+    if ended.did(FAIL, PAUSE):
+        return
+    gone = {f"instance-{process}" for _at_word, process in _at(ended.words, "left")}
+    for task, status, who in left.tasks:
+        if who in gone and status in ("claimed", "in_progress"):
+            yield f"the task {task} is {status} by {who}, which has left"
+
+
+def sent_to_nobody(words: Lines) -> Iterator[str]:
+    """Yield each message that was sent to a session behind its end."""
+    ends = [at for at, process in _at(words, "left") if process == 1]
+    for at, _process in _at(words, "sends") if ends else ():
+        if at > ends[0] and any(then > at for then, _ in _at(words, "sent", words[at][1][1])):
+            yield f"{words[at][1][1]} was sent to a session that had left"
