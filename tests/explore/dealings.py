@@ -10,7 +10,7 @@ from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.agents.acp.guard import Guard, Made
-from swarm_mcp.errors import LockRefused, Refused
+from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.locking import acquisition
@@ -76,12 +76,14 @@ class Dealer:
 
     def read(self) -> None:
         """Take all unread messages."""
+        self.say("polls", self.row.id)
         taken = self.store.messages.take(self.row, 9)
-        time.sleep(CLIENT_SECONDS)  # the answer with them is written
+        time.sleep(CLIENT_SECONDS)
+        self.say("answers", *(message.id for message in taken))  # the answer with them is written
         self.store.messages.acknowledge([message.id for message in taken])
         for message in taken:
             if "[auto]" in message.content:
-                self.say("hears", message.content)
+                self.say("hears", message.content.replace("\n", " "))
             else:
                 self.say("read", message.content)
 
@@ -246,8 +248,12 @@ def messages(me: Process) -> None:
         for count in range(2):
             text = f"{me.number}.{count}"
             me.say("sends", text)
-            mine.store.messages.send(mine.row, "instance-1", text)
-            me.say("sent", text)
+            try:
+                mine.store.messages.send(mine.row, "instance-1", text)
+            except UnknownInstance:  # it has left
+                me.say("not sent")
+            else:
+                me.say("sent", text)
 
 
 def reads_mail(me: Process) -> None:

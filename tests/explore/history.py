@@ -46,12 +46,12 @@ class Left(NamedTuple):
     """The rows of the store in the end.
 
     locks     (holder, file, seconds of its lease)
-    messages  (recipient, content, read)
+    messages  (recipient, content, read, id)
     tasks     (id, status, assignee)
     """
 
     locks: list[tuple[str, str, float | None]]
-    messages: list[tuple[str, str, int]]
+    messages: list[tuple[str, str, int, int]]
     tasks: list[tuple[str, str, str | None]]
     values: list[str]
 
@@ -193,10 +193,12 @@ class Grants:
         return held
 
     def _undoes(self, at: int, process: int) -> None:
-        self._open[process, "notes.md"] = Held(f"instance-{process}", "notes.md", 0, at, NEVER, NEVER)
+        for place in WORLD[:2]:
+            self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
 
     def _redone(self, at: int, process: int) -> None:
-        self._close((process, "notes.md"), at, at)
+        for place in WORLD[:2]:
+            self._close((process, place), at, at)
 
     _restores, _restored = _undoes, _redone
 
@@ -301,6 +303,7 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
         return []
     found, began = [], dict[int, tuple[int, int]]()
     asked: dict[int, int] = {}
+    let = set[int]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "asks":
             asked[process] = at
@@ -308,13 +311,18 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
                 began.setdefault(process, (at, at))
         elif words[0] == "let":
             began.setdefault(process, (asked[process], at))
+            let.add(process)
+        elif words[0] == "denied" and process in began and process not in let:
+            first, at_first = began.pop(process)
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, at_first, at_first, over=at))
         elif words == ["turn", "ends"] and process in began:
-            first, let = began.pop(process)
+            first, known = began.pop(process)
+            let.discard(process)
             over = next((n for n in range(at, len(ended.words)) if ended.words[n] == (process, ["turned"])), NEVER)
             if ended.did(FAIL, JUMP):
                 over = NEVER
-            found.append(Held(f"instance-{process}", "notes.md", 0, first, let, at, over=over))
-    found += [Held(f"instance-{one}", "notes.md", 0, first, let, NEVER) for one, (first, let) in began.items()]
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, known, at, over=over))
+    found += [Held(f"instance-{one}", "notes.md", 0, first, known, NEVER) for one, (first, known) in began.items()]
     if not is_sure:
         found = [one._replace(began=NEVER, ended=NEVER, over=one.last) for one in found]
     return found
@@ -326,8 +334,10 @@ def answers(ended: Ended) -> Iterator[Answer]:
     is_whole = not ended.did(FAIL, JUMP)  # else hooks fail open
     for at, (process, words) in enumerate(ended.words):
         me, since = f"instance-{process}", asked.get(process, at)
-        if words[0] in ("asks", "wants", "looks"):
+        if words[0] in ("asks", "wants", "looks", "undoes"):
             asked[process] = at
+        elif words[0] == "undid" and is_whole:
+            yield Answer(me, "free", "notes.md", since, at)
         elif words[0] == "let" and is_whole:
             yield Answer(me, "free", words[2], since, at)
         elif ended.roles[process] == "lapses_and_commits":
@@ -367,7 +377,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
     asked = (
         at
         for at, (other, words) in enumerate(ended.words)
-        if other == process and words[0] == "wants" and file in reached(words[1])
+        if other == process and (words[0] == "undoes" or (words[0] == "wants" and file in reached(words[1])))
     )
     return next(asked, END)
 
@@ -378,8 +388,8 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
     for one in range(len(ended.roles)):
         for place in (*WORLD, "*.md"):
             me = f"instance-{one}"
-            if (me, place) in leased:
-                continue
+            if (me, place) in leased or ((one, ["binds"]) in ended.words and (one, ["dies"]) in ended.words):
+                continue  # void, and there until somebody cleans up
             if (me, place) in held:
                 yield Answer("", "held", reached(place)[0], END, END, me)
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
@@ -388,7 +398,7 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
 
 def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
     """Yield each message of a release that is not true: there was none, or another session had a lock all the while."""
-    for to, text, _read in left.messages:
+    for to, text, _read, _id in left.messages:
         file, holder = freed_in(text), FORMER.search(text)
         if not file or holder is None:
             continue
@@ -406,7 +416,7 @@ def mail(ended: Ended, left: Left) -> list[str]:
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}
     read = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "read"]
-    there = [(to, text, is_read) for to, text, is_read in left.messages if "[auto]" not in text]
+    there = [(to, text, is_read) for to, text, is_read, _id in left.messages if "[auto]" not in text]
     heard = read + [(to, text) for to, text, is_read in there if not is_read]
     if ended.killed or ended.did(FAIL):  # it may have been told that they were read, and not we
         heard += [(to, text) for to, text, is_read in there if is_read and (to, text) not in read]
@@ -421,15 +431,16 @@ def mail(ended: Ended, left: Left) -> list[str]:
 def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
     """A session that was refused a file is told once that it is free, unless it has it by then."""
     found = []
-    told = Counter((to, freed_in(text)) for to, text, _read in left.messages)
+    told = Counter((to, freed_in(text)) for to, text, _read, _id in left.messages)
     for process in range(len(ended.roles)):
         me = f"instance-{process}"
         for file in WORLD:
             refusals = refused(ended, process, file)
             inner = sum(words[0] == "wants" for other, words in ended.words if other == process)
             most = len(refusals) + inner * (
-                ended.roles[process] == "waits"
+                ended.roles[process] in ("waits", "shares_in_line", "circles")
             )  # it may be refused before it is in the line
+            most += 9 * ((process, ["undoes"]) in ended.words)  # and an undo takes locks
             if told[me, file] > most and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":

@@ -142,13 +142,13 @@ class Process:
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(made)
 
-    def end_call(self, tool: str, given: dict[str, Any]) -> None:
-        """Tell the hook of the end of a call."""
+    def end_call(self, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Tell the hook of the end of a call; return its answer."""
         mark = os.path.join(self.ground.state, "ended", str(os.getppid()))
         if os.path.isdir(os.path.dirname(mark)):  # as integrations/hook.sh
             with open(mark, "w", encoding="ascii"):
                 pass
-        self.hook("PostToolUse", tool, given)
+        return self.hook("PostToolUse", tool, given)
 
     def run_command(self, command: str) -> bool:
         """Ask for a shell command. Return True if it was let pass; then `end_call` follows."""

@@ -2,6 +2,7 @@
 
 import os
 import time
+from typing import Any
 
 from explore.dealings import FILE, HELD_SECONDS, LEASE, OTHER, Dealer, commits, dealer, leaves
 from explore.ground import LEASE as SESSION_SECONDS
@@ -158,19 +159,10 @@ def keeps_as_client(me: Process) -> None:
     """Join with this process as the session's client, take a lock, and keep it for a while."""
     with dealer(me) as mine:
         mine.store.instances.remove(me.id)
-        mine.row = mine.store.instances.register(
-            Registration(
-                me.ground.work,
-                preassigned_id=me.id,
-                runtime="claude-code",
-                session_id=me.session_id,
-                client=(os.getpid(), start_time(os.getpid())),
-                lease_seconds=SESSION_SECONDS,
-                state="working",
-            )
-        )
+        own = {"client": (os.getpid(), start_time(os.getpid())), "state": "working"}
+        mine.row = mine.store.instances.register(_registration(me, preassigned_id=me.id, **own))
         me.say("binds")
-        mine.hold(seconds=4 * HELD_SECONDS)
+        _hold_in_steps(mine)
 
 
 def holds_as_process(me: Process) -> None:
@@ -178,7 +170,29 @@ def holds_as_process(me: Process) -> None:
     with dealer(me) as mine:
         agent = agent_of(os.getpid(), start_time(os.getpid()), mine.store.here)
         me.say("binds")
-        mine.hold(seconds=4 * HELD_SECONDS, agent=agent)
+        _hold_in_steps(mine, agent=agent)
+
+
+def _hold_in_steps(mine: Dealer, **how: str) -> None:
+    """Take a lock, do some things with it, since a process is killed at a deed, and release it."""
+    if mine.lock(**how):
+        for _ in range(9):
+            mine.look(OTHER)
+        mine.release()
+
+
+def joins_late(me: Process) -> None:
+    """Join: that finds the sessions that have gone."""
+    time.sleep(3 * HELD_SECONDS)
+    me.say("joins")
+    with dealer(me) as mine:
+        mine.store.instances.register(_registration(me, label=f"session {me.number}"))
+    me.say("joined")
+
+
+def _registration(me: Process, **facts: Any) -> Registration:
+    given = {"client": (1, start_time(1)), "lease_seconds": SESSION_SECONDS, **facts}
+    return Registration(me.ground.work, runtime="claude-code", session_id=me.session_id, **given)
 
 
 # ------------------------------------------------------------------------------------------------ files
@@ -196,6 +210,14 @@ def moves_over(me: Process) -> None:
 
 def _patch(me: Process, changes: str) -> None:
     me.by_shell(f"apply_patch <<'EOF'\n*** Begin Patch\n{changes}*** End Patch\nEOF\n")
+
+
+def locks_and_edits(me: Process) -> None:
+    """Take a lock, edit the file, and release it."""
+    with dealer(me) as mine:
+        if mine.lock():
+            me.write(FILE, "Edit", f"{me.number}.0\n")
+            mine.release()
 
 
 def edits_for_long(me: Process) -> None:
@@ -271,16 +293,7 @@ def claims_and_leaves(me: Process) -> None:
 def plans(me: Process) -> None:
     """Join as a planner, and look whose the plan is."""
     with dealer(me) as mine:
-        mine.store.instances.register(
-            Registration(
-                me.ground.work,
-                label=f"session {me.number} role:planner",
-                runtime="claude-code",
-                session_id=me.session_id,
-                client=(1, start_time(1)),
-                lease_seconds=SESSION_SECONDS,
-            )
-        )
+        mine.store.instances.register(_registration(me, label=f"session {me.number} role:planner"))
         for _ in range(2):
             me.say("looks for plan")
             owner = mine.store.planner.owner(mine.row.scope)
@@ -289,7 +302,7 @@ def plans(me: Process) -> None:
 
 ALL = (
     locks_folder, shares_in_line, upgrades, frees_unheld, frees_by_old_number, leaves_shared, circles, ends_agent,
-    renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process,
-    patches, moves_over, edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
+    renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process, joins_late,
+    patches, moves_over, locks_and_edits, edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
     claims_and_leaves, plans,
 )  # fmt: skip

@@ -15,11 +15,18 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
     if not ended.did(KILL, FAIL, JUMP, PAUSE):
         yield from circles(ended.words)
         yield from stale_commits(ended)
+        yield from overtaken(ended.words)
+        yield from undone_beside(ended.words)
+    if _at(ended.words, "blamed") and not _at(ended.words, "saves"):
+        yield "a command that changes nothing is blamed for a change"
     yield from plans(ended)
     yield from orders(ended.words)
     if left is not None:
         yield from lapses_told(ended, left)
+        yield from thefts_told(ended, left)
+        yield from unanswered(ended, left)
         yield from vacated(ended, left)
+        yield from deaths_told(ended, left)
         yield from sent_to_nobody(ended.words)
 
 
@@ -83,8 +90,83 @@ def lapses_told(ended: Ended, left: Left) -> Iterator[str]:
         later = [other for other in grants if other.holder != one.holder and other.place == one.place
                  and other.asked > one.last and other.began < NEVER]  # fmt: skip
         freed = [at for at, process in _at(ended.words, "frees", one.place) if f"instance-{process}" == one.holder]
-        if later and not freed and not any(to == one.holder and "lapsed" in text for to, text, _read in left.messages):
+        if later and not freed and not any(to == one.holder and "lapsed" in text for to, text, _read, _id in left.messages):
             yield f"{one.holder} was not told that its lock on {one.place} has lapsed"
+
+
+def overtaken(words: Lines) -> Iterator[str]:
+    """Yield each session that was given a lock, though another one had been in the line before it asked."""
+    for asked, waiter in _at(words, "wants"):
+        own = [at for at, process in _at(words, "wants") if process == waiter and at > asked][:1] or [len(words)]
+        looks = [at for at, process in _at(words, "looks", words[asked][1][1]) if process == waiter and asked < at < own[0]]
+        for at, other in _at(words, "wants", words[asked][1][1]) if looks else ():
+            if other == waiter or not looks[0] < at < looks[-1] or {words[at][1][2], words[asked][1][2]} == {"shared"}:
+                continue
+            said = next((then for then in range(at + 1, len(words)) if words[then][0] == other), len(words))
+            if said < looks[-1] and words[said][1][0] == "locked":
+                yield f"instance-{other} was given {words[at][1][1]} before instance-{waiter}, which had asked earlier"
+
+
+def undone_beside(words: Lines) -> Iterator[str]:
+    """Yield each undo that was made between the check of another session's write and the write."""
+    for done, process in _at(words, "undid"):
+        begun = max(at for at, other in _at(words, "undoes") if other == process and at < done)
+        for let, other in _at(words, "let"):
+            made = next((at for at, one in _at(words, "writes") if one == other and at > let), 0)
+            if other != process and let < begun and made > done:
+                yield f"{process} has undone its change while {other} was about to write"
+
+
+def deaths_told(ended: Ended, left: Left) -> Iterator[str]:
+    """Yield each session that was not told of a file whose holder has died, though another session has joined since."""
+    words = ended.words
+    if ended.did(FAIL, PAUSE, JUMP) or not _at(words, "joins"):
+        return
+    for died, dead in _at(words, "dies"):
+        held = [at for at, process in _at(words, "locked", "notes.md") if process == dead]
+        if not held or [at for at, process in _at(words, "frees") if process == dead and at > held[-1]]:
+            continue
+        joined = [at for at, _process in _at(words, "joins") if at > died]
+        for at, process in _at(words, "refused", "notes.md", f"instance-{dead}"):
+            is_told = any(to == f"instance-{process}" and "is free" in text for to, text, _read, _id in left.messages)
+            if joined and at < died and not is_told and len(_at(words, "joined")) == 1:
+                yield f"instance-{process} was not told that the file of the dead instance-{dead} is free"
+
+
+def thefts_told(ended: Ended, left: Left) -> Iterator[str]:
+    """Yield each holder that was not told of a theft."""
+    if ended.did(KILL, FAIL):
+        return
+    words = ended.words
+    for took, thief in _at(words, "took"):
+        begun = max(at for at, process in _at(words, "takes") if process == thief and at < took)
+        for at, holder in _at(words, "locked", words[took][1][1]):
+            ends = [then for then, process in _at(words, "frees", words[took][1][1]) if process == holder and then > at]
+            is_held = holder != thief and at < begun and (not ends or ends[0] > took)
+            later = any(process == holder and at < then < took for then, process in _at(words, "locked", words[took][1][1]))
+            if is_held and not later and not any(
+                to == f"instance-{holder}" and "was taken by" in text for to, text, _read, _id in left.messages
+            ):
+                yield f"instance-{holder} was not told that its lock was taken"
+
+
+def unanswered(ended: Ended, left: Left) -> Iterator[str]:
+    """Yield each message that counts as read, and was in no answer; or that a poll was not given though nobody had it."""
+    if ended.did(FAIL, JUMP, PAUSE):
+        return
+    words = ended.words
+    answered = {int(one) for _process, said in words if said[0] == "answers" for one in said[1:]}
+    over = max([at for at, _process in _at(words, "dies")], default=-1)
+    for to, text, is_read, number in left.messages:
+        if "[auto]" in text:
+            continue
+        if is_read and number not in answered:
+            yield f"the message {text} counts as read, and was in no answer"
+        sent = [at for at, _process in _at(words, "sent", text)]
+        polls = [at for at, process in _at(words, "polls", to) if sent and at > max(over, *sent)
+                 and any(then > at and one == process for then, one in _at(words, "answers"))]  # fmt: skip
+        if not is_read and polls and number not in answered:
+            yield f"the message {text} was there, and a poll was not given it"
 
 
 def vacated(ended: Ended, left: Left) -> Iterator[str]:

@@ -100,6 +100,15 @@ MEETINGS = (
     (("shares", "commits"), "keep"),
     (("shares", "shares", "steals"), "keep"),
     (("overwrites", "saves"), "keep"),
+    (("shares", "shares", "locks"), "keep"),
+    (("waits", "holds", "locks"), "keep"),
+    (("looks_and_overwrites", "edits"), "keep"),
+    (("edits_two_and_undoes", "saves"), "keep"),
+    (("edits_and_undoes", "holds"), "keep"),
+    (("edits_and_undoes", "overwrites"), "keep"),
+    (("locks_and_edits", "runs_idly"), "keep"),
+    (("keeps_as_client", "locks", "joins_late"), "keep"),
+    (("locks_and_edits", "edits"), "turn"),
 )
 # Accidents beside switches; each set comes in one of ten plans.
 WEATHERS = ((), (), (), (), (), (KILL,), (KILL,), (FAIL,), (PAUSE,), (JUMP,))

@@ -90,8 +90,25 @@ def edits_and_undoes(me: Process) -> None:
         try:
             record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
             if record:
+                me.say("undid")
                 undoing.run(lambda: undoing.plan_back(record, [], False), whose, record.id, False)
         except NotUndone:  # lines of others are in the way
+            me.say("not undone")
+        me.say("redone")
+
+
+def edits_two_and_undoes(me: Process) -> None:
+    """Edit two files, and take that back in both."""
+    whose = ("claude-code", me.session_id)
+    for name in ("notes.md", "other.md"):
+        me.write(name, "Edit", f"{me.number}.0\n")
+    with Store(me.ground.store) as store:
+        undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
+        me.say("undoes")
+        try:
+            if undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]:
+                me.say("undid")
+        except NotUndone:
             me.say("not undone")
         me.say("redone")
 
@@ -106,7 +123,28 @@ def edits_and_restores(me: Process) -> None:
         me.say("restored")
 
 
-OF_OWNERS = (edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_and_restores)
-OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, appends_by_shell)
+def looks_and_overwrites(me: Process) -> None:
+    """Look at a file, and replace it."""
+    if me.run_command("cat notes.md"):
+        me.end_call("Bash", {"command": "cat notes.md"})
+        me.write("notes.md", "Write", f"{me.number}.w\n")
+
+
+def runs_idly(me: Process) -> None:
+    """Run a command that cannot be read, and that changes nothing."""
+    if me.run_command("./build"):
+        time.sleep(8 * CLIENT_SECONDS)
+        answer = me.end_call("Bash", {"command": "./build"})
+        if "notes.md" in answer.get("additionalContext", ""):
+            me.say("blamed")
+
+
+OF_OWNERS = (
+    edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
+)  # fmt: skip
+OF_FILES = (
+    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, appends_by_shell, looks_and_overwrites,
+    runs_idly,
+)  # fmt: skip
 NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits, rarer.lapses_and_commits))  # and its answers
 ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL)}

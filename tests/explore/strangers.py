@@ -77,7 +77,7 @@ STRANGERS = {
         "self.reader.locks_on(keys) + ",
     ),
     "logical_is_local": (
-        "",
+        "locks",
         "a file that is locked in every work tree is granted in another one",
         ROWS,
         "    if reach.names or _takes_part(tx, tree):\n",
@@ -171,14 +171,14 @@ STRANGERS = {
     ),
     # Words to those that were refused, or robbed
     "forgotten_while_held": (
-        "asks_again",
+        "shares",
         "a refused session is not told if another had the file in between",
         f"{STORE}/refusals.py",
         "[denial.path_key for denial in free]",
         "[denial.path_key for denial in denials]",
     ),
     "death_untold": (
-        "keeps_as_client",
+        "joins_late",
         "nobody is told that the file of a dead session is free",
         REACTIONS,
         '    if tx.has("swarm_denials"):\n',
@@ -208,7 +208,7 @@ STRANGERS = {
         "    }\n    for one in ends.values():\n        _note(one, entry(now_ns,",
     ),
     "denied_keeps_file": (
-        "keeps_lock",
+        "locks_and_edits",
         "a call that a lock denies keeps its file for the turn, against the lock's holder",
         f"{HOOKS}/check/rules.py",
         "(merge, count, drop_plan, give_back, watch_command",
@@ -223,7 +223,7 @@ STRANGERS = {
     ),
     # Uncommitted changes
     "seen_by_time": (
-        "overwrites",
+        "looks_and_overwrites",
         "a look at a file counts for a write that came after it",
         f"{HOOKS}/traces/seen.py",
         "        return state == NO_FILE\n",
@@ -244,7 +244,7 @@ STRANGERS = {
         '    except OSError:\n        return b""',
     ),
     "persons_save": (
-        "saves",
+        "overwrites",
         "a whole write goes over what a person has saved",
         f"{HOOKS}/check/rules.py",
         "        if not any(how != EDIT and os.path.lexists(os.path.join(*place))"
@@ -252,7 +252,7 @@ STRANGERS = {
         "        return None\n",
     ),
     "beside_removal": (
-        "",
+        "edits",
         "a file is written into a folder that another session is about to remove",
         f"{HOOKS}/traces/others.py",
         "        for entry, deed, place in self._clearings:\n",
@@ -273,7 +273,7 @@ STRANGERS = {
         "for header, path in _named(text) if header != _MOVE_TO) if path",
     ),
     "own_write_blamed": (
-        "builds",
+        "runs_idly",
         "a command is blamed for what the holder itself wrote meanwhile",
         f"{HOOKS}/check/rules.py",
         "    if check.is_question or not check.session.instance_id or not is_watching():\n",
@@ -288,14 +288,14 @@ STRANGERS = {
         "            if content is None and state_of(name, folder) != state:\n",
     ),
     "half_undone": (
-        "edits_and_undoes",
+        "edits_two_and_undoes",
         "an undo that meets a disk error leaves half of the files undone",
         f"{CHANGES}/writing.py",
         "        _put_back(written)\n        record.forget()\n        raise",
         "        record.forget()\n        raise",
     ),
     "never_put_right": (
-        "edits_and_undoes",
+        "edits_two_and_undoes",
         "an undo that was killed stays half done",
         f"{CHANGES}/writing.py",
         "    left = _put_back(record.files)\n",
@@ -325,7 +325,7 @@ STRANGERS = {
         "    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder=folder)",
     ),
     "state_in_place": (
-        "edits",
+        "edits_two_and_undoes",
         "a hook that is killed leaves half a file of swarm's own",
         f"{HOOKS}/state.py",
         '    scratch = f"{path}.{os.getpid()}.tmp"',
@@ -398,7 +398,7 @@ STRANGERS = {
         "        others = [row for row in rows if not row.mode and not is_mutex(row.file) and not _is_own(row, me)]",
     ),
     "commit_over_head": (
-        "",
+        "commits",
         "a commit takes the place of one that came a moment before",
         f"{CHANGES}/commit/landing.py",
         '"HEAD", new, old or "0" * len(new)]',
