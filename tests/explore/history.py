@@ -239,14 +239,16 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
 
 
 def behind(ended: Ended) -> Iterator[tuple[Answer, Held | str]]:
-    """Yield the false answers that another session waits for a file: none waits, or both would only read."""
+    """Yield the false answers that another session waits for a file: there is no waiter, or both would only read."""
     line, mode = waits(ended), dict[int, str]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "wants":
             mode[process] = words[2]
         elif words[0] == "waits":
             asked = Answer(f"instance-{process}", "held", reached(words[2])[0], at, at, words[3])
-            yield from false_answers([one for one in line if SHARED not in one.mode or mode[process] != SHARED], [asked])
+            yield from false_answers(
+                [one for one in line if SHARED not in one.mode or mode[process] != SHARED], [asked]
+            )
 
 
 def numbers(ended: Ended) -> list[str]:
@@ -389,7 +391,7 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
         for place in (*WORLD, "*.md"):
             me = f"instance-{one}"
             if (me, place) in leased or ((one, ["binds"]) in ended.words and (one, ["dies"]) in ended.words):
-                continue  # void, and there until somebody cleans up
+                continue  # void, and there until the next cleaning
             if (me, place) in held:
                 yield Answer("", "held", reached(place)[0], END, END, me)
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):

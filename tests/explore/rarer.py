@@ -238,7 +238,7 @@ def edits_late(me: Process) -> None:
 
 
 def tasks_in_order(me: Process) -> None:
-    """Request a task, another one, and one that waits for both; claim and end whatever there is."""
+    """Request a task, another one, and one that waits for both; claim and end any task."""
     with dealer(me) as mine:
         made: list[str] = []
         for title in "abc":
@@ -291,7 +291,7 @@ def claims_and_leaves(me: Process) -> None:
 
 
 def plans(me: Process) -> None:
-    """Join as a planner, and look whose the plan is."""
+    """Join as a planner, and look for the owner of the plan."""
     with dealer(me) as mine:
         mine.store.instances.register(_registration(me, label=f"session {me.number} role:planner"))
         for _ in range(2):

@@ -36,7 +36,7 @@ def _at(words: Lines, *deed: str) -> list[tuple[int, int]]:
 
 
 def whole(ended: Ended, text: str) -> Iterator[str]:
-    """Yield that a process has left half a file: it was killed in an undo or a restore, which replace files in one step."""
+    """Yield that a process has left half a file: undo and restore, in the middle of them, leave a whole one."""
     for process in ended.killed:
         own = [words[0] for other, words in ended.words if other == process and words[0] != "dies"]
         if own[-1:] in (["undoes"], ["restores"]) and "last\n" not in text:
@@ -60,7 +60,7 @@ def stale_commits(ended: Ended) -> Iterator[str]:
         begun = next(at for at in range(let, -1, -1) if ended.words[at] == (process, ["asks", "commit", "notes.md"]))
         taken = [at for at, other in _at(ended.words, "locked", "notes.md") if other != process and at < begun]
         if any(ended.moments[at] > over for at in taken):
-            yield f"instance-{process} may commit notes.md, which others have had since its lock lapsed"
+            yield f"instance-{process} may commit notes.md, though others have had it since its lock lapsed"
 
 
 def plans(ended: Ended) -> Iterator[str]:
@@ -74,9 +74,13 @@ def orders(words: Lines) -> Iterator[str]:
     """Yield each task that was claimed before those that it waits for had ended."""
     needs = {one[1]: one[2:] for _process, one in words if one[0] == "requested"}
     for at, process in _at(words, "claimed"):
-        early = [task for task in needs.get(words[at][1][1], ()) if not any(before < at for before, _ in _at(words, "ends", task))]
+        early = [
+            task
+            for task in needs.get(words[at][1][1], ())
+            if not any(before < at for before, _ in _at(words, "ends", task))
+        ]
         if early:
-            yield f"{process} was given task {words[at][1][1]}, which waits for {early[0]}"
+            yield f"{process} was given task {words[at][1][1]} before {early[0]}, a condition of it"
 
 
 def lapses_told(ended: Ended, left: Left) -> Iterator[str]:
@@ -90,7 +94,11 @@ def lapses_told(ended: Ended, left: Left) -> Iterator[str]:
         later = [other for other in grants if other.holder != one.holder and other.place == one.place
                  and other.asked > one.last and other.began < NEVER]  # fmt: skip
         freed = [at for at, process in _at(ended.words, "frees", one.place) if f"instance-{process}" == one.holder]
-        if later and not freed and not any(to == one.holder and "lapsed" in text for to, text, _read, _id in left.messages):
+        if (
+            later
+            and not freed
+            and not any(to == one.holder and "lapsed" in text for to, text, _read, _id in left.messages)
+        ):
             yield f"{one.holder} was not told that its lock on {one.place} has lapsed"
 
 
@@ -98,13 +106,15 @@ def overtaken(words: Lines) -> Iterator[str]:
     """Yield each session that was given a lock, though another one had been in the line before it asked."""
     for asked, waiter in _at(words, "wants"):
         own = [at for at, process in _at(words, "wants") if process == waiter and at > asked][:1] or [len(words)]
-        looks = [at for at, process in _at(words, "looks", words[asked][1][1]) if process == waiter and asked < at < own[0]]
+        looks = [
+            at for at, process in _at(words, "looks", words[asked][1][1]) if process == waiter and asked < at < own[0]
+        ]
         for at, other in _at(words, "wants", words[asked][1][1]) if looks else ():
             if other == waiter or not looks[0] < at < looks[-1] or {words[at][1][2], words[asked][1][2]} == {"shared"}:
                 continue
             said = next((then for then in range(at + 1, len(words)) if words[then][0] == other), len(words))
             if said < looks[-1] and words[said][1][0] == "locked":
-                yield f"instance-{other} was given {words[at][1][1]} before instance-{waiter}, which had asked earlier"
+                yield f"instance-{other} was given {words[at][1][1]} before instance-{waiter}, though that had asked earlier"
 
 
 def undone_beside(words: Lines) -> Iterator[str]:
@@ -118,7 +128,7 @@ def undone_beside(words: Lines) -> Iterator[str]:
 
 
 def deaths_told(ended: Ended, left: Left) -> Iterator[str]:
-    """Yield each session that was not told of a file whose holder has died, though another session has joined since."""
+    """Yield each session that was not told of a file of a dead holder, though another session has joined since."""
     words = ended.words
     if ended.did(FAIL, PAUSE, JUMP) or not _at(words, "joins"):
         return
@@ -143,15 +153,21 @@ def thefts_told(ended: Ended, left: Left) -> Iterator[str]:
         for at, holder in _at(words, "locked", words[took][1][1]):
             ends = [then for then, process in _at(words, "frees", words[took][1][1]) if process == holder and then > at]
             is_held = holder != thief and at < begun and (not ends or ends[0] > took)
-            later = any(process == holder and at < then < took for then, process in _at(words, "locked", words[took][1][1]))
-            if is_held and not later and not any(
-                to == f"instance-{holder}" and "was taken by" in text for to, text, _read, _id in left.messages
+            later = any(
+                process == holder and at < then < took for then, process in _at(words, "locked", words[took][1][1])
+            )
+            if (
+                is_held
+                and not later
+                and not any(
+                    to == f"instance-{holder}" and "was taken by" in text for to, text, _read, _id in left.messages
+                )
             ):
                 yield f"instance-{holder} was not told that its lock was taken"
 
 
 def unanswered(ended: Ended, left: Left) -> Iterator[str]:
-    """Yield each message that counts as read, and was in no answer; or that a poll was not given though nobody had it."""
+    """Yield each message that counts as read, and was in no answer; or that a poll was not given though no other process had it."""
     if ended.did(FAIL, JUMP, PAUSE):
         return
     words = ended.words
@@ -176,7 +192,7 @@ def vacated(ended: Ended, left: Left) -> Iterator[str]:
     gone = {f"instance-{process}" for _at_word, process in _at(ended.words, "left")}
     for task, status, who in left.tasks:
         if who in gone and status in ("claimed", "in_progress"):
-            yield f"the task {task} is {status} by {who}, which has left"
+            yield f"the task {task} is {status} by {who}, a session that has left"
 
 
 def sent_to_nobody(words: Lines) -> Iterator[str]:

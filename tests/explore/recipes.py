@@ -83,6 +83,7 @@ MEETINGS = (
     (("circles", "circles"), "keep"),
     (("ends_agent", "looks"), "keep"),
     (("renews", "looks"), "keep"),
+    (("lapses", "looks"), "keep"),
     (("lapses", "looks", "holds_late"), "keep"),
     (("lapses_and_commits", "holds_late"), "keep"),
     (("hands_over_leased", "sleeps", "looks"), "keep"),

@@ -146,5 +146,7 @@ OF_FILES = (
     edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, appends_by_shell, looks_and_overwrites,
     runs_idly,
 )  # fmt: skip
-NEED_GIT = frozenset(role.__name__ for role in (*OF_OWNERS, dealings.commits, rarer.lapses_and_commits))  # and its answers
+NEED_GIT = frozenset(
+    role.__name__ for role in (*OF_OWNERS, dealings.commits, rarer.lapses_and_commits)
+)  # and its answers
 ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL)}

@@ -1,6 +1,6 @@
-"""Faults by somebody who had read the product alone: neither the roles, nor their judge, nor the faults before.
+"""Faults by a reader of the product alone, without a look at the roles, their judge, and the faults before.
 
-Each is a mistake that a later change may well make: the role in its way, what goes wrong for a user, the file, the text
+Each is a mistake that a later change may well make: the role in its way, the harm to a user, the file, the text
 that stands there once, and the one in its place.
 """
 
@@ -41,7 +41,7 @@ STRANGERS = {
     ),
     "lapse_untold": (
         "lapses",
-        "a session whose lapsed lock another process removes is not told",
+        "a session is not told that another process has removed its lapsed lock",
         LOCKS,
         "    reactions.lapse_locks(tx, [row for row in left if row not in ended])",
         '    reactions.end_locks(tx, [row for row in left if row not in ended], "lapsed")',
@@ -100,7 +100,7 @@ STRANGERS = {
     # Releases and ends
     "frees_others": (
         "frees_unheld",
-        "a release frees the file, whoever holds it",
+        "a release ends the lock of any session",
         LOCKS,
         "WHERE c.type = 'lock' AND +c.instance_id = ?\"",
         "WHERE c.type = 'lock' AND (+c.instance_id = ? OR c.agent IS NULL)\"",
@@ -179,7 +179,7 @@ STRANGERS = {
     ),
     "death_untold": (
         "joins_late",
-        "nobody is told that the file of a dead session is free",
+        "no session is told that the file of a dead one is free",
         REACTIONS,
         '    if tx.has("swarm_denials"):\n',
         '    if tx.has("swarm_denials") and reason != "reclaimed":\n',
@@ -238,14 +238,14 @@ STRANGERS = {
     ),
     "unreadable_is_empty": (
         "edits",
-        "a disk error while another's notes are read counts as no notes",
+        "a disk error in notes of another session counts as no notes",
         f"{HOOKS}/traces/journal.py",
         '    except FileNotFoundError:\n        return b""',
         '    except OSError:\n        return b""',
     ),
     "persons_save": (
         "overwrites",
-        "a whole write goes over what a person has saved",
+        "a whole write goes over a person's save",
         f"{HOOKS}/check/rules.py",
         "        if not any(how != EDIT and os.path.lexists(os.path.join(*place))"
         " for *place, how in check.writes.changes):\n            return None\n",
@@ -274,7 +274,7 @@ STRANGERS = {
     ),
     "own_write_blamed": (
         "runs_idly",
-        "a command is blamed for what the holder itself wrote meanwhile",
+        "a command is blamed for the holder's own write meanwhile",
         f"{HOOKS}/check/rules.py",
         "    if check.is_question or not check.session.instance_id or not is_watching():\n",
         "    if check.is_question or not check.session.instance_id or is_watching():\n",
@@ -321,8 +321,7 @@ STRANGERS = {
         "swarm_mcp/locking/restore.py",
         '    scratch = f"{name}.{os.urandom(4).hex()}.swarm"\n'
         "    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=folder)",
-        "    scratch = name\n"
-        "    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder=folder)",
+        "    scratch = name\n    handle = open_private(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder=folder)",
     ),
     "state_in_place": (
         "edits_two_and_undoes",
@@ -334,7 +333,7 @@ STRANGERS = {
     # Mail, tasks, values
     "mail_lost": (
         "reads_mail",
-        "mail counts as read before it was answered: who is killed there never sees it",
+        "mail counts as read before it is in an answer: a kill there loses it",
         f"{STORE}/messages.py",
         "            (row.id, tx.here, pid, started, now),\n        )\n",
         "            (row.id, tx.here, pid, started, now),\n        )\n"
@@ -356,7 +355,7 @@ STRANGERS = {
     ),
     "task_kept": (
         "claims_and_leaves",
-        "the task of a session that has ended is nobody's, and nobody can claim it",
+        "the task of a session that has ended cannot be claimed by any other",
         REACTIONS,
         '    if tx.has("tasks"):\n',
         '    if tx.has("tasks") and reason == "reclaimed":\n',

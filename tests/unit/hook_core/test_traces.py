@@ -107,7 +107,10 @@ def test_a_session_alone_is_told_nothing_and_leaves_its_traces(work: Path) -> No
 
 
 def test_a_patch_in_a_command_is_noted_once_in_each_of_its_files(work: Path) -> None:
-    me, both = Player("claude-code", work), "*** Update File: other.md\n@@\n-a\n+b\n*** Update File: notes.md\n@@\n-a\n+b\n"
+    me, both = (
+        Player("claude-code", work),
+        "*** Update File: other.md\n@@\n-a\n+b\n*** Update File: notes.md\n@@\n-a\n+b\n",
+    )
     with Store(str(ready_store())) as store:
         store.locks.acquire(join(store, work), "sub/deep.md")  # so that commands beside it are read
     me.told("Bash", {"command": f"apply_patch <<'EOF'\n*** Begin Patch\n{both}*** End Patch\nEOF\n"})
