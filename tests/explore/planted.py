@@ -18,8 +18,7 @@ from explore.strangers import STRANGERS
 
 TESTS = Path(__file__).resolve().parents[1]
 LEAST = 28  # of 30 that have to be found
-IN_A_ROW = 4  # of the table
-STRANGERS_PAGE = "`tests/explore/strangers.py`"
+IN_A_ROW = 6  # of the table
 
 
 def main() -> int:
@@ -49,13 +48,13 @@ def written(page: Path) -> dict[str, str]:
 def table(found: dict[str, str], count: int) -> str:
     """Return the words of the page: each fault, and the schedule that it was found by; those of the stranger apart."""
     words = ""
-    for whose, is_strangers in (("Found", False), (f"Of a stranger's ({STRANGERS_PAGE})", True)):
+    for whose, is_strangers in ((f"In {count:,} schedules", False), ("A stranger's", True)):
         some = {name: schedule for name, schedule in found.items() if (name in STRANGERS) is is_strangers}
         cells = [f"|{name}|{schedule or 'no'}" for name, schedule in some.items()]
         lines = ["".join(cells[place : place + IN_A_ROW]) + "|\n" for place in range(0, len(cells), IN_A_ROW)]
         head = "|Fault|Found" * IN_A_ROW + "|\n" + "|---|---:" * IN_A_ROW + "|\n"
         done = len(list(filter(None, some.values())))
-        words += f"{whose}: {done} of {len(some)}, in {count:,} schedules.\n\n{head}{''.join(lines)}\n"
+        words += f"{whose}: {done} of {len(some)}.\n\n{head}{''.join(lines)}\n"
     return words.removesuffix("\n")
 
 

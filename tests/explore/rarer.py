@@ -6,10 +6,14 @@ from typing import Any
 
 from explore.dealings import FILE, HELD_SECONDS, LEASE, OTHER, Dealer, commits, dealer, leaves
 from explore.ground import LEASE as SESSION_SECONDS
+from explore.ground import session_id
 from explore.process import CLIENT_SECONDS, Process
+from swarm_hook_core.hooks import SessionEvent
 from swarm_hook_core.lookup.process_holders import agent_of
 from swarm_hook_core.process import start_time
+from swarm_hook_core.registration import described
 from swarm_mcp.errors import Deadlock, Refused
+from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.store.sessions import Registration
 
 LONG = 400.0  # seconds: two of them are longer than a file stays a session's after a write in a turn
@@ -30,6 +34,13 @@ def shares_in_line(me: Process) -> None:
         if mine.lock(wait=0.5, mode="shared"):
             time.sleep(HELD_SECONDS)
             mine.release()
+
+
+def shares_again(me: Process) -> None:
+    """Take a lock for reading again and again."""
+    with dealer(me) as mine:
+        for _ in range(12):
+            mine.hold(mode="shared", seconds=HELD_SECONDS / 5)
 
 
 def upgrades(me: Process) -> None:
@@ -224,8 +235,20 @@ def edits_for_long(me: Process) -> None:
     """Edit a file twice in a long turn."""
     for count in range(2):
         me.write(FILE, "Edit", f"{me.number}.{count}\n")
-        time.sleep(LONG / (1 + count))
+        time.sleep(LONG)
     me.end_turn()
+
+
+def ends_old_turn(me: Process) -> None:
+    """Tell of the end of an earlier turn of the first session, an hour late: it is in its next turn."""
+    event = SessionEvent(session_id(0), me.ground.work, "Stop")
+    facts = described(me.core.config, event, "idle")
+    facts.update(source="", turn_over=os.stat(me.path(OTHER)).st_mtime_ns)
+    registrar = StoreRegistrar("claude-code")
+    try:
+        registrar.register(facts, 2.0, 0.3)
+    finally:
+        registrar.close()
 
 
 def edits_late(me: Process) -> None:
@@ -301,7 +324,7 @@ def plans(me: Process) -> None:
 
 
 ALL = (
-    locks_folder, shares_in_line, upgrades, frees_unheld, frees_by_old_number, leaves_shared, circles, ends_agent,
+    locks_folder, shares_in_line, shares_again, ends_old_turn, upgrades, frees_unheld, frees_by_old_number, leaves_shared, circles, ends_agent,
     renews, lapses, lapses_and_commits, holds_late, hands_over_leased, sleeps, keeps_as_client, holds_as_process, joins_late,
     patches, moves_over, locks_and_edits, edits_for_long, edits_late, tasks_in_order, ends_task_with_locks, ends_others_tasks,
     claims_and_leaves, plans,

@@ -200,7 +200,7 @@ STRANGERS = {
     ),
     # Files for a turn
     "late_turn_end": (
-        "edits_and_ends",
+        "ends_old_turn",
         "the end of a turn frees a file of the next one, if it comes late",
         TURNS,
         "        and (not over_ns or one.written <= over_ns)\n    }\n    for one in ends.values():\n"
