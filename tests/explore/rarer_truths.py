@@ -44,9 +44,9 @@ def whole(ended: Ended, text: str) -> Iterator[str]:
 
 
 def circles(words: Lines) -> Iterator[str]:
-    """Yield that two sessions have waited for each other: one of them has to be told, and gives way."""
-    if len(_at(words, "in vain")) > 1:
-        yield "two sessions have waited in vain for each other"
+    """Yield that two sessions have waited for each other: the second one has to be told at once, and gives way."""
+    if _at(words, "in", "vain"):
+        yield "two sessions have waited for each other"
 
 
 def stale_commits(ended: Ended) -> Iterator[str]:
