@@ -317,6 +317,10 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
         elif words[0] == "denied" and process in began and process not in let:
             first, at_first = began.pop(process)
             found.append(Held(f"instance-{process}", "notes.md", 0, first, at_first, at_first, over=at))
+        elif words[:2] == ["frees", "notes.md"] and process in began:  # a release ends the turn's hold as well
+            first, known = began.pop(process)
+            let.discard(process)
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, known, at, over=NEVER))
         elif words == ["turn", "ends"] and process in began:
             first, known = began.pop(process)
             let.discard(process)

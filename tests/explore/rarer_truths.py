@@ -17,7 +17,8 @@ def rarer_truths(ended: Ended, left: Left | None, text: str) -> Iterator[str]:
         yield from stale_commits(ended)
         yield from overtaken(ended.words)
         yield from undone_beside(ended.words)
-    if _at(ended.words, "blamed") and not _at(ended.words, "saves"):
+    asked, ran = _at(ended.words, "asks", "Edit"), _at(ended.words, "runs")
+    if _at(ended.words, "blamed") and asked and asked[0] > ran[0]:  # else the holder did not know of the command
         yield "a command that changes nothing is blamed for a change"
     yield from plans(ended)
     yield from orders(ended.words)

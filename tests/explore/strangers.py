@@ -77,7 +77,7 @@ STRANGERS = {
         "self.reader.locks_on(keys) + ",
     ),
     "logical_is_local": (
-        "locks",
+        "locks_name",
         "a file that is locked in every work tree is granted in another one",
         ROWS,
         "    if reach.names or _takes_part(tx, tree):\n",
@@ -230,14 +230,14 @@ STRANGERS = {
         "        return entry.at_ns <= last.at_ns\n",
     ),
     "torn_line": (
-        "edits",
+        "edits_after_a_cut",
         "the note behind one that a full disk has torn is lost, and the write with it",
         f"{HOOKS}/traces/__init__.py",
         'write_all(handle, b"\\n" + b"".join(lines))',
         'write_all(handle, b"".join(lines))',
     ),
     "unreadable_is_empty": (
-        "edits",
+        "edits_unanswered",
         "a disk error in notes of another session counts as no notes",
         f"{HOOKS}/traces/journal.py",
         '    except FileNotFoundError:\n        return b""',
@@ -252,7 +252,7 @@ STRANGERS = {
         "        return None\n",
     ),
     "beside_removal": (
-        "edits",
+        "edits_and_sweeps",
         "a file is written into a folder that another session is about to remove",
         f"{HOOKS}/traces/others.py",
         "        for entry, deed, place in self._clearings:\n",
