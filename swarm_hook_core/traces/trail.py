@@ -226,7 +226,7 @@ class Trail:
 
     def wrote(self, paths: Iterable[str], is_beside_others: bool = False) -> None:
         """Collect a write of each of the resolved `paths`; keep the versions that are due (``versions``)."""
-        paths = [*paths]
+        paths = [*dict.fromkeys(paths)]  # of a patch in a command, the command's own writes are its files again
         if not paths and not self.merges:
             return
         keeps_each = is_beside_others or bool(self.call.agent)

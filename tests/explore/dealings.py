@@ -10,7 +10,7 @@ from explore.process import CLIENT_SECONDS, Process
 from swarm_hook_core import session_events
 from swarm_hook_core.hooks import SessionEvent
 from swarm_mcp.agents.acp.guard import Guard, Made
-from swarm_mcp.errors import LockRefused, Refused
+from swarm_mcp.errors import LockRefused, Refused, UnknownInstance
 from swarm_mcp.guard.check import refusals
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.locking import acquisition
@@ -34,7 +34,7 @@ class Dealer:
     def lock(self, place: str = FILE, wait: float = 0, **how: Any) -> bool:
         """Ask for a lock, and `wait` in line for it so many seconds. Return True if it was given."""
         self.say("wants", place, how.get("mode", "exclusive"), how.get("ttl", 0))
-        wanted = request(self.row, [place], **how)
+        wanted = request(self.row, [place or "."], **how)
         try:
             if wait:
                 rows = self._wait(place, acquisition.LockWait(self.row, wanted, wait))
@@ -44,7 +44,7 @@ class Dealer:
             self.say("waits behind" if error.active.get("waiting") else "refused", place, error.active["instance_id"])
             return False
         self.fences[place] = rows[0].fence or 0
-        self.say("locked", place, rows[0].id)
+        self.say("locked", place, rows[0].id, rows[0].fence)
         return True
 
     def _wait(self, place: str, waiting: acquisition.LockWait) -> acquisition.Taken:
@@ -57,7 +57,7 @@ class Dealer:
         """Release a lock. `is_exact`: that very grant, by its number."""
         self.say("frees", place)
         try:
-            released = self.store.locks.release(self.row, place, fence=self.fences[place] if is_exact else None)
+            released = self.store.locks.release(self.row, place or ".", fence=self.fences[place] if is_exact else None)
         except Refused:
             released = 0
         self.say("freed", place, released)
@@ -76,14 +76,39 @@ class Dealer:
 
     def read(self) -> None:
         """Take all unread messages."""
+        self.say("polls", self.row.id)
         taken = self.store.messages.take(self.row, 9)
-        time.sleep(CLIENT_SECONDS)  # the answer with them is written
+        time.sleep(CLIENT_SECONDS)
+        self.say("answers", *(message.id for message in taken))  # the answer with them is written
         self.store.messages.acknowledge([message.id for message in taken])
         for message in taken:
             if "[auto]" in message.content:
-                self.say("hears", message.content)
+                self.say("hears", message.content.replace("\n", " "))
             else:
                 self.say("read", message.content)
+
+    def claim_next(self) -> str:
+        """Claim the next task; return it, or an empty text."""
+        try:
+            found = self.store.tasks.claim_next(self.row, ignore_unread=True)
+        except Refused:
+            self.say("none")
+            return ""
+        self.say("claimed", found["task"]["id"])
+        return str(found["task"]["id"])
+
+    def end_task(self, task: str) -> None:
+        """End a task."""
+        self.say("ends", task)
+        self.store.tasks.end(self.row, task, "done", f"by {self.me.number}")
+        self.say("ended", task)
+
+    def end_next(self) -> bool:
+        """Claim the next task and end it; return False without one."""
+        task = self.claim_next()
+        if task:
+            self.end_task(task)
+        return bool(task)
 
 
 @contextmanager
@@ -180,8 +205,8 @@ def hands_over(me: Process) -> None:
     with dealer(me) as mine:
         if mine.lock():
             mine.say("gives", FILE, "instance-1")
-            mine.store.transfers.transfer(mine.row, FILE, "instance-1")
-            mine.say("gave", FILE, "instance-1")
+            given = mine.store.transfers.transfer(mine.row, FILE, "instance-1")
+            mine.say("gave", FILE, "instance-1", given.fence)
 
 
 def takes_over(me: Process) -> None:
@@ -198,8 +223,8 @@ def steals(me: Process) -> None:
     """Take a lock by force, as a person may, and release it."""
     with dealer(me) as mine:
         mine.say("takes", FILE)
-        acquisition.steal(mine.store, mine.row, FILE, "it is urgent", force=True)
-        mine.say("took", FILE)
+        taken = acquisition.steal(mine.store, mine.row, FILE, "it is urgent", force=True)
+        mine.say("took", FILE, taken["lock"].fence)
         mine.release()
 
 
@@ -212,10 +237,10 @@ def asks_again(me: Process) -> None:
             mine.read()
 
 
-def leaves(me: Process) -> None:
+def leaves(me: Process, mode: str = "exclusive") -> None:
     """Take a lock, and end the session."""
     with dealer(me) as mine:
-        mine.lock()
+        mine.lock(mode=mode)
     me.say("leaves")
     registrar = StoreRegistrar("claude-code")
     try:
@@ -231,8 +256,12 @@ def messages(me: Process) -> None:
         for count in range(2):
             text = f"{me.number}.{count}"
             me.say("sends", text)
-            mine.store.messages.send(mine.row, "instance-1", text)
-            me.say("sent", text)
+            try:
+                mine.store.messages.send(mine.row, "instance-1", text)
+            except UnknownInstance:  # it has left
+                me.say("not sent")
+            else:
+                me.say("sent", text)
 
 
 def reads_mail(me: Process) -> None:
@@ -256,16 +285,8 @@ def tasks(me: Process) -> None:
         made = mine.store.tasks.request(mine.row, {"type": "fix", "title": f"{me.number}"})
         me.say("requested", made["task"]["id"])
         for _ in range(2):
-            try:
-                found = mine.store.tasks.claim_next(mine.row, ignore_unread=True)
-            except Refused:
-                me.say("none")
+            if not mine.end_next():
                 return
-            task = found["task"]["id"]
-            me.say("claimed", task)
-            me.say("ends", task)
-            mine.store.tasks.end(mine.row, task, "done", f"by {me.number}")
-            me.say("ended", task)
 
 
 def values(me: Process) -> None:

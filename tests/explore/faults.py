@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from explore.strangers import STRANGERS
+
 PACKAGES = ("swarm_mcp", "swarm_hook_core")
 
 
@@ -177,6 +179,8 @@ FAULTS = {
     "no_sync": _one("messages", "the store is not synced before a checkpoint", DATABASE,
         'connection.execute("PRAGMA synchronous = NORMAL")', 'connection.execute("PRAGMA synchronous = OFF")'),
 }  # fmt: skip
+
+FAULTS |= {name: _one(*row) for name, row in STRANGERS.items()}
 
 
 def planted(name: str, folder: Path) -> Path:

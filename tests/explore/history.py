@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from support.history import Answer, Held, doubles, false_answers, judge_handed, reaches
+from support.history import SHARED, Answer, Held, doubles, falling, false_answers, judge_handed, reaches
 
 from explore.world import FAIL, JUMP, KILL, PAUSE, Decision
 
@@ -20,6 +20,7 @@ FAR, ELSEWHERE = "far", -1  # the session of another machine, and the process th
 # Words of a process that may write the file from then on, and of one that has ended that.
 BEGINS, ENDS = ("asks", "undoes", "restores"), ("denied", "missing", "redone", "restored", "failed", "crashed")
 ASK = ("wants", "tries")  # for a lock
+WAITERS = ("waits", "waits_by_tool", "cancels_wait", "shares_in_line", "circles")  # roles that wait in line
 ABOUT = re.compile(r"\[auto\] (?:\S*/)?(\S+) is free")
 FORMER = re.compile(r"\(instance (\S+?)\) released it")
 
@@ -50,12 +51,12 @@ class Left(NamedTuple):
     """The rows of the store in the end.
 
     locks     (holder, file, seconds of its lease)
-    messages  (recipient, content, read)
+    messages  (recipient, content, read, id)
     tasks     (id, status, assignee)
     """
 
     locks: list[tuple[str, str, float | None]]
-    messages: list[tuple[str, str, int]]
+    messages: list[tuple[str, str, int, int]]
     tasks: list[tuple[str, str, str | None]]
     values: list[str]
 
@@ -74,8 +75,10 @@ class Grants:
         self.some = list[Answer]()
         self._open: dict[tuple[int, str], Held] = {}
         self._asked: dict[int, Held] = {}
+        self._bound = set[int]()  # processes that take their locks with them
         self._leases: dict[tuple[int, str], tuple[float, int]] = {}
-        self._thefts: dict[int, tuple[int, int, str]] = {}
+        self._thefts: dict[int, tuple[int, int, str, int]] = {}  # by process: begun, over, file, number of its grant
+        self._numbers: dict[tuple[str, str, float], int] = {}  # holder, file and question of a grant -> its number
         self._for_nothing: list[tuple[int, Held]] = []
         for at, (process, words) in enumerate(ended.words):
             take = getattr(self, "_" + words[0], None)
@@ -100,8 +103,7 @@ class Grants:
             return held
         seconds, asked = self._leases[key]
         self.leased.add((held.holder, held.place))
-        signs = [at for at, (process, _words) in enumerate(self.ended.words) if process == key[0] and at < held.ended]
-        until, over = (self.ended.moments[at] + seconds * 1e9 for at in (asked, signs[-1]))
+        until, over = self.ended.moments[asked] + seconds * 1e9, self._over(key[0], held, seconds * 1e9)
         sure = [at for at, moment in enumerate(self.ended.moments) if moment <= until]
         maybe = [at for at, moment in enumerate(self.ended.moments) if moment <= over]
         found = held._replace(ended=min(held.ended, sure[-1]), over=min(held.last, maybe[-1] + 1))
@@ -109,14 +111,42 @@ class Grants:
             self.lapsed.append(found)
         return found
 
+    def _over(self, process: int, held: Held, lease: float) -> float:
+        """Return the last moment of a lease: each word may have renewed it, before it was over."""
+        begun = int(held.asked if held.began == NEVER else held.began)
+        signs = [
+            self.ended.moments[at]
+            for at, (other, _words) in enumerate(self.ended.words)
+            if other == process and begun <= at < held.ended
+        ]
+        if self.ended.did(FAIL, JUMP, PAUSE):  # a deed may have begun long before the word of its end
+            return max([self.ended.moments[begun], *signs]) + lease
+        over = self.ended.moments[begun] + lease
+        for moment in signs:
+            if moment <= over:
+                over = max(over, moment + lease)
+        return over
+
+    def _binds(self, _at: int, process: int) -> None:
+        self._bound.add(process)
+
+    def _dies(self, at: int, process: int) -> None:
+        if process not in self._bound:
+            return
+        for key in [key for key in self._open if key[0] == process]:
+            self._close(key, at, at)
+        if process in self._asked:
+            self.found.append(self._asked.pop(process)._replace(ended=at, over=at))
+
     def _wants(self, at: int, process: int, place: str, mode: str, lease: str) -> None:
         self._asked[process] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER, mode)
         self._leases.pop((process, place), None)
         if float(lease):
             self._leases[process, place] = float(lease), at
 
-    def _locked(self, at: int, process: int, place: str, _id: str) -> None:
+    def _locked(self, at: int, process: int, place: str, _id: str, number: str = "0") -> None:
         asked = self._asked.pop(process)._replace(began=at)
+        self._numbers[asked.holder, place, asked.asked] = int(number)
         known = self._open.get((process, place))
         if known is not None and known.began == NEVER:  # it was handed over, and the giver is not told yet
             self._open[process, place] = known = known._replace(began=at)
@@ -127,7 +157,7 @@ class Grants:
     def _refused(self, _at: int, process: int, *_more: str) -> None:
         self._asked.pop(process, None)
 
-    _waits = _refused
+    _waits = _circle = _refused
 
     def _frees(self, at: int, process: int, place: str) -> None:
         if (process, place) in self._open:
@@ -142,10 +172,13 @@ class Grants:
         self._close((process, place), at, at)
 
     def _gives(self, at: int, process: int, place: str, to: str) -> None:
+        key = (int(to.rpartition("-")[2]), place)
+        if (process, place) in self._leases:
+            self._leases[key] = self._leases[process, place][0], at
         self._frees(at, process, place)
-        self._open[int(to.rpartition("-")[2]), place] = Held(to, place, 0, at, NEVER, NEVER)  # from some moment on
+        self._open[key] = Held(to, place, 0, at, NEVER, NEVER)  # from some moment on
 
-    def _gave(self, at: int, process: int, place: str, to: str) -> None:
+    def _gave(self, at: int, process: int, place: str, to: str, _fence: str) -> None:
         key = (int(to.rpartition("-")[2]), place)
         self._close((process, place), at, at)
         if key in self._open:  # else it has been released before the giver was told
@@ -153,17 +186,20 @@ class Grants:
 
     def _takes(self, at: int, process: int, place: str) -> None:
         self._wants(at, process, place, "exclusive", "0")
-        self._thefts[process] = at, END, place
+        self._thefts[process] = at, END, place, 0
 
-    def _took(self, at: int, process: int, place: str) -> None:
-        self._thefts[process] = self._thefts[process][0], at, place
+    def _took(self, at: int, process: int, place: str, number: str) -> None:
+        self._thefts[process] = self._thefts[process][0], at, place, int(number)
         self._locked(at, process, place, "")
 
     def _rests(self, held: Held) -> Held:
         """Return the rest of a grant when another session has taken the lock by force, at a moment in an interval."""
-        for process, (begun, done, place) in self._thefts.items():
+        own = self._numbers.get((held.holder, held.place, held.asked), 0)
+        for process, (begun, done, place, number) in self._thefts.items():
             if held.holder == f"instance-{process}" or place not in reached(held.place) or held.asked > done:
                 continue
+            if own > number > 0:
+                continue  # it was given after the theft
             if held.began < begun:
                 held = held._replace(ended=min(held.ended, begun), over=min(held.last, done))
             elif held.began < NEVER:
@@ -171,10 +207,12 @@ class Grants:
         return held
 
     def _undoes(self, at: int, process: int) -> None:
-        self._open[process, "notes.md"] = Held(f"instance-{process}", "notes.md", 0, at, NEVER, NEVER)
+        for place in WORLD[:2]:
+            self._open[process, place] = Held(f"instance-{process}", place, 0, at, NEVER, NEVER)
 
     def _redone(self, at: int, process: int) -> None:
-        self._close((process, "notes.md"), at, at)
+        for place in WORLD[:2]:
+            self._close((process, place), at, at)
 
     _restores, _restored = _undoes, _redone
 
@@ -224,6 +262,7 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     asked = [*answers(ended), *grants.some]
     if not has_team(ended):
         asked += grants.none
+    found += numbers(ended)
     if left is not None:
         asked += at_the_end(ended, left, grants.leased)
         found += [*mail(ended, left), *told_once(ended, left, grants), *ends_of_tasks(ended, left), *kept(ended, left)]
@@ -233,14 +272,48 @@ def judged(ended: Ended, left: Left | None) -> list[str]:
     found += [sentence(one) for one, _why in false_answers(known, asked)]
     if left is not None:
         found += releases(ended, left, [one for one in known if one not in grants.lapsed])
-    behind = false_answers(waits(ended), list(refusals_behind(ended)))
-    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind]
+    found += [f"{sentence(answer)}; nor was it asked for" for answer, _why in behind(ended)]
     return found + claims(ended)
 
 
 def has_team(ended: Ended) -> bool:
     """Return True if a lock may be lost that holds on this machine only."""
     return any(words[0] == FAR for _process, words in ended.words)
+
+
+def behind(ended: Ended) -> Iterator[tuple[Answer, Held | str]]:
+    """Yield the false answers that another session has asked first: there is no waiter, or both would only read."""
+    line, mode, asked = waits(ended), dict[int, str](), dict[int, int]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in (*ASK, "looks"):
+            asked[process], mode[process] = at, mode_of(words)
+        elif words[0] == "waits":
+            answer = Answer(f"instance-{process}", "held", reached(words[2])[0], asked[process], at, words[3])
+            is_reader = mode[process] == SHARED
+            yield from false_answers([one for one in line if not is_reader or SHARED not in one.mode], [answer])
+
+
+def mode_of(words: list[str]) -> str:
+    """Return the mode that these words ask for a lock in."""
+    if words[0] == "wants":
+        return words[2]
+    return "exclusive"
+
+
+def numbers(ended: Ended) -> list[str]:
+    """The number of a grant is above that of each one known before, and no two grants have one."""
+    if ended.has_lost_power and ended.killed:
+        return []
+    grants, asked = [], dict[int, tuple[int, str]]()
+    for at, (process, words) in enumerate(ended.words):
+        if words[0] in ("wants", "takes", "gives"):
+            asked[process] = at, mode_of(words)
+        elif words[0] in ("took", "gave") or (words[0] == "locked" and len(words) > 3):  # a tool tells no number
+            holder = words[2] if words[0] == "gave" else f"instance-{process}"
+            begun, mode = asked[process]
+            grants.append(Held(holder, words[1], int(words[-1]), begun, at, at, mode))
+    return [f"{one.holder} has {one.place} by number {one.fence}, and {other.holder} {other.place} by {other.fence}"
+            for one, other in falling(grants)]  # fmt: skip
 
 
 def sentence(answer: Answer) -> str:
@@ -261,14 +334,15 @@ def sentence(answer: Answer) -> str:
 
 def waits(ended: Ended) -> list[Held]:
     """Return the times between questions for locks and their answers: a refusal may be for a session that asked first."""
-    found, begun = list[Held](), dict[int, tuple[int, str]]()
+    found, begun = list[Held](), dict[int, tuple[int, str, str]]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] in ASK:
-            begun[process] = at, words[1]
-        elif words[0] in ("locked", "refused", "waits", "tried") and process in begun:
-            asked, place = begun.pop(process)
-            found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, over=at))
-    return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER) for one, (at, place) in begun.items()]
+            begun[process] = at, words[1], mode_of(words)
+        elif words[0] in ("locked", "refused", "waits", "tried", "circle", "dies") and process in begun:
+            asked, place, mode = begun.pop(process)
+            found.append(Held(f"instance-{process}", place, 0, asked, NEVER, NEVER, mode, over=at))
+    return found + [Held(f"instance-{one}", place, 0, at, NEVER, NEVER, mode)
+                    for one, (at, place, mode) in begun.items()]  # fmt: skip
 
 
 def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
@@ -280,6 +354,7 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
         return []
     found, began = [], dict[int, tuple[int, int]]()
     asked: dict[int, int] = {}
+    let = set[int]()
     for at, (process, words) in enumerate(ended.words):
         if words[0] == "asks":
             asked[process] = at
@@ -287,13 +362,22 @@ def turns(ended: Ended, is_sure: bool = True) -> list[Held]:
                 began.setdefault(process, (at, at))
         elif words[0] == "let":
             began.setdefault(process, (asked[process], at))
+            let.add(process)
+        elif words[0] == "denied" and process in began and process not in let:
+            first, at_first = began.pop(process)
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, at_first, at_first, over=at))
+        elif words[:2] == ["frees", "notes.md"] and process in began:  # a release ends the turn's hold as well
+            first, known = began.pop(process)
+            let.discard(process)
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, known, at, over=NEVER))
         elif words == ["turn", "ends"] and process in began:
-            first, let = began.pop(process)
+            first, known = began.pop(process)
+            let.discard(process)
             over = next((n for n in range(at, len(ended.words)) if ended.words[n] == (process, ["turned"])), NEVER)
             if ended.did(FAIL, JUMP):
                 over = NEVER
-            found.append(Held(f"instance-{process}", "notes.md", 0, first, let, at, over=over))
-    found += [Held(f"instance-{one}", "notes.md", 0, first, let, NEVER) for one, (first, let) in began.items()]
+            found.append(Held(f"instance-{process}", "notes.md", 0, first, known, at, over=over))
+    found += [Held(f"instance-{one}", "notes.md", 0, first, known, NEVER) for one, (first, known) in began.items()]
     if not is_sure:
         found = [one._replace(began=NEVER, ended=NEVER, over=one.last) for one in found]
     return found
@@ -305,12 +389,16 @@ def answers(ended: Ended) -> Iterator[Answer]:
     is_whole = not ended.did(FAIL, JUMP)  # else hooks fail open
     for at, (process, words) in enumerate(ended.words):
         me, since = f"instance-{process}", asked.get(process, at)
-        if words[0] in ("asks", "wants", "looks"):
+        if words[0] in ("asks", "wants", "looks", "undoes"):
             asked[process] = at
+        elif words[0] == "undid" and is_whole:
+            yield Answer(me, "free", "notes.md", since, at)
         elif words[0] == "let" and is_whole:
             yield Answer(me, "free", words[2], since, at)
         elif words[0] == "locked":
             yield Answer(me, "free", reached(words[1])[0], since, at, FAR)
+        elif ended.roles[process] == "lapses_and_commits":
+            continue  # it is denied for the lapse of its own lock
         elif words[0] == "denied" and words[3:] == ["by", "a", "lock"] and not ended.has_old_turn:
             yield Answer(me, "held", words[2], since, at)
         elif words[0] == "refused" and not ended.has_old_turn:
@@ -326,22 +414,12 @@ def answers(ended: Ended) -> Iterator[Answer]:
             yield Answer(me, "free", file, since_question(ended, process, file), at)
 
 
-def refusals_behind(ended: Ended) -> Iterator[Answer]:
-    """Yield the answers that another session has asked first."""
-    asked: dict[int, int] = {}
-    for at, (process, words) in enumerate(ended.words):
-        if words[0] in (*ASK, "looks"):
-            asked[process] = at
-        elif words[0] == "waits":
-            yield Answer(f"instance-{process}", "held", reached(words[2])[0], asked[process], at, words[3])
-
-
 def freed_in(text: str) -> str:
     """Return the file that a message says to be free; empty for another message."""
     about = ABOUT.match(text)
     if about is None:
         return ""
-    return (reached(about[1]) or [about[1]])[0]
+    return (reached(about[1]) or reached("") * (about[1] == "work") or [about[1]])[0]
 
 
 def refused(ended: Ended, process: int, file: str) -> list[int]:
@@ -358,7 +436,7 @@ def since_question(ended: Ended, process: int, file: str) -> int:
     asked = (
         at
         for at, (other, words) in enumerate(ended.words)
-        if other == process and words[0] in ASK and file in reached(words[1])
+        if other == process and (words[0] == "undoes" or (words[0] in ASK and file in reached(words[1])))
     )
     return next(asked, END)
 
@@ -369,8 +447,8 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
     for one in range(len(ended.roles)):
         for place in (*WORLD, "*.md"):
             me = f"instance-{one}"
-            if (me, place) in leased:
-                continue
+            if (me, place) in leased or ((one, ["binds"]) in ended.words and (one, ["dies"]) in ended.words):
+                continue  # void, and there until the next cleaning
             if (me, place) in held:
                 yield Answer("", "held", reached(place)[0], END, END, me)
             elif not any(holder == me and reached(place)[0] in reached(file) for holder, file in held):
@@ -379,7 +457,7 @@ def at_the_end(ended: Ended, left: Left, leased: set[tuple[str, str]]) -> Iterat
 
 def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
     """Yield each message of a release that is not true: there was none, or another session had a lock all the while."""
-    for to, text, _read in left.messages:
+    for to, text, _read, _id in left.messages:
         file, holder = freed_in(text), FORMER.search(text)
         if not file or holder is None:
             continue
@@ -392,10 +470,12 @@ def releases(ended: Ended, left: Left, known: list[Held]) -> Iterator[str]:
 
 def mail(ended: Ended, left: Left) -> list[str]:
     """A message is sent once, and read once; an unread one is there."""
+    if (1, ["leaves"]) in ended.words:
+        return []  # its mail goes with it
     sent = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "sent"]
     begun = {words[1] for _process, words in ended.words if words[0] == "sends"}
     read = [("instance-1", words[1]) for _process, words in ended.words if words[0] == "read"]
-    there = [(to, text, is_read) for to, text, is_read in left.messages if "[auto]" not in text]
+    there = [(to, text, is_read) for to, text, is_read, _id in left.messages if "[auto]" not in text]
     heard = read + [(to, text) for to, text, is_read in there if not is_read]
     if ended.killed or ended.did(FAIL):  # it may have been told that they were read, and not we
         heard += [(to, text) for to, text, is_read in there if is_read and (to, text) not in read]
@@ -410,14 +490,15 @@ def mail(ended: Ended, left: Left) -> list[str]:
 def told_once(ended: Ended, left: Left, grants: Grants) -> list[str]:
     """A session that was refused a file is told once that it is free, unless it has it by then."""
     found = []
-    told = Counter((to, freed_in(text)) for to, text, _read in left.messages)
+    told = Counter((to, freed_in(text)) for to, text, _read, _id in left.messages)
     for process in range(len(ended.roles)):
         me = f"instance-{process}"
         for file in WORLD:
             refusals = refused(ended, process, file)
             inner = sum(words[0] in ASK for other, words in ended.words if other == process)
-            is_waiter = ended.roles[process] in ("waits", "waits_by_tool", "cancels_wait")
+            is_waiter = ended.roles[process] in WAITERS
             most = len(refusals) + inner * is_waiter  # it may be refused before it is in the line
+            most += 9 * ((process, ["undoes"]) in ended.words)  # and an undo takes locks
             if told[me, file] > most and not ended.did(KILL, FAIL):
                 found.append(f"{me} was told {told[me, file]} times that {file} is free, refused {len(refusals)} times")
             if not refusals or told[me, file] or ended.did(KILL, FAIL, JUMP, PAUSE) or ended.level == "turn":
@@ -442,6 +523,10 @@ def claims(ended: Ended) -> list[str]:
             if words[1] in held:
                 found.append(held.pop(words[1]))
             held[words[1]] = Held(f"instance-{process}", words[1], 0, at, at, NEVER)
+        elif words[0] == "leaves":
+            for task, one in held.items():
+                if one.holder == f"instance-{process}":
+                    held[task] = one._replace(ended=at)
     found += held.values()
     twice = judge_handed(found, [], [], []).doubles
     return [f"{one.holder} and {other.holder} have task {one.place}" for one, other in twice]
@@ -456,7 +541,11 @@ def ends_of_tasks(ended: Ended, left: Left) -> list[str]:
             found.append(f"the task {words[1]} is lost")
         elif words[0] == "ended" and status.get(words[1]) != ("done", f"instance-{process}"):
             found.append(f"the task {words[1]} was ended by {process}, and is {status.get(words[1])}")
-        elif words[0] == "claimed" and status.get(words[1], ("", ""))[1] != f"instance-{process}":
+        elif (
+            words[0] == "claimed"
+            and (process, ["leaves"]) not in ended.words
+            and status.get(words[1], ("", ""))[1] != f"instance-{process}"
+        ):
             found.append(f"the task {words[1]} was claimed by {process}, and is {status.get(words[1])}")
     return found
 

@@ -15,6 +15,7 @@ from explore.world import World
 from swarm_hook_core import caller, session_events
 from swarm_hook_core.core import HookCore
 from swarm_hook_core.hooks import SessionEvent
+from swarm_hook_core.registration import NotRegistered
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 
@@ -152,13 +153,13 @@ class Process:
         with open(path, "w", encoding="utf-8") as file:
             file.writelines(made)
 
-    def end_call(self, tool: str, given: dict[str, Any]) -> None:
-        """Tell the hook of the end of a call."""
+    def end_call(self, tool: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Tell the hook of the end of a call; return its answer."""
         mark = os.path.join(self.ground.state, "ended", str(os.getppid()))
         if os.path.isdir(os.path.dirname(mark)):  # as integrations/hook.sh
             with open(mark, "w", encoding="ascii"):
                 pass
-        self.hook("PostToolUse", tool, given)
+        return self.hook("PostToolUse", tool, given)
 
     def run_command(self, command: str) -> bool:
         """Ask for a shell command. Return True if it was let pass; then `end_call` follows."""
@@ -169,6 +170,21 @@ class Process:
             return False
         self.say("runs", "Bash", "notes.md")
         return True
+
+    def by_shell(self, command: str) -> None:
+        """Append a line to a file by a shell command that can be read."""
+        given = {"command": command}
+        self.say("asks", "Bash", "notes.md")
+        answer = self.hook("PreToolUse", "Bash", given)
+        if answer.get("permissionDecision") == "deny":
+            self.say_denial("Bash", "notes.md", answer["permissionDecisionReason"])
+            return
+        self.say("let", "Bash", "notes.md")
+        time.sleep(CLIENT_SECONDS)
+        self.say("writes", "Bash", "notes.md")
+        self.append(f"{self.number}.0\n")
+        self.say("wrote", "Bash", "notes.md")
+        self.end_call("Bash", given)
 
     def append(self, line: str) -> None:
         """Append a line to the file in one step, as a person's editor or a command may."""
@@ -190,7 +206,7 @@ def live(role: Any, me: Process) -> None:
     """Live one life, and say how it ended."""
     try:
         role(me)
-    except (SwarmError, Refused, OSError) as error:
+    except (SwarmError, Refused, NotRegistered, OSError) as error:
         me.say("failed", type(error).__name__, str(error).replace("\n", " ")[:200])
     except BaseException as error:
         import traceback

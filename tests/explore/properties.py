@@ -7,8 +7,11 @@ import sqlite3
 from explore.git import Repository
 from explore.ground import Ground, files
 from explore.history import BEGINS, ENDS, Commit, Ended, Left, commits, judged, values_in
+from explore.rarer_truths import rarer_truths
 from explore.world import FAIL, JUMP, KILL, PAUSE
 from swarm_hook_core.traces.versions.lines import Fold
+from swarm_mcp.changes.records import unreadable
+from swarm_mcp.changes.writing import recover
 from swarm_mcp.store import cleanup
 
 HOOK_MS = 4500  # two seconds for a write that is pending, one for a busy store, one for the steps themselves
@@ -16,7 +19,7 @@ FULL_MS = 20000  # with a fault: the hook records it
 TICK_NS = 8_000_000  # two steps of the times of files
 LEFT = (
     "SELECT instance_id, file, ttl FROM context WHERE type = 'lock'",
-    "SELECT recipient, content, read FROM messages",
+    "SELECT recipient, content, read, id FROM messages",
     "SELECT id, status, assignee FROM tasks",
     "SELECT value FROM kv WHERE key = 'list'",
 )
@@ -29,7 +32,11 @@ PAIRS = [
 
 def violations(ended: Ended, ground: Ground) -> list[str]:
     """Return the properties that do not hold, in a few words each."""
+    undos = whole_undos(ended, ground)
     found, left = state_of_store(ended, ground)
+    found += undos
+    with open(os.path.join(ground.work, "notes.md"), encoding="utf-8", errors="replace") as file:
+        found += rarer_truths(ended, left, file.read())
     found += [*crashes(ended), *judged(ended, left), *hook_times(ended)]
     found += merged_texts(ended)
     if any(words[0] == "commits" for _process, words in ended.words):
@@ -87,11 +94,13 @@ def lost_updates(ended: Ended, ground: Ground) -> list[str]:
     have_taken_back = {
         process for process, words in ended.words if words[0] in ("swept", "undoes") or words[:2] == ["wrote", "Write"]
     }
+    seen = max([at for at, (_process, words) in enumerate(ended.words) if words[0] == "runs"], default=0)
+    is_seen = "looks_and_overwrites" in ended.roles
     found = []
-    for process, words in ended.words:
+    for at, (process, words) in enumerate(ended.words):
         if words[0] == "wrote" and words[1] == "Edit":
             line = f"\n{words[3]}"
-            if process in have_taken_back:
+            if process in have_taken_back or (is_seen and at < seen):
                 continue
             if line not in text and not ended.killed:  # one that is killed may leave half a file
                 found.append(f"the line of {process} was lost, and no writer was told")
@@ -181,8 +190,9 @@ def noted_once(ended: Ended, ground: Ground) -> list[str]:
     found = []
     for process in {process for process, words in ended.words if words[0] == "asks"}:
         noted = ground.writes_noted(process)
-        if noted > let.get(process, 0):
-            found.append(f"{process} has noted {noted} writes, and made {let.get(process, 0)}")
+        made = let.get(process, 0) * (1 + (ended.roles[process] in ("patches", "moves_over")))  # of two files
+        if noted > made:
+            found.append(f"{process} has noted {noted} writes, and made {made}")
     return found
 
 
@@ -207,8 +217,23 @@ def state_of_store(ended: Ended, ground: Ground) -> tuple[list[str], Left | None
         found += [f"{rows} rows have {events} events" for rows, events in pairs if rows != events]
     if ended.has_lost_power and ended.killed:
         return found, None
-    named = [(holder, file.removeprefix(f"{ground.work}/"), lease) for holder, file, lease in locks]
+    named = [(holder, f"{file}/".removeprefix(f"{ground.work}/").rstrip("/"), lease) for holder, file, lease in locks]
     return found, Left(named, messages, tasks, [one for row in kept for one in values_in(row[0])])
+
+
+def whole_undos(ended: Ended, ground: Ground) -> list[str]:
+    """An undo of two files that was cut short is made or taken back as a whole, at the latest by the next command."""
+    if "edits_two_and_undoes" not in ended.roles or not ended.did(KILL, FAIL):
+        return []
+    recover()
+    found = [f"the undo {folder} can be neither made nor taken back" for folder in unreadable()]
+    for process, role in enumerate(ended.roles):
+        undone = [words for other, words in ended.words if other == process and words[0] == "undoes"]
+        if role == "edits_two_and_undoes" and undone:
+            texts = [content(os.path.join(ground.work, name)) for name in ("notes.md", "other.md")]
+            if len({f"\n{process}.0\n".encode() in text for text in texts}) > 1:
+                found.append(f"the undo of {process} was made in one of two files")
+    return found
 
 
 def left_behind(ended: Ended, ground: Ground) -> list[str]:

@@ -3,7 +3,7 @@
 import os
 import time
 
-from explore import dealings, team, tools, warm
+from explore import dealings, rarer, team, tools, warm
 from explore.ground import TEXT
 from explore.process import CLIENT_SECONDS, Process
 from swarm_mcp.changes.undoing import NotUndone, Undoing
@@ -52,18 +52,7 @@ def rewrites(me: Process) -> None:
 
 def appends_by_shell(me: Process) -> None:
     """Append to a file by a shell command that can be read."""
-    command = {"command": f"echo {me.number}.0 >> notes.md"}
-    me.say("asks", "Bash", "notes.md")
-    answer = me.hook("PreToolUse", "Bash", command)
-    if answer.get("permissionDecision") == "deny":
-        me.say_denial("Bash", "notes.md", answer["permissionDecisionReason"])
-        return
-    me.say("let", "Bash", "notes.md")
-    time.sleep(CLIENT_SECONDS)
-    me.say("writes", "Bash", "notes.md")
-    me.append(f"{me.number}.0\n")
-    me.say("wrote", "Bash", "notes.md")
-    me.end_call("Bash", command)
+    me.by_shell(f"echo {me.number}.0 >> notes.md")
 
 
 def edits_formatted(me: Process) -> None:
@@ -113,8 +102,25 @@ def edits_and_undoes(me: Process) -> None:
         try:
             record = undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]
             if record:
+                me.say("undid")
                 undoing.run(lambda: undoing.plan_back(record, [], False), whose, record.id, False)
         except NotUndone:  # lines of others are in the way
+            me.say("not undone")
+        me.say("redone")
+
+
+def edits_two_and_undoes(me: Process) -> None:
+    """Edit two files, and take that back in both."""
+    whose = ("claude-code", me.session_id)
+    for name in ("notes.md", "other.md"):
+        me.write(name, "Edit", f"{me.number}.0\n")
+    with Store(me.ground.store) as store:
+        undoing = Undoing(store, store.instances.get(me.id), me.ground.work)
+        me.say("undoes")
+        try:
+            if undoing.run(lambda: undoing.plan(whose, [], 0, False), whose, "", False)[1]:
+                me.say("undid")
+        except NotUndone:
             me.say("not undone")
         me.say("redone")
 
@@ -130,10 +136,32 @@ def edits_and_restores(me: Process) -> None:
         me.say("restored")
 
 
-OF_OWNERS = (edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_and_restores)
-OF_FILES = (edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
-    warm.edits_by_checker)  # fmt: skip
+def looks_and_overwrites(me: Process) -> None:
+    """Look at a file, and replace it."""
+    if me.run_command("cat notes.md"):
+        me.end_call("Bash", {"command": "cat notes.md"})
+        me.write("notes.md", "Write", f"{me.number}.w\n")
+
+
+def runs_idly(me: Process) -> None:
+    """Run a command that cannot be read, and that changes nothing."""
+    if me.run_command("./build"):
+        time.sleep(8 * CLIENT_SECONDS)
+        answer = me.end_call("Bash", {"command": "./build"})
+        if "notes.md" in answer.get("additionalContext", ""):
+            me.say("blamed")
+
+
+OF_OWNERS = (
+    edits_formatted, saves, builds, edits_and_sweeps, edits_and_undoes, edits_two_and_undoes, edits_and_restores,
+)  # fmt: skip
+OF_FILES = (
+    edits, edits_and_ends, edits_after_a_cut, edits_unanswered, overwrites, rewrites, appends_by_shell,
+    looks_and_overwrites, runs_idly, warm.edits_by_checker,
+)  # fmt: skip
 NEED_GIT = frozenset(
-    role.__name__ for role in (*OF_OWNERS, dealings.commits, tools.edits_and_commits)
+    role.__name__ for role in (*OF_OWNERS, dealings.commits, rarer.lapses_and_commits, tools.edits_and_commits)
 )  # and its answers
-ROLES = {role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *tools.ALL, team.follows_team)}
+ROLES = {
+    role.__name__: role for role in (*OF_FILES, *OF_OWNERS, *dealings.ALL, *rarer.ALL, *tools.ALL, team.follows_team)
+}

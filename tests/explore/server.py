@@ -11,6 +11,7 @@ import pkgutil
 import random
 import signal
 import sys
+import time
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -117,12 +118,14 @@ class Server:
         team.unreachable()
         spawn.start_detached = lambda *_given, **_more: None  # cleaning that is due follows outside of schedules
         self.modules = Modules()
+        sleeps, time.sleep = time.sleep, lambda _seconds: None  # the virtual clock stands still here
         for role in roles.ROLES.values():
             self.ground.put_back()
             stand_in.begin(self.ground.work)
             process = Process(self.world, self.ground, 0, self.config)
             process.say = lambda *_words: None
-            role(process)
+            live(role, process)
+        time.sleep = sleeps
         del process
         self.modules.add_new()
         self.modules.put_back()
@@ -182,12 +185,13 @@ class Server:
             return [EVENTS[event]]
         world = self.world
         world.shared.offset += HOUR_NS
+        told = world.told()
         return violations(
             Ended(
                 plan.roles,
                 plan.level,
-                world.said(),
-                world.moments(),
+                [(process, words) for _moment, process, words in told],
+                [moment for moment, _process, _words in told],
                 world.decisions(),
                 world.killed(),
                 plan.has_power_cuts,

@@ -15,8 +15,7 @@ from explore.process import Process
 from swarm_hook_core.state import clones_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.team import agent_client, protocol
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
+from swarm_mcp.team import TeamRefused, TeamUnreachable, agent_client, protocol
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import Replica
 from swarm_mcp.team.talk import Following

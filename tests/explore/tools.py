@@ -111,8 +111,11 @@ class Client(Dealer):
 
     def read(self) -> None:
         """Poll for messages."""
-        for message in self.use("poll_messages").value:
-            self.say("hears" if "[auto]" in message["content"] else "read", message["content"])
+        self.say("polls", f"instance-{self.me.number}")
+        found = self.use("poll_messages").value
+        self.say("answers", *(message["id"] for message in found))
+        for message in found:
+            self.say("hears" if "[auto]" in message["content"] else "read", message["content"].replace("\n", " "))
 
 
 @contextmanager

@@ -123,6 +123,15 @@ class World:
         digest: int = self.library.explore_digest()
         return digest
 
+    def told(self) -> list[tuple[int, int, list[str]]]:
+        """Return the words of all processes with their moments, and the word ``dies`` where one was killed."""
+        found = [(moment, process, words) for (process, words), moment in zip(self.said(), self.moments())]
+        moments = {(step.task, step.number): step.now for step in self.shared.log[: self.shared.steps]}
+        for one in self.decisions():
+            if one.action == KILL and (one.task, one.number) in moments:
+                found.append((moments[one.task, one.number], one.task, ["dies"]))
+        return sorted(found, key=lambda one: one[0])
+
     def killed(self) -> set[int]:
         """Return the processes that were killed in the last schedule."""
         return {one.task for one in self.decisions() if one.action == KILL}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.altered import Clocks, Limits, Listening
 from support.requirement import requirement
-from support.sessions import argv, ready_store
+from support.sessions import argv, join, ready_store
 from support.traced import Player, git
 from support.transcripts import Blocks
 
@@ -104,6 +104,19 @@ def test_a_session_alone_is_told_nothing_and_leaves_its_traces(work: Path) -> No
     assert journal.owner_of(data) == ("codex", me.session_id)
     assert journal.newest(data, str(work / "notes.md"), ("wrote",)).tool == "apply_patch"
     assert file.stat().st_mode & 0o777 == 0o600 and place.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_patch_in_a_command_is_noted_once_in_each_of_its_files(work: Path) -> None:
+    me, both = (
+        Player("claude-code", work),
+        "*** Update File: other.md\n@@\n-a\n+b\n*** Update File: notes.md\n@@\n-a\n+b\n",
+    )
+    with Store(str(ready_store())) as store:
+        store.locks.acquire(join(store, work), "sub/deep.md")  # so that commands beside it are read
+    me.told("Bash", {"command": f"apply_patch <<'EOF'\n*** Begin Patch\n{both}*** End Patch\nEOF\n"})
+    (file,) = Path(traces.traces_dir()).glob("*/claude-code.*")
+    noted = [entry.key for entry in journal.entries(file.read_bytes().split(b"\n")) if entry.kind == "wrote"]
+    assert sorted(noted) == [str(work / "notes.md"), str(work / "other.md")]
 
 
 def test_what_a_session_wrote_while_it_was_alone_is_found_in_its_commands(work: Path) -> None:
