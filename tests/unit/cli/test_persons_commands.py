@@ -7,14 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.altered import Limits
 from support.fixtures import SWARM, Done, Sleeper, wait_for
 from support.screen import Played
 from support.terminals import Terminal
 from support.world import Agent, World
 
 from swarm_hook_core.process import start_time
-from swarm_hook_core.traces import keeping
 
 pytestmark = pytest.mark.slow
 
@@ -48,12 +46,6 @@ def person(request: pytest.FixtureRequest, world: World):
     if request.param == "a script":
         return in_a_script
     return at_a_terminal
-
-
-@pytest.fixture(autouse=True)
-def far_apart(limits: Limits) -> None:
-    """Let a person's save be far from the write before it, as it is from a call of a model."""
-    limits(keeping, NEAR_NS=0)
 
 
 def agents_at_work(world: World, count: int) -> list[Agent]:

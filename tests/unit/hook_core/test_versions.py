@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from support.altered import Limits
-from support.checkouts import AMPLE
-from support.traced import Player
+from support.traced import Player, notes_an_end
+from support.world import file_times_catch_up
 
 from swarm_hook_core import traces
 from swarm_hook_core.git_repository import Repository
 from swarm_hook_core.state import state_dir
-from swarm_hook_core.traces import keeping, versions
+from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import pruning
 from swarm_hook_core.traces.versions.stored import before_first_write, first_version
@@ -33,16 +33,33 @@ def first_of(player: Player, file: Path) -> bytes | None:
     return before_first_write(str(file), "codex", player.session_id)
 
 
-def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path, limits: Limits) -> None:
-    limits(keeping, NEAR_NS=AMPLE * 10**9)  # between a check and its write
+def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path) -> None:
     me, file = Player("codex", work), work / "notes.md"
     before = file.read_bytes()
     assert first_of(me, file) is None
     for text in ("one\n", "two\n", "three\n"):
         assert me.writes("notes.md", text) == ""
+        notes_an_end()
     assert first_of(me, file) == before
     assert len(copies(me, file)) == 1
     assert first_of(Player("codex", work), file) is None, "another session has not written it"
+
+
+@pytest.mark.parametrize("between", ["", "an edit", "ls", "echo x > sub/new.md"])
+@pytest.mark.parametrize("is_told", [True, False], ids=["with a hook after it", "without one"])
+def test_what_a_person_saves_right_after_a_write_is_kept(is_told: bool, between: str, work: Path) -> None:
+    me, file = Player("codex", work), work / "notes.md"
+    me.edits("notes.md", "beta", "MINE")
+    if is_told:
+        notes_an_end()
+    file_times_catch_up()
+    saved = file.read_bytes() + b"a person's\n"
+    file.write_bytes(saved)
+    if between:
+        assert (me.edits("other.md", "beta", "MINE") if between == "an edit" else me.runs(between)) == ""
+        notes_an_end()
+    assert me.edits("notes.md", "MINE", "AGAIN") == ""
+    assert saved in [copy.read_bytes() for copy in copies(me, file)]
 
 
 def test_beside_others_each_write_keeps_one(work: Path) -> None:
@@ -58,9 +75,8 @@ def test_beside_others_each_write_keeps_one(work: Path) -> None:
 def test_what_a_person_writes_between_two_calls_of_a_session_alone_is_kept(work: Path) -> None:
     me, file = Player("codex", work), work / "notes.md"
     me.writes("notes.md", "one\n")
-    (first,) = copies(me, file)
+    assert len(copies(me, file)) == 1
     file.write_text("a person's\n")
-    os.utime(first, ns=(time.time_ns() - 60 * 10**9, first.stat().st_mtime_ns))  # the session's write is a minute old
     me.writes("notes.md", "two\n")
     assert [copy.read_bytes() for copy in copies(me, file)][1:] == [b"a person's\n"]
 
