@@ -208,7 +208,7 @@ def _note(record: Record, one: FileUndo, mark: str, at_ns: int) -> None:
 NOT_KEPT = "what was there before is neither kept nor in the last commit (over 1 MiB, a link, or older than 7 days)"
 BEYOND = "it is beyond a symbolic link now"
 TOO_EARLY = "no content is kept from the time that you name, only from before"
-DELETED_TOO = "the file itself was made by the session"
+DELETED_TOO = "the file itself would go, too"
 PARTLY = "the last commit has these lines alone of the change"
 
 

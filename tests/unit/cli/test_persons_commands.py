@@ -139,6 +139,43 @@ def test_kinds_of_a_persons_changes(world: World) -> None:
     assert (world.repo / "ends.md").read_bytes() == b"one\r\ntwo\nthree" and not (world.repo / "other.md").exists()
 
 
+def test_an_agents_line_that_a_person_has_replaced_comes_back(world: World) -> None:
+    agent = world.session("codex", "agent")
+    agent.edit("notes.md", "alpha", "AGENT")
+    agent.bash("cat notes.md")
+    world.write("notes.md", "PERSON\nbeta\ngamma\n")
+    assert world.swarm("undo", "--person", "notes.md").code == 0
+    assert world.read("notes.md") == "AGENT\nbeta\ngamma\n"
+
+
+@pytest.mark.parametrize("is_beside", [False, True], ids=["alone", "beside an agent"])
+def test_lines_beside_a_persons_keep_their_ends(world: World, is_beside: bool) -> None:
+    """Git converts them: the commit has others."""
+    world.git("config", "core.autocrlf", "true")
+    path = world.repo / "notes.md"
+    path.write_bytes(b"alpha\r\nbeta\r\ngamma\r\n")
+    if is_beside:
+        world.session("codex", "agent").edit("notes.md", "beta", "AGENT")
+    before = path.read_bytes()
+    world.write("notes.md", "")
+    path.write_bytes(before.replace(b"alpha", b"PERSON"))
+    assert world.swarm("undo", "--person", "notes.md").code == 0
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("is_sure", [True, False])
+def test_the_right_to_be_run_that_a_person_gave_goes(world: World, is_sure: bool) -> None:
+    agent, path = world.session("codex", "agent"), world.repo / "other.md"
+    before = path.stat().st_mode
+    agent.edit("notes.md", "alpha", "AGENT")
+    if not is_sure:
+        agent.ask("Bash", {"command": "make"})  # it may write anything, and has not ended
+    path.chmod(before | 0o111)
+    done = world.swarm("undo", "--person", "other.md", "--partial")
+    assert done.code == 0 and ("its mode" in done.out) is (not is_sure), done
+    assert path.stat().st_mode == (before if is_sure else before | 0o111)
+
+
 def test_lines_that_may_be_an_agents_stand_in_the_way_of_a_persons_undo(world: World) -> None:
     agent = world.session("codex", "agent")
     assert agent.ask("Bash", {"command": "make"}).denied is False  # it may write anything, and has not ended
