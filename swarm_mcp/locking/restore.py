@@ -12,8 +12,7 @@ from functools import cache
 
 from swarm_hook_core.naming import holder_name, session_name
 from swarm_hook_core.paths import FolderOf, git_root, key_of, keys_for, own_path
-from swarm_hook_core.state import open_private, read_private, state_dir, write_all
-from swarm_hook_core.traces.versions import locked
+from swarm_hook_core.state import open_private, state_dir, write_all
 from swarm_hook_core.traces.versions.locked import Kept, NotKept
 from swarm_hook_core.traces.versions.stored import Version, contents_below, contents_of, version_at
 from swarm_hook_core.untrusted_text import token
@@ -65,21 +64,18 @@ class Content:
     def read(self) -> bytes:
         """Return the bytes. Raises OSError if they are gone or were changed."""
         version = version_at(self.path)
-        data = version.content() if version is not None else read_private(self.path, self.size + 1)
-        if digest_of(data) != self.digest:
+        if version is None or digest_of(version.content()) != self.digest:
             raise OSError(f"{self.path} has been changed")
-        return data
+        return version.content()
 
 
-def of_file(path: str, keys: Iterable[str]) -> list[Content]:
-    """Return the contents of the file at absolute `path`, and of files that had one of these `keys`, the newest first.
+def of_file(path: str) -> list[Content]:
+    """Return the contents of the file at absolute `path`, the newest first.
 
     Also those of a link at the path itself, or of a file in whose place the link is now.
     """
     names = dict.fromkeys((os.path.realpath(path), own_path(path)))
     found = [one for name in names for one in _copies(name, contents_of(name))]
-    files = {file_digest(key) for key in keys}
-    found += [_of_earlier(one) for one in locked.all_of() if one.file in files]
     return sorted(found, key=lambda one: -one.at)
 
 
@@ -88,22 +84,15 @@ def below(folders: Iterable[str]) -> dict[str, list[Content]]:
     found: dict[str, list[Content]] = {}
     for folder in {os.path.realpath(one) for one in folders}:
         for path, versions in contents_below(folder).items():
-            found[path] = _copies(path, versions)
-    starts = tuple(folder.rstrip(os.sep) + os.sep for one in folders for folder in (one, os.path.realpath(one)))
-    for one in locked.all_of():
-        path = locked.path_of(one.file)
-        if path.startswith(starts):
-            found.setdefault(path, []).append(_of_earlier(one))
-    return {path: sorted(contents, key=lambda one: -one.at) for path, contents in found.items() if contents}
+            if contents := _copies(path, versions):
+                found[path] = contents
+    return found
 
 
 def at(path: str, key: str) -> Content | None:
     """Return the content kept at `path`, of the file that had this `key`; None if nothing is kept there."""
     if not path.startswith(os.path.join(state_dir(), "kept", "")):
         return None
-    before = locked.at(path)
-    if before is not None:
-        return _of_earlier(before)
     version = version_at(path)
     if version is None or not version.exists:
         return None
@@ -135,10 +124,6 @@ def _contents(file: str, versions: list[Version]) -> list[Content]:
             continue  # removed just now
         found.append(Content(one.path, file, digest, one.mode | stat.S_IWUSR, *about))
     return found
-
-
-def _of_earlier(one: locked.EarlierContent) -> Content:
-    return Content(one.path, one.file, one.digest, one.mode, one.size, one.at)
 
 
 LARGEST_KEPT = 16 * 1024 * 1024  # Bytes of replaced content that are kept, so that a restore can be undone.
@@ -188,10 +173,9 @@ class Restoring:
         file = self.file
         keys = list(dict.fromkeys([*keys_for(file, os.sep), *keys_for(own_path(file), os.sep), key_of(file)]))
         rows = self.store.breaches.of(self.file, keys)
-        keys = list(dict.fromkeys([*keys, *(row.path_key for row in rows)]))
         found = choices_of(rows, self.session)
         named = {choice.content.path for choice in found if choice.content}
-        of_sessions = _without_repeats(of_file(self.file, keys), named)
+        of_sessions = _without_repeats(of_file(self.file), named)
         find = cache(self.store.instances.of_session)
         return found + [_unnamed(find, one, self.session) for one in of_sessions]
 
