@@ -13,6 +13,8 @@ from support.terminals import Terminal
 from support.world import Agent, World
 
 from swarm_hook_core.process import start_time
+from swarm_hook_core.traces.versions.acts import PERSON
+from swarm_hook_core.traces.versions.lines import Fold
 
 pytestmark = pytest.mark.slow
 
@@ -174,6 +176,17 @@ def test_the_right_to_be_run_that_a_person_gave_goes(world: World, is_sure: bool
     done = world.swarm("undo", "--person", "other.md", "--partial")
     assert done.code == 0 and ("its mode" in done.out) is (not is_sure), done
     assert path.stat().st_mode == (before if is_sure else before | 0o111)
+
+
+def test_what_a_person_changes_after_a_restore_is_the_persons(world: World) -> None:
+    """A restore is a step of its own: lines that it brings back keep their authors."""
+    agent = world.session("claude-code", "agent")
+    agent.edit("notes.md", "beta\n", "AGENT\n")
+    assert world.swarm("restore", "notes.md", "--person").code == 0
+    assert world.read("notes.md") == "alpha\nbeta\ngamma\n"
+    world.write("notes.md", "alpha\nAGENT\ngamma\n")
+    (change,) = Fold(str(world.repo / "notes.md")).changes()
+    assert change.authors == [PERSON]
 
 
 def test_lines_that_may_be_an_agents_stand_in_the_way_of_a_persons_undo(world: World) -> None:
