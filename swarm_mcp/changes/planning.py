@@ -41,11 +41,11 @@ WHOLE = "it has no lines to take back; `git checkout -- FILE` is for the whole f
 
 
 class Persons(NamedTuple):
-    """What an undo of a person's work knows of a file: there is no version before that, but the last commit.
+    """The facts of a file for an undo of a person's work: no version lies before that, but the last commit does.
 
     undo_ns     the time of the undo that is taken back
     converts    True if git turns CRLF of the work tree into LF
-    is_program  True if the commit has the file as a program; None if that is not known
+    is_program  True if the commit has the file as a program, as far as that is known
     """
 
     undo_ns: int = 0
@@ -76,7 +76,7 @@ class Plan:
     ) -> None:
         """Add the undo of the file at `path`; `commit`: the same in the last commit. Raises OSError.
 
-        `session`: whose steps are taken back; None for those of an undo. `persons`: of a person's work.
+        `session`: the author of the steps; without one an undo is taken back. `persons`: for a person's work.
         """
         woven = _Woven(path, commit, self.undone.get(path, ()), self.notes, persons)
         if not woven.is_readable:
@@ -136,7 +136,7 @@ class Plan:
 def plan_session(
     session: tuple[str, str], folder: str, only: list[str], since_ns: int, notes: Notes | None = None
 ) -> Plan:
-    """Return the plan to take back what `session`, or a person (`PERSONS`), has done at and below `folder`.
+    """Return the plan to take back the work of `session`, or of a person (`PERSONS`), at and below `folder`.
 
     `only`: absolute files or folders, all without any; `since_ns`: since that time. `notes`: of a question about
     several sessions. Raises SwarmError, OSError.

@@ -1,8 +1,8 @@
 """Writing the files of an undo: all or none.
 
 The plan lies in the state folder before the first file is written (``records``). A file that has changed since it was
-planned is not written, and those before it are put back. If the process is killed, `recover` finishes an undo whose
-files are all written, and puts the others back: within the next swarm command, or the next hook of any session at the
+planned is not written, and those before it are put back. If the process is killed, `recover` finishes an undo with
+all its files written, and puts the others back: within the next swarm command, or the next hook of any session at the
 beginning or end of a turn. A file that has been changed by others since is left alone.
 
 Each file is replaced in one step. Its content right before and right after is kept as a version, with an entry of the
