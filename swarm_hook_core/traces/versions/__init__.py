@@ -25,7 +25,7 @@ The kernel copies, or shares the blocks where the file system can. Nothing is ha
 equal contents, drops files that git ignores, and holds the bounds.
 
     names     the file names of versions
-    stored    the versions of a file; `before_first_write`
+    stored    the versions of a file
     acts      the calls that may have written a file
     notes     everything noted in a place, read once
     steps     the steps of a file, and their authors

@@ -16,7 +16,7 @@ from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import versions
 from swarm_hook_core.traces.pruning import forget
 from swarm_hook_core.traces.versions import pruning
-from swarm_hook_core.traces.versions.stored import before_first_write, first_version
+from swarm_hook_core.traces.versions.stored import Version, version_at
 
 pytestmark = pytest.mark.usefixtures("no_faults")
 
@@ -29,8 +29,15 @@ def copies(player: Player, file: Path) -> list[Path]:
     return sorted(first.parent.glob(first.name.replace("[", "[[]") + "*"))
 
 
+def first_version(file: Path, session_id: str = "me") -> Version | None:
+    """The version of `file` before the session's own first write of it; None if that is unknown."""
+    place = traces.place_of(str(file.parent))
+    return version_at(traces.version_path(place, f"codex.{session_id}", str(file)))
+
+
 def first_of(player: Player, file: Path) -> bytes | None:
-    return before_first_write(str(file), "codex", player.session_id)
+    found = first_version(file, player.session_id)
+    return found and found.content()
 
 
 def test_a_session_alone_keeps_the_content_before_its_first_write(work: Path) -> None:
@@ -102,9 +109,8 @@ def test_what_is_kept_of_odd_files(odd: str, by: str, tmp_path: Path, monkeypatc
     make(tmp_path / "file")
     place = traces.place_of(str(tmp_path))
     assert versions.keep(str(tmp_path / "file"), traces.version_path(place, "codex.me", str(tmp_path / "file")), 7)
-    assert before_first_write(str(tmp_path / "file"), "codex", "me") == content
-    found = first_version(str(tmp_path / "file"), "codex", "me")
-    assert (found is None) is (content is None)
+    found = first_version(tmp_path / "file")
+    assert (found and found.content()) == content
     assert found is None or (found.exists is (odd != "missing") and found.at_ns == 7)
 
 
@@ -114,7 +120,7 @@ def test_the_permissions_are_known_but_for_the_owner_s_writing(mode: int, tmp_pa
     file.write_text("x")
     file.chmod(mode)
     versions.keep(str(file), traces.version_path(traces.place_of(str(tmp_path)), "codex.me", str(file)), 7)
-    found = first_version(str(file), "codex", "me")
+    found = first_version(file)
     assert found and found.mode == mode & ~0o200
 
 
@@ -126,7 +132,7 @@ def test_a_half_copy_is_no_version_and_stays_none(tmp_path: Path) -> None:
     target.parent.mkdir(parents=True)
     target.touch(0o600)
     assert not versions.keep(str(file), str(target), 7)
-    assert before_first_write(str(file), "codex", "me") is None
+    assert first_version(file) is None
 
 
 def test_names_of_versions_fit_and_differ(tmp_path: Path) -> None:
