@@ -30,7 +30,7 @@ def copies(player: Player, file: Path) -> list[Path]:
 
 
 def first_version(file: Path, session_id: str = "me") -> Version | None:
-    """The version of `file` before the session's own first write of it; None if that is unknown."""
+    """The version of `file` before the session's own first write of it, if it is known."""
     place = traces.place_of(str(file.parent))
     return version_at(traces.version_path(place, f"codex.{session_id}", str(file)))
 
