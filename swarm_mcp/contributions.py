@@ -22,19 +22,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
 
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.state import shares_locks, state_dir
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import ModuleType
-    from typing import Any
-
-    from swarm_mcp.answers.people import People
-    from swarm_mcp.answers.work import Edit
-    from swarm_mcp.store import Store
 
 # The coordinator comes first: a verb that hooks start is found in its list, and no other list is loaded.
 PACKAGES = ("swarm_mcp", "swarm_mcp.changes", "swarm_mcp.agents", "swarm_mcp.team", "swarm_mcp.view")
@@ -77,11 +70,14 @@ def tries(scope: str) -> str:
     return words
 
 
-def uncommitted(store: Store, scope: str, people: People) -> list[Edit]:
-    """Return the uncommitted changes of sessions and of a person, the newest first; none outside of a repository."""
+def uncommitted(store: object, scope: str, people: object) -> list[Any]:
+    """Return an ``Edit`` (``answers.work``) for each uncommitted change of a session or a person, the newest first.
+
+    None outside of a repository.
+    """
     if not os.path.lexists(os.path.join(git_root(scope), ".git")):
         return []
-    found: list[Edit] = function_named(UNCOMMITTED)(store, scope, people)
+    found: list[Any] = function_named(UNCOMMITTED)(store, scope, people)
     return found
 
 

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import os
 from _operator import itemgetter  # as `operator` shows it, without the rest of that module
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 # Rows of the store as values that cannot be changed.
 #
-# Built on ``dict``: `typing` and `dataclasses` take longer to load than a command started by a hook takes in all; and a
-# row goes into JSON as it is.
+# Built on ``dict``: a row goes into JSON as it is.
 
-if TYPE_CHECKING:
-    R = TypeVar("R", bound="Record")
-    N = TypeVar("N", bound="NamedValues")
+R = TypeVar("R", bound="Record")
 
 
 class Record(dict[str, "Any"]):
@@ -62,48 +55,6 @@ class Record(dict[str, "Any"]):
     update = setdefault = pop = popitem = clear = _refuse
 
 
-class NamedValues(tuple["Any", ...]):
-    """Stands for ``typing.NamedTuple`` at run time; type checkers are shown that one.
-
-    Subclasses annotate their fields, and may give them defaults. ``collections.namedtuple`` would do as much, but
-    loading it and compiling a constructor for each class takes a tenth of the time of a command started by a hook.
-    """
-
-    _fields: tuple[str, ...] = ()
-    _defaults: dict[str, object] = {}
-    _last: tuple[object, ...] = ()  # the defaults, which are those of the last fields
-
-    def __init_subclass__(cls) -> None:
-        cls._fields = tuple(cls.__annotations__)
-        cls._defaults = {name: vars(cls)[name] for name in cls._fields if name in vars(cls)}
-        cls._last = tuple(cls._defaults.values())
-        for place, name in enumerate(cls._fields):
-            setattr(cls, name, property(itemgetter(place)))
-
-    def __new__(cls: type[N], *values: object, **named: object) -> N:
-        """Make one of the values in the order of the fields, and the `named` ones. Raises TypeError where some lack."""
-        left = len(cls._fields) - len(values)
-        if not named and 0 <= left <= len(cls._last):
-            return tuple.__new__(cls, (*values, *cls._last[len(cls._last) - left :]))
-        given = {**cls._defaults, **dict(zip(cls._fields, values)), **named}
-        if len(given) == len(cls._fields) >= len(values) and all(map(given.__contains__, cls._fields)):
-            return tuple.__new__(cls, map(given.__getitem__, cls._fields))
-        wrong = given.keys() ^ set(cls._fields)
-        raise TypeError(f"a {cls.__name__} has the fields {', '.join(cls._fields)}; wrong: {wrong or values}")
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return tuple(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map('{}={!r}'.format, self._fields, self))})"
-
-    def _asdict(self) -> dict[str, Any]:
-        return dict(zip(self._fields, self))
-
-    def _replace(self: N, **changes: object) -> N:
-        return type(self)(**{**self._asdict(), **changes})
-
-
 def new_id() -> str:
     """Return a random UUID, version 4, without the 3 ms that importing ``uuid`` costs."""
     raw = bytearray(os.urandom(16))
@@ -116,7 +67,7 @@ def new_id() -> str:
 # The last moment that a session has seen, and the news since.
 
 
-class Moment(NamedValues):
+class Moment(NamedTuple):
     """The last moment that a session has seen: each field grows, or at least differs, with a change of its kind."""
 
     event: int
@@ -126,7 +77,7 @@ class Moment(NamedValues):
     kv: int
 
 
-class News(NamedValues):
+class News(NamedTuple):
     """The news, and their moment. `locks` as ``wait_for_activity`` shows them."""
 
     moment: Moment
@@ -432,7 +383,7 @@ class UiCommand(Record):
 # A part of a listing that is too long for one answer.
 
 
-class Page(NamedValues):
+class Page(NamedTuple):
     """Rows of a listing, in its order, as answers show them.
 
     total  the number of rows of the listing in all, None if these are all of them

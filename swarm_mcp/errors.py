@@ -16,9 +16,7 @@ Any other error is a bug: exit 3, with a report in the state folder.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 
 class SwarmError(Exception):

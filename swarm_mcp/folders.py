@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.paths import contains, git_root, translated
 from swarm_mcp.domain import Session
 from swarm_mcp.errors import SwarmError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from swarm_hook_core.config import RuntimeConfig
 
 MOST_KNOWN = 500
 # Files by the folders of a session and their names: sessions ask for the same ones again and again. Neither the disk
@@ -94,3 +99,19 @@ def plugin_folder() -> str:
         if os.path.isdir(candidate + "/integrations"):
             return candidate
     raise SwarmError("this installation of swarm-mcp lacks its plugin files; install it again")
+
+
+_configs: dict[str, RuntimeConfig] = {}
+
+
+def config_of(runtime: str) -> RuntimeConfig:
+    """Return the RuntimeConfig of a runtime, as its folder under ``integrations/`` has it for hooks."""
+    if runtime not in _configs:
+        # `importlib.machinery` offers the same, at the cost of its imports
+        from _frozen_importlib_external import SourceFileLoader
+
+        found: dict[str, Any] = {"__name__": "runtime"}
+        path = f"{plugin_folder()}/integrations/{runtime}/runtime.py"
+        exec(SourceFileLoader("runtime", path).get_code("runtime") or "", found)
+        _configs[runtime] = found["RUNTIME"]
+    return _configs[runtime]

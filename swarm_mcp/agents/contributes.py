@@ -16,7 +16,7 @@ VERBS = {
     "roles": "swarm_mcp.agents.commands.task",
     "loop": "swarm_mcp.agents.commands.workers",
     "work": "swarm_mcp.agents.commands.workers",
-    "acp": "swarm_mcp.agents.commands.acp",
+    "acp": "swarm_mcp.agents.acp.relay",
 }
 PLACES = {"work": "hook"}
 NOUNS = {

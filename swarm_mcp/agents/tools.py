@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_mcp.answers.size import ROWS_BYTES, fitted
 from swarm_mcp.domain import TYPES
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, flag, number, text, texts
 from swarm_mcp.sessions.summary import with_mail
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The tool that hands work to a worker, live or started for it.
 

@@ -5,6 +5,9 @@ Each is one event of the store (``timeline.Happening``), for any reason. ``incid
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, agent_name
 from swarm_hook_core.untrusted_text import cut, named, quoted
@@ -13,12 +16,6 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import ALTERED, ATTEMPTED, DEADLOCK, DENIED, MOST, NOTICED, Happening, newest
 from swarm_mcp.domain import AUTO
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 # The words for a refusal or a notice, alike on every screen: its reason, and the whole of it in one line.
 
@@ -115,11 +112,6 @@ def sentence(one: Incident, path: Callable[[str], str] = str, times: int = 1) ->
         again = f", and {one.repeated} more within the minute"
     return f"{file}to {who}{often}{by}: {why(one, path)}{again}"
 
-
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 REFUSED, NOTICE = "refused", "notice"
 LEVELS = {DENIED: REFUSED, DEADLOCK: REFUSED, ATTEMPTED: REFUSED, NOTICED: NOTICE, ALTERED: NOTICE}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from swarm_hook_core.naming import UNNAMED, holder_name
 from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_hook_core.wording import duration
@@ -9,8 +11,6 @@ from swarm_mcp import contributions
 from swarm_mcp.answers.views import name_of, without_walls
 from swarm_mcp.domain import SYSTEM, Run, Session
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
 
 
 class People:
@@ -69,11 +69,6 @@ class People:
 # The machines that share a checkout's locks: their names, their presence, and how up to date the copy of each is.
 #
 # The package that knows these machines answers (``contributions``).
-
-if TYPE_CHECKING:
-    from typing import Any, NamedTuple
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 
 class MachineNow(NamedTuple):

@@ -10,6 +10,8 @@ An answer has at most `ANSWER_BYTES`, unless the whole of it was asked for. List
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 from swarm_hook_core.json_text import dumps
 from swarm_mcp.domain import Page
@@ -18,9 +20,6 @@ from swarm_mcp.store.cursors import cursor, place_of
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeVar
-
     Measure = Callable[[object], int]
 
 ANSWER_BYTES = 100_000
@@ -152,8 +151,7 @@ def _beginning(text: str, most: int, measure: Measure) -> str:
 
 __all__ = ["cursor", "page", "place_of"]
 
-if TYPE_CHECKING:
-    R = TypeVar("R")
+R = TypeVar("R")
 
 MOST_LOOKED_AT = 5000  # rows in search of one page; hidden ones count
 

@@ -5,16 +5,13 @@ Events are kept for about a day.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from swarm_hook_core.lookup import plain
 from swarm_mcp.answers.people import People
 from swarm_mcp.domain import Event, onlooker
 from swarm_mcp.store import Store
 from swarm_mcp.store.activity import LOCKS_AND_SESSIONS, Acquaintance, payload_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # Events about locks, as a viewer may see them: in a file's history, in a timeline.
 
@@ -99,11 +96,6 @@ def _of_circle(known: Acquaintance, one: object) -> dict[str, Any]:
         return {"hidden": True}
     return {"instance_id": holder, "label": known.label_of(holder), "agent": agent or None}
 
-
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 MOST = 500  # events of one answer
 KINDS = (

@@ -10,12 +10,10 @@ Hooks start commands that load this module, so it imports next to nothing (decis
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+
 from swarm_mcp.errors import UsageError
 from swarm_mcp.store import BUSY_SECONDS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
 
 LARGEST = 10**12
 # The groups of the help page. Each verb belongs to one; those in BEHIND are only in `help --all`.

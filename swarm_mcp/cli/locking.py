@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from itertools import takewhile
+from typing import Any
 
 from swarm_hook_core.environment import identity
 from swarm_hook_core.lookup import plain, process_holders
@@ -16,7 +18,7 @@ from swarm_mcp.answers.views import seconds_since, short
 from swarm_mcp.cli.arguments import Arguments, Option
 from swarm_mcp.cli.output import refused
 from swarm_mcp.cli.words import Reader, clause, said_path
-from swarm_mcp.domain import NAME_PREFIX, Session, Waiter
+from swarm_mcp.domain import NAME_PREFIX, Lock, Session, Waiter
 from swarm_mcp.errors import LockRefused, SwarmError, UsageError
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.locking.acquisition import Taken, acquire, refused_answer, requested
@@ -25,12 +27,6 @@ from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import LockRequest
 
 TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from swarm_mcp.domain import Lock
 
 
 NAME = Option("--name", "a name that is no file, such as port:3000: the same as name:port:3000")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.untrusted_text import one_line, safe
@@ -19,9 +21,6 @@ from swarm_mcp.errors import SwarmError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Any, TextIO
-
     from swarm_mcp.cli.arguments import Arguments
 
 # The beginnings of a patch's lines, and their styles (``terminal.STYLES``); the first one that fits counts.
@@ -191,7 +190,7 @@ def listing(
     if not rows:
         return
     if for_people():
-        from swarm_mcp.cli.table import lay_out
+        from swarm_mcp.cli.terminal import lay_out
 
         for line in lay_out(headers, rows, details):
             _write(line + "\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
@@ -18,8 +19,6 @@ from swarm_mcp.cli.words import clause, span
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import OverflowMethod
     from rich.live import Live
 

@@ -8,14 +8,11 @@ The packages list their verbs; see ``contributions``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from swarm_mcp import contributions
 from swarm_mcp.cli import arguments
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_mcp.cli.arguments import Verb
+from swarm_mcp.cli.arguments import Verb
 
 
 def is_verb(name: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator
 from time import localtime, strftime
+from typing import Any, TypeVar
 
 from swarm_hook_core.naming import UNNAMED
 from swarm_hook_core.paths import git_root
@@ -14,17 +16,13 @@ from swarm_mcp.answers.size import ROWS_BYTES, page, printed
 from swarm_mcp.answers.views import name_of
 from swarm_mcp.cli.arguments import Arguments, Option
 from swarm_mcp.cli.output import complain, for_people, moment, say, show
-from swarm_mcp.domain import Page
+from swarm_mcp.domain import Page, Session
 from swarm_mcp.folders import here
 from swarm_mcp.sessions.acting import surrounding_session
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
-
-    from swarm_mcp.domain import Session
     from swarm_mcp.store import Store
 
 
@@ -159,8 +157,7 @@ class Reader:
 
 # Long listings in pages: the rows of one page, and a line about the rest.
 
-if TYPE_CHECKING:
-    R = TypeVar("R")
+R = TypeVar("R")
 
 AFTER = Option(
     "--after CURSOR", "continue after CURSOR, as an earlier answer named it (empty: from the start)", source=()

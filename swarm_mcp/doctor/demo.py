@@ -17,17 +17,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from swarm_mcp.domain import Session
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import SHELL_VARIABLES, bundle, runtime
 from swarm_mcp.runtimes.installed import ROOT_VARIABLES
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The scenes of the demo: your uncommitted lines, another agent's, and a lock.
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import cast
+from typing import Any, cast
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.state import LIMIT_BYTES, fault_log, read_private
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def recorded_faults() -> list[dict[str, Any]]:

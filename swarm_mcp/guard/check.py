@@ -8,7 +8,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from swarm_hook_core import coordinator, git, process, state
 from swarm_hook_core.clock import Budget
@@ -21,6 +21,7 @@ from swarm_hook_core.settings import is_silent
 from swarm_hook_core.state import store_path
 from swarm_hook_core.traces import OFF, TURN, level
 from swarm_hook_core.traces.meetings import Meetings
+from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.traces.trail import OnlookersTrail
 from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_hook_core.wildcards import folded
@@ -32,9 +33,6 @@ from swarm_mcp.sessions.acting import is_own, session_named, surrounding_session
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import reach_in
 from swarm_mcp.store.refusals import MOST_NAMED, Attempt
-
-if TYPE_CHECKING:
-    from swarm_hook_core.traces.others import Trace
 
 # The guard's questions to git: the place of a repository, and the files of a commit or a push.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core import protected, settings
 from swarm_hook_core.json_text import dumps, loads
@@ -18,8 +19,6 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_mcp.domain import Session
 
 NAME = "protection"  # of the record in the state folder

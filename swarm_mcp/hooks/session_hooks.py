@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import IO, Any, TypeVar
 
+from swarm_hook_core.lookup.sqlite import StoreReader
 from swarm_hook_core.process import runs_app_server
 from swarm_hook_core.registration import NotRegistered
 from swarm_hook_core.state import mark_of, name_of, state_dir
 from swarm_mcp.contributions import put_undos_right
+from swarm_mcp.domain import Notice, Session
 from swarm_mcp.errors import SwarmError, UsageError
 from swarm_mcp.runtimes import NAMES, runtime
 from swarm_mcp.store import session_table
@@ -21,17 +25,11 @@ from swarm_mcp.store.database import Database
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import IO, Any, TypeVar
-
-    from swarm_hook_core.lookup.sqlite import StoreReader
-    from swarm_mcp.domain import Notice, Session
     from swarm_mcp.store.sessions import Registration
 
 LARGEST = 64 * 1024  # characters of the list of files that protect a checkout
 
-if TYPE_CHECKING:
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 class StoreRegistrar:

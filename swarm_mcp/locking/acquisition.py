@@ -8,6 +8,8 @@ in the queue writes.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 from swarm_hook_core import clock, git
 from swarm_hook_core.repository import Tree
@@ -20,9 +22,6 @@ from swarm_mcp.store.lock_request import LockRequest, hint_of, request
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, Protocol
 
 # Confirmation of grants that must also hold on other machines, by the package that knows these machines.
 #

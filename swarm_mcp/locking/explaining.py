@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
+from typing import Any
 
 from swarm_hook_core import clock, repeated_denials, repository
 from swarm_hook_core.asked import KINDS, AskedCore
@@ -33,8 +34,6 @@ from swarm_mcp.store.refusals import KNOWN_SECONDS, Attempt
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_mcp.answers.size import Measure
 
 MOST_NAMED = 200  # locks, and waiters, of one explanation

@@ -9,7 +9,9 @@ import contextlib
 import os
 import stat
 import time
+from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 from swarm_hook_core.naming import holder_name, session_name
 from swarm_hook_core.paths import FolderOf, git_root, key_of, keys_for, own_path
@@ -31,9 +33,6 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
     FindSession = Callable[[str, str], Session | None]
 
 # The earlier contents of files that hooks have kept, as `restore` lists and reads them.

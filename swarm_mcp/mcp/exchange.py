@@ -31,6 +31,11 @@ LOOK_SECONDS = 0.2  # between two looks for the end of the client, while nothing
 CLOSED = ProtocolError(CONNECTION_CLOSED, "Connection closed")
 
 
+def serve(connection: Connection, incoming: Incoming, outgoing: Outgoing, waits: Callable[[Request], bool]) -> None:
+    """Serve until the client closes its end. `waits` as for Exchange."""
+    asyncio.run(Exchange(connection, incoming, outgoing, waits).run())
+
+
 class Backlog:
     """The bytes of unanswered requests and of unread answers in this process."""
 

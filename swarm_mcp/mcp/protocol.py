@@ -7,14 +7,13 @@ on a version. Since 2026-07-28 there is no handshake: each request names its ver
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from swarm_hook_core.json_text import loads_outer
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)

@@ -10,7 +10,7 @@ import hmac
 import json
 import secrets
 import threading
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -36,8 +36,6 @@ from swarm_mcp.mcp.protocol import (
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Coroutine
-
     Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
     Work = Coroutine[Any, Any, "Reply"]
     Method = Callable[["Call"], "dict[str, Any] | Work"]

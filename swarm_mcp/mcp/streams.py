@@ -10,11 +10,8 @@ import os
 import select
 import sys
 import time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any
 
 CHUNK = 65536
 BYTE_ORDER_MARK = "\ufeff"  # some clients on Windows write it before a line; it means nothing

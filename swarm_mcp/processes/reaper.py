@@ -43,7 +43,10 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 
 
 class Reaper:
-    """Looks after process groups. Its shell is started with the first group, or by `start`."""
+    """Looks after process groups. Its shell is started with the first group, or by `start`.
+
+    ``with`` it: processes go on after the block; a fault in it ends them, for nobody would look after them.
+    """
 
     def __init__(self, grace: int = GRACE_SECONDS):
         """`grace`: seconds from TERM to KILL."""
@@ -61,6 +64,15 @@ class Reaper:
                     env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}, start_new_session=True,
                 )  # fmt: skip
         return self
+
+    def __enter__(self) -> Reaper:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind:
+            self.close()
+        else:
+            self.release()
 
     @property
     def pid(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_mcp.errors import UsageError
-from swarm_mcp.folders import plugin_folder
+from swarm_mcp.folders import config_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_hook_core.config import RuntimeConfig
     from swarm_mcp.runtimes.base import Runtime
 
@@ -26,7 +26,7 @@ _CLASSES = {
     "kimi": ("kimi", "Kimi"),
     "cline": ("cline", "Cline"),
     "hermes": ("hermes", "Hermes"),
-    "cursor": ("cursor", "Cursor"),
+    "cursor": ("in_users_file", "Cursor"),
     "pi": ("pi", "Pi"),
     "omp": ("pi", "Omp"),
     "letta": ("in_users_file", "Letta"),
@@ -54,7 +54,6 @@ MERGING = {
 }  # fmt: skip
 DEFAULT_HARNESS = "claude"
 _runtimes: dict[str, Runtime] = {}
-_configs: dict[str, RuntimeConfig] = {}
 
 
 def runtime(name: str) -> Runtime:
@@ -77,17 +76,9 @@ def chosen(names: str) -> list[Runtime]:
 
 
 def hook_config(name: str) -> RuntimeConfig:
-    """Return the runtime's RuntimeConfig, as its folder under ``integrations/`` has it for hooks."""
-    if name not in _configs:
-        _known(name)
-        # `importlib.machinery` offers the same, at the cost of its imports
-        from _frozen_importlib_external import SourceFileLoader
-
-        found: dict[str, Any] = {"__name__": "runtime"}
-        path = f"{plugin_folder()}/integrations/{name}/runtime.py"
-        exec(SourceFileLoader("runtime", path).get_code("runtime") or "", found)
-        _configs[name] = found["RUNTIME"]
-    return _configs[name]
+    """Return the runtime's RuntimeConfig. Raises UsageError."""
+    _known(name)
+    return config_of(name)
 
 
 def _known(name: str) -> None:

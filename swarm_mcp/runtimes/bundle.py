@@ -173,7 +173,9 @@ def leave_launcher() -> str:
     ]
     write_private(path, "\n".join(lines) + "\n")
     os.chmod(path, 0o700)
-    _have_server_tried_again()
+    # Make Claude Code forget that the first session of the plugin had no server.
+    with suppress(Exception):
+        forget_failed_server()
     return path
 
 
@@ -184,9 +186,3 @@ def is_launched(folder: str) -> bool:
             return f"{folder}{os.sep}" in file.read(65536)
     except OSError:  # no launcher
         return False
-
-
-def _have_server_tried_again() -> None:
-    """Make Claude Code forget that the first session of the plugin had no server."""
-    with suppress(Exception):
-        forget_failed_server()

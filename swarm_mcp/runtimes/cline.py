@@ -84,7 +84,7 @@ class Cline(InPlace):
         settings = object_in(settings_file())
         if str(root / PLUGIN_FILE) in (settings.get("disabledPlugins") or []):
             return self.said("fail", f"installed, but switched off in {settings_file()}", "cline config")
-        if not _runs_plugins():
+        if not shutil.which("node") and not any(map(os.environ.get, _RUNTIME_VARIABLES)):
             wrong = "Cline runs plugins with Node.js, and that is not on PATH: without it nothing is checked"
             return self.said("fail", wrong, "install Node.js")
         return None
@@ -158,8 +158,3 @@ def _server_in(root: Path) -> EditedJson:
 def _is_ours(server: object) -> bool:
     words = object_of(server).get("args")
     return isinstance(words, list) and words[-1:] == ["serve"] and "swarm_mcp" in str(words)
-
-
-def _runs_plugins() -> bool:
-    """Return True if Cline finds a program to run plugins with."""
-    return bool(shutil.which("node") or any(map(os.environ.get, _RUNTIME_VARIABLES)))

@@ -9,18 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.state import state_dir, write_private
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.json_editor import JsonText, Place, list_of, object_of
 from swarm_mcp.runtimes.users_file import decoded, delete, encoded, read, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 FOLDER = "edited"  # in the state folder: a file for each that is edited
 

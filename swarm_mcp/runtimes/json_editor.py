@@ -43,6 +43,13 @@ def list_of(value: object) -> list[Any]:
     return []
 
 
+def text_of(value: object) -> str:
+    """Return `value` if it is a text, or an empty one."""
+    if isinstance(value, str):
+        return value
+    return ""
+
+
 class Inside(NamedTuple):
     """The content of an object or array: its items, and the positions of its brackets."""
 

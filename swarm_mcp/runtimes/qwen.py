@@ -11,7 +11,7 @@ from typing import Any
 
 from swarm_mcp.folders import here
 from swarm_mcp.installation import coordinator_command
-from swarm_mcp.runtimes.base import Finding, Steps, as_json, object_in
+from swarm_mcp.runtimes.base import Finding, StatusLine, Steps, as_json, object_in
 from swarm_mcp.runtimes.in_place import InPlace, LinkedExtension
 from swarm_mcp.runtimes.installed import YES, Coverage, Installed, Verified, hooks_in
 from swarm_mcp.runtimes.server_name import servers_in_json
@@ -25,7 +25,6 @@ from swarm_mcp.runtimes.settings_layers import (
     variable_on,
     variables,
 )
-from swarm_mcp.runtimes.status_line import StatusLine
 
 NAME = "swarm"  # of our extension
 MANIFEST = "qwen-extension.json"

@@ -6,21 +6,16 @@ A client takes one server of a name, and does not say that it has dropped the ot
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes import users_file
-from swarm_mcp.runtimes.base import Finding
+from swarm_mcp.runtimes.base import Finding, Runtime
 from swarm_mcp.runtimes.edited_json import tree_in
 from swarm_mcp.runtimes.json_editor import JsonText, list_of, object_of
 from swarm_mcp.runtimes.owned_folder import read_record
 from swarm_mcp.runtimes.users_file import decoded, delete, read, read_text, write_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from swarm_mcp.runtimes.base import Runtime
 
 NAME = "swarm"
 OTHER_NAME = "swarm-locks"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable, Mapping
 from time import localtime, strftime
+from typing import Any
 
 from swarm_hook_core import settings
 from swarm_hook_core.environment import first_set, is_word
@@ -19,12 +21,6 @@ from swarm_hook_core.untrusted_text import token
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes import DEFAULT_HARNESS, MERGING, NAMES, harness_of, hook_config
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
 
 CHECKOUTS = "checkouts"
 OFF, NOTICE, KEEP, TURN = settings.WORDS["protect"]

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.process import gone, host_id, is_stopped, start_time
 from swarm_hook_core.state import state_dir, store_path
@@ -22,11 +23,6 @@ from swarm_mcp.server.calling_session import CallingSession
 from swarm_mcp.server.service import Service
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The server's standard error: a log for a person. A client need not read it.
 #
@@ -255,9 +251,9 @@ def run(lists_all: bool = False) -> int:
                 print(f"swarm-mcp serve: {error}", file=sys.stderr)
         connection = Connection(service.server)
         if _greet(service, connection, incoming, outgoing):
-            from swarm_mcp.server.serving import serve  # loads asyncio; the handshake does not wait for that
+            from swarm_mcp.mcp.exchange import serve  # loads asyncio; the handshake does not wait for that
 
-            serve(service, connection, incoming, outgoing)
+            serve(connection, incoming, outgoing, service.waits)
     except BaseException:
         _leave(session)
         raise

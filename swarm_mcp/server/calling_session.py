@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
@@ -20,10 +21,6 @@ from swarm_mcp.runtimes import of_call
 from swarm_mcp.sessions.acting import agents_around
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NAMES = ("sessionId", "threadId")  # keys for a session's name in the metadata of Codex's calls
 SESSION_ARGUMENT = "_session"

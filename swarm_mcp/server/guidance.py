@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NamedTuple
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
+from typing import NamedTuple
 
 JOINED = (
     "You take part in the swarm: other sessions may edit this checkout too.\n\n"

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_mcp import __version__
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.mcp.protocol import INVALID_PARAMS, ProtocolError, Request
 from swarm_mcp.mcp.server import Call, Reply, Server
 from swarm_mcp.server.guidance import PROMPTS
 from swarm_mcp.server.resources import LISTED, TEMPLATES
+from swarm_mcp.server.tool import Answer, Tool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_mcp.server.calling_session import CallingSession
     from swarm_mcp.server.calls import Calls
     from swarm_mcp.server.subscriptions import Subscriptions
-    from swarm_mcp.server.tool import Answer, Tool
 
 LONGEST_NAME = 60  # characters of a client's text in an error
 INSTRUCTIONS = (

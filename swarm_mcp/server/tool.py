@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from swarm_mcp.answers.size import ANSWER_BYTES, ROWS_BYTES, fitted, page, sent, text_fitted
 from swarm_mcp.domain import Page, Session
@@ -11,14 +13,8 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-    from typing import Any, NamedTuple, TypeVar
-
     from swarm_mcp.server.calling_session import CallingSession
-
-    Result = TypeVar("Result")
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple  # loads faster than dataclasses
+Result = TypeVar("Result")
 
 NOT_REGISTERED = "Not registered. Call register first."
 

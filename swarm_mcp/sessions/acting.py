@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from itertools import islice
+from typing import Any, Protocol
 
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS, first_set, identity, is_on
 from swarm_hook_core.lookup.process_holders import RUNTIME as HOLD
@@ -20,9 +22,6 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, Protocol
 
 # The agent in whose shell a command runs, known by its client's variables and by the processes above it.
 

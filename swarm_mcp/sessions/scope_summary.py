@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted, same_circle, token
+from swarm_mcp.domain import Session
 from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.domain import Session
     from swarm_mcp.store.database import Database
 
 SUMMARY_LIMIT = 4  # peers, and locks, that are named

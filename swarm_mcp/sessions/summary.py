@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import quoted, token
 from swarm_hook_core.wording import duration
@@ -14,9 +17,6 @@ from swarm_mcp.store import Store
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from swarm_mcp.answers.size import Measure
 
 # Messages that go along with an answer, as many as fit. The rest waits for the next answer.

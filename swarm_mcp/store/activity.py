@@ -9,18 +9,13 @@ locked file is never hidden.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.state import turn_mark
 from swarm_mcp.domain import MUTEX_PREFIX, Event, Moment, News, Session, onlooker
 from swarm_mcp.store import lock_rows, locks, reactions, refusals, session_table, task_reading
-from swarm_mcp.store.database import object_in
+from swarm_mcp.store.database import Database, Transaction, object_in
 from swarm_mcp.store.messages import may_meet
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
 
 EVENTS_AT_ONCE = 1000
 LOCKS_TOLD = 100

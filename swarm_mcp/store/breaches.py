@@ -6,6 +6,8 @@ A row says for a file during whose call it changed, and where the earlier conten
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core import untrusted_text
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import covered
@@ -15,14 +17,8 @@ from swarm_hook_core.watching.report import quoted
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import REMOTE, Breach, Lock, Session
 from swarm_mcp.store import lock_finder, messages, session_table
+from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.messages import known_as, may_meet
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
 
 SAME_SECONDS = 60  # two calls at once both see one change; it is told once
 LISTED = 8  # files that one message names

@@ -14,14 +14,11 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.state import store_path
 from swarm_mcp.store import driver as drivers
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 SETTLE_SECONDS = 1.0  # how long after a write its commit may become visible
 FIRST_LOOK_SECONDS = 0.0005

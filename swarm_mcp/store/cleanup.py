@@ -10,25 +10,18 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from swarm_hook_core.lookup.sqlite import SPELLED
 from swarm_hook_core.state import state_dir
 from swarm_hook_core.traces import traces_dir
-from swarm_mcp.domain import MUTEX_PREFIX, Lock
+from swarm_mcp.domain import MUTEX_PREFIX, KeyValue, Lock
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import breaches, leases, lock_rows, locks, messages, reactions, refusals, session_table, values
-from swarm_mcp.store.database import range_end
+from swarm_mcp.store.database import Database, Transaction, range_end
 from swarm_mcp.store.driver import version, wal_is_safe
 from swarm_mcp.store.reactions import CLEANUP_PAUSE_SECONDS as PAUSE_SECONDS
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from swarm_mcp.domain import KeyValue
-    from swarm_mcp.store.database import Database, Transaction
 
 # The size of a store's file: free pages are given back a little at a time, so that no process waits for it.
 #

@@ -6,15 +6,13 @@ own row has gone.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
 from swarm_hook_core.json_text import dumps, loads
 from swarm_mcp.errors import UsageError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from typing import Any, TypeVar
-
-    R = TypeVar("R")
+R = TypeVar("R")
 
 BLOCK = 50  # rows that are read together
 LONGEST = 4000  # characters of a cursor; a row with a longer one ends its listing

@@ -7,6 +7,8 @@ import errno
 import os
 import time
 from _operator import methodcaller  # as `operator` shows it, without the rest of that module
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.lookup.glance import as_text, connect_read_only, is_busy
@@ -17,13 +19,10 @@ from swarm_mcp import contributions
 from swarm_mcp.domain import Record
 from swarm_mcp.errors import StoreUnavailable, SwarmError
 from swarm_mcp.store import driver as drivers
-from swarm_mcp.store.schema_version import is_current
+from swarm_mcp.store.driver import is_current
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, TypeVar, overload
 
 # Taking turns at the store: one transaction at a time, and a fair wait for it.
 #
@@ -121,8 +120,7 @@ def _some(seconds: float) -> float:
     return seconds * os.urandom(1)[0] / 255  # importing `random` would take 5 ms
 
 
-if TYPE_CHECKING:
-    R = TypeVar("R", bound=Record)
+R = TypeVar("R", bound=Record)
 
 BUSY_SECONDS = 15.0
 PATIENCE_SECONDS = 0.05
@@ -414,7 +412,8 @@ class Database(Transaction):
     def _open_to_read(self) -> Any:
         try:
             if not os.path.exists(self.path):
-                return self._empty()
+                self._is_missing = True
+                return self.driver.connect(":memory:", isolation_level=None)
             connection = connect_read_only(self.driver, self.path, self.busy_seconds)
             self._refuse_newer(connection)
             if is_current(connection):
@@ -427,11 +426,6 @@ class Database(Transaction):
             self._open_to_write().close()
             return connect_read_only(self.driver, self.path, self.busy_seconds)
         raise StoreUnavailable(f"the store {self.path} was made by another program and cannot be upgraded from here")
-
-    def _empty(self) -> Any:
-        """Return the stand-in for a store that only reads and has no file yet; it gets its tables as they are read."""
-        self._is_missing = True
-        return self.driver.connect(":memory:", isolation_level=None)
 
     def _open_to_write(self) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""The SQLite in use, and the meaning of its release for the store.
+"""The SQLite in use, the meaning of its release for the store, and the version of a file's schema.
 
 Releases 3.7.0 to 3.51.2 can, rarely, lose commits in write-ahead-log mode with several connections
 (https://sqlite.org/wal.html#walresetbug); 3.44.6 and 3.50.7 carry the fix too. ``pysqlite3``
@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from swarm_hook_core.lookup.glance import sqlite_driver
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def load() -> Any:
@@ -62,3 +59,19 @@ def _bundled() -> Any:
         return None
     sys.modules["pysqlite3._sqlite3"] = module
     return module
+
+
+# 2: deliveries, denials, upkeep times; the queue's indexes. 3: alterations. 4: runs, more columns of locks. 5: sessions
+# with several clients. 6: when a waiter last showed life. 7: listings in pages; locks by spelling, and of folders. 8:
+# storms of denials. 9: locks and places of other machines. 10: messages, tasks and values of theirs. 11: an index less
+# for locks. 12: questions to a person. 13: facts of events. A change of the tables that packages contribute counts too.
+OUR_VERSION = 13
+
+
+def is_current(connection: Any) -> bool:
+    """Return True if the file has all of this release's schema, told by one read."""
+    table = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'swarm_schema'").fetchone()
+    if not table:
+        return False
+    row = connection.execute("SELECT max(version) FROM swarm_schema").fetchone()
+    return bool(row) and row[0] is not None and row[0] >= OUR_VERSION

@@ -9,28 +9,21 @@ from __future__ import annotations
 import os
 import time
 from itertools import islice
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import start_time
-from swarm_mcp.domain import AUTO, EXCLUSIVE, Lock, Record, Session, new_id
+from swarm_mcp.domain import AUTO, EXCLUSIVE, Lock, Record, Session, Waiter, new_id
 from swarm_mcp.errors import Deadlock
 from swarm_mcp.store import lock_finder, lock_listing, lock_rows, reactions, session_table
+from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.lock_listing import Holder
-from swarm_mcp.store.lock_request import LockRequest
+from swarm_mcp.store.lock_request import LockRequest, Reach
 from swarm_mcp.store.lock_rows import ON_FILES, Asking, facts, first_look, numbered
 from swarm_mcp.store.messages import name_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.domain import Waiter
-    from swarm_mcp.store.database import Database, Transaction
-    from swarm_mcp.store.lock_request import Reach
 
 MOST = 20  # locks of one request that are asked about together: SQLite takes no more than some hundred questions in one
 MOST_KNOWN = 1000  # grants that a process remembers, to release them by their ids

@@ -18,12 +18,9 @@ from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import Lapse, Lock, Session
 from swarm_mcp.store import lock_rows, session_table
+from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.lock_request import meet, reach_in
 from swarm_mcp.store.messages import may_meet, name_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from swarm_mcp.store.database import Transaction
 
 WARNED_AT = 0.2  # of a lease is left when its holder is warned; ``swarm_lock_due_idx`` counts on it
 RENEWED_EVERY = 3  # signs of life in the time of a lease, from clients that give them unasked

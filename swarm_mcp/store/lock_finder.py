@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
@@ -13,22 +15,14 @@ from swarm_hook_core.paths import NO_CASE, above, key_of
 from swarm_hook_core.process import departed
 from swarm_hook_core.state import TURN_SECONDS, has_turn_files
 from swarm_hook_core.traces import turn_files
+from swarm_hook_core.traces.turn_files import TurnFile
 from swarm_hook_core.watching.records import digest_of
-from swarm_mcp.domain import AUTO, EXCLUSIVE, Event, Lock, Session, anywhere, keeps_out
+from swarm_mcp.domain import AUTO, EXCLUSIVE, Event, Lock, Record, Session, anywhere, keeps_out
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import lock_rows
+from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.lock_request import Reach, meet, reach_in, reach_of
 from swarm_mcp.store.lock_rows import Asking
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from swarm_hook_core.traces.turn_files import TurnFile
-    from swarm_mcp.domain import Record
-    from swarm_mcp.store.database import Transaction
 
 
 def on(tx: Transaction, file: str) -> list[Lock]:
@@ -168,7 +162,10 @@ def release(tx: Transaction, instance_id: str, reach: Reach, agent: str = "") ->
     mine = [
         (one, row)
         for one, row in _known_files(tx)
-        if row.instance_id == instance_id and agent in ("", row.agent or "") and _is_same(row, reach)
+        if row.instance_id == instance_id
+        and agent in ("", row.agent or "")
+        and not reach.pattern
+        and (row.file in reach.keys or row.path_key in reach.keys)
     ]
     for one, _row in mine:
         _give(one)
@@ -235,10 +232,6 @@ def _is_kept_out(tx: Transaction, row: Lock, ids: set[str]) -> bool:
 
 def _stored(tx: Transaction, reach: Reach) -> list[Lock]:
     return [*lock_rows.in_place(tx, reach), *lock_rows.meeting_elsewhere(tx, reach)]
-
-
-def _is_same(row: Lock, reach: Reach) -> bool:
-    return not reach.pattern and (row.file in reach.keys or row.path_key in reach.keys)
 
 
 def _known_files(tx: Transaction) -> list[tuple[TurnFile, Lock]]:

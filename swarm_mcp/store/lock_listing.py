@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import loads
@@ -26,18 +28,10 @@ from swarm_mcp.domain import (
 )
 from swarm_mcp.folders import file_of
 from swarm_mcp.store import cursors, lock_finder, lock_rows, session_table
-from swarm_mcp.store.database import range_end
+from swarm_mcp.store.database import Transaction, range_end
 from swarm_mcp.store.lock_request import LockRequest, Reach, checked, meet, reach_in, reach_of
 from swarm_mcp.store.lock_rows import ON_FILES, OWN, Asking
 from swarm_mcp.store.messages import seconds_since
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from swarm_mcp.store.database import Transaction
 
 # The live locks of a scope, however many: one after the other, or counted.
 #
@@ -456,11 +450,6 @@ def _add_more(tx: Transaction, shown: dict[str, Any], row: Lock) -> None:
 # has held, since before the waiter came, a lock that the waiter waits for may go first, since it would wait for itself
 # otherwise. It may do so only while it keeps that lock, so no wait is endless.
 
-if TYPE_CHECKING:
-    from typing import NamedTuple
-
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 _OF_HOLDER_BEFORE = "+c.instance_id = ? AND coalesce(c.agent, '') = ? AND coalesce(c.fence, 0) <= ?"
 SILENT_SECONDS = 30.0  # without a sign of life of a waiter; a waiter shows one every ten seconds

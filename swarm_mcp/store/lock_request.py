@@ -7,23 +7,19 @@ A `Reach` is one path with everything under it, or the files that a pattern cove
 from __future__ import annotations
 
 import os
+from typing import Any, NamedTuple
 
 from swarm_hook_core import wildcards
 from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST as LONGEST_PATH
 from swarm_hook_core.paths import NO_CASE, PlainPath, contains, key_and_keys, key_of, plain_path
-from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX, NAME_PREFIX, is_name
+from swarm_mcp.domain import EXCLUSIVE, MODES, MUTEX_PREFIX, NAME_PREFIX, Session, is_name
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import file_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple
-
     from swarm_hook_core.repository import Tree
-    from swarm_mcp.domain import Session
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 SHORTEST_LEASE, LONGEST_LEASE = 1.0, 30 * 86400.0  # seconds
 LONGEST_NOTE = 2048  # bytes of a note or a reason, since every session that meets the lock reads it
@@ -67,7 +63,9 @@ def reach_of(instance: Session, text: str, as_pattern: bool | None = None, is_ne
     if text.startswith(MUTEX_PREFIX):
         return Reach(text, None, (text,))
     if is_name(text):
-        return _of_name(text, instance.file_root or instance.directory or instance.scope)
+        if text.startswith(NAME_PREFIX + "/"):
+            return _reach_of_name([text])
+        return name_at(text[len(NAME_PREFIX) :].strip(), instance.file_root or instance.directory or instance.scope)
     path = file_of(instance, text)
     if as_pattern is None:
         as_pattern = ("*" in text or "?" in text) and not os.path.lexists(path)
@@ -258,13 +256,6 @@ def ignores_case(reach: Reach) -> bool:
 # ---------------------------------------------- names that are no files
 
 LONGEST_NAME = 200  # characters
-
-
-def _of_name(text: str, folder: str) -> Reach:
-    """Return the reach of ``name:NAME`` for a session in `folder`, or of a key as `name_folders` has them."""
-    if text.startswith(NAME_PREFIX + "/"):
-        return _reach_of_name([text])
-    return name_at(text[len(NAME_PREFIX) :].strip(), folder)
 
 
 def name_at(name: str, folder: str) -> Reach:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from swarm_hook_core import clock, repository, wildcards
 from swarm_hook_core.lookup import BATCH, GLOB, ascii_lower, storable
@@ -14,7 +16,7 @@ from swarm_hook_core.process import departed
 from swarm_hook_core.repository import Tree
 from swarm_hook_core.untrusted_text import LONGEST
 from swarm_mcp.domain import EXCLUSIVE, MUTEX_PREFIX, OF_THE_HOLDER, SHARED, Lock, anywhere, keeps_out
-from swarm_mcp.store.database import range_end
+from swarm_mcp.store.database import Transaction, range_end
 from swarm_mcp.store.lock_request import (
     GIT_SECONDS,
     Reach,
@@ -27,24 +29,12 @@ from swarm_mcp.store.lock_request import (
     tree_of,
 )
 
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.store.database import Transaction
-
 # Candidates: locks that may meet a reach, found by one question that indexes answer.
 #
 # The question finds every lock that meets, and some that do not: ``lock_request.meet`` tells them apart. Below a folder
 # there may be any number of locks. So SQLite leaves out locks that a pattern cannot cover, and locks that cannot keep
 # the asker out.
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import NamedTuple
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 # In the very words of its index, or SQLite does not take it.
 _UNKEYED = f"c.path_key IS NULL AND {NAME_OF_FILE.replace('file', 'c.file')}"

@@ -7,6 +7,7 @@ ignore. To them a shared lock is several rows on spellings of one path, and a pa
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
@@ -40,6 +41,8 @@ from swarm_mcp.store import (
     session_life,
     session_table,
 )
+from swarm_mcp.store.database import Database, Transaction
+from swarm_mcp.store.grants import Surroundings
 from swarm_mcp.store.lock_finder import unfit
 from swarm_mcp.store.lock_request import (
     LONGEST_NOTE,
@@ -55,14 +58,6 @@ from swarm_mcp.store.lock_request import (
 from swarm_mcp.store.lock_rows import Asking, facts
 from swarm_mcp.store.messages import known_as, may_meet
 from swarm_mcp.store.refusals import key_of_lock
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
-    from swarm_mcp.store.grants import Surroundings
 
 
 def acquire(

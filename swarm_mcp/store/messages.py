@@ -9,6 +9,8 @@ know only ``messages.read``, which changes when a message has arrived.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core.environment import is_on
 from swarm_hook_core.json_text import dumps
@@ -16,16 +18,12 @@ from swarm_hook_core.naming import holder_name
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp import contributions
-from swarm_mcp.domain import SYSTEM, Message, Notice, length, task_mark
+from swarm_mcp.domain import SYSTEM, Message, Notice, Session, length, task_mark
 from swarm_mcp.store import cursors, session_table
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from swarm_mcp.domain import Session
     from swarm_mcp.store.database import Database, Transaction
 
 # Names of sessions in messages that the store writes, and the wall between identities.

@@ -6,16 +6,15 @@ tables of a part hold anything for it, and loads the module of that part only th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from swarm_hook_core.lookup import AUTO
 from swarm_hook_core.state import has_turn_files
-from swarm_mcp.domain import DETACHED
+from swarm_mcp.domain import DETACHED, Lock, Session
 from swarm_mcp.store import session_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from swarm_mcp.domain import Lock, Session
     from swarm_mcp.store.database import Transaction
 
 CLEANUP_PAUSE_SECONDS = 30  # between two passes of ``cleanup``, of any process

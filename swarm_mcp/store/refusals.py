@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from swarm_hook_core import repeated_denials
 from swarm_hook_core.coordinator import LONGEST_WORDS, MOST_ALSO
 from swarm_hook_core.lookup import ASKED, REQUESTS, plain
@@ -13,25 +15,17 @@ from swarm_hook_core.watching.report import quoted as as_word
 from swarm_hook_core.wording import duration
 from swarm_mcp.domain import MUTEX_PREFIX, Denial, Lock, Session, Waiter
 from swarm_mcp.store import lock_finder, lock_listing, messages, session_table
-from swarm_mcp.store.lock_request import reach_in, rule
+from swarm_mcp.store.database import Database, Transaction
+from swarm_mcp.store.lock_request import LockRequest, reach_in, rule
 from swarm_mcp.store.messages import known_as, may_meet
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
 
 # Refused requests and writes, as they are noted. A lock that is granted loads nothing of this.
 
 if TYPE_CHECKING:
-    from typing import NamedTuple
-
     from swarm_hook_core import denial as denied
-    from swarm_mcp.store.lock_request import LockRequest
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 MOST_NAMED = 20  # of the files of one request, in the record of its refusal
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from typing import Any
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import gone, start_time
@@ -21,21 +23,14 @@ from swarm_mcp.domain import (
     STARTING,
     TERMINAL,
     Lock,
+    Record,
     Run,
+    Session,
     new_id,
 )
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import cursors, lock_finder, session_life, session_table
-from swarm_mcp.store.database import object_in
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from swarm_mcp.domain import Record, Session
-    from swarm_mcp.store.database import Database, Transaction
+from swarm_mcp.store.database import Database, Transaction, object_in
 
 KEPT_SECONDS = 30 * 86400  # an ended run and its record
 _JSON = ("session_params", "usage", "result")

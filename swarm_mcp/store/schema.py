@@ -7,14 +7,11 @@ theirs as much as ours. We add nullable columns (of ``context`` from ``path_key`
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.lookup.sqlite import NAME_OF_FILE
 from swarm_mcp import contributions
-from swarm_mcp.store.driver import load, version, wal_is_safe
-from swarm_mcp.store.schema_version import OUR_VERSION, is_current
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from swarm_mcp.store.driver import OUR_VERSION, is_current, load, version, wal_is_safe
 
 # Half of SQLite's own size: a commit writes whole pages, ten of them for a lock. A quarter would have no room in an
 # index for the longest of paths.
@@ -270,7 +267,15 @@ def _build(database: Any) -> None:
         database.execute(f"DROP INDEX IF EXISTS {name}")
     for name, target in all_indexes().items():
         database.execute(f"CREATE INDEX IF NOT EXISTS {name} ON {target}")
-    _part_rivals(database)
+    # Files older than the unique indexes may have two locks on a file, or a task key twice: the first one has it.
+    rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
+    same_file = "first.type = 'lock' AND first.file = context.file"
+    same_key = "first.idempotency_key = tasks.idempotency_key"
+    if "context_lock_idx" not in {index.name for index in database["context"].indexes}:
+        database.execute(f"DELETE FROM context WHERE type = 'lock' AND {rival.format('context', same_file)}")
+    if "tasks_idempotency_key_idx" not in {index.name for index in database["tasks"].indexes}:
+        duplicate = f"idempotency_key IS NOT NULL AND {rival.format('tasks', same_key)}"
+        database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
     for name, target in UNIQUE_INDEXES.items():
         database.execute(f"CREATE UNIQUE INDEX IF NOT EXISTS {name} ON {target}")
     for column in ("scope", "root", "file_root"):
@@ -333,18 +338,6 @@ def _add_columns(table: Any, columns: str) -> None:
         if can_be_added and not of_key and column.name not in present:
             rules = " NOT NULL" * column.notnull + (f" DEFAULT {default}" if default is not None else "")
             table.db.execute(f"ALTER TABLE {table.name} ADD COLUMN {column.name} {column.type}{rules}")
-
-
-def _part_rivals(database: Any) -> None:
-    """Files older than the unique indexes may have two locks on a file, or a task key twice: the first one has it."""
-    rival = "EXISTS (SELECT 1 FROM {0} first WHERE first.scope = {0}.scope AND first.rowid < {0}.rowid AND {1})"
-    same_file = "first.type = 'lock' AND first.file = context.file"
-    same_key = "first.idempotency_key = tasks.idempotency_key"
-    if "context_lock_idx" not in {index.name for index in database["context"].indexes}:
-        database.execute(f"DELETE FROM context WHERE type = 'lock' AND {rival.format('context', same_file)}")
-    if "tasks_idempotency_key_idx" not in {index.name for index in database["tasks"].indexes}:
-        duplicate = f"idempotency_key IS NOT NULL AND {rival.format('tasks', same_key)}"
-        database.execute(f"UPDATE tasks SET idempotency_key = NULL WHERE {duplicate}")
 
 
 def _key_by_scope(database: Any) -> None:

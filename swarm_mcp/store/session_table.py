@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.lookup.sqlite import EVIDENCE
 from swarm_hook_core.process import RECLAIM_SECONDS, clients_in, departed, gone
@@ -11,9 +14,6 @@ from swarm_mcp.domain import REMOTE, STALE_SECONDS, Record, Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
     from swarm_mcp.store.database import Transaction
 
 LOOKED_AT_ONCE = 200  # sessions that a registration looks at

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core.paths import git_root
 from swarm_hook_core.process import SERVER_RUNTIME, living
@@ -17,8 +18,6 @@ from swarm_mcp.store.session_table import clients_text
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from swarm_mcp.store.database import Database, Transaction
 
 _UNKEYED = "SELECT 1 FROM context WHERE type = 'lock' AND path_key IS NULL LIMIT 1"

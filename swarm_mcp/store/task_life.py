@@ -10,6 +10,8 @@ chains may be long, so nothing here calls itself.
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 from swarm_hook_core.json_text import quote
 from swarm_hook_core.paths import key_of
 from swarm_hook_core.untrusted_text import named
@@ -25,6 +27,7 @@ from swarm_mcp.domain import (
     IN_PROGRESS,  # fmt: skip
     OPEN,  # fmt: skip
     TERMINAL,  # fmt: skip
+    Session,
     Task,  # fmt: skip
     length,
     of_task,
@@ -37,14 +40,8 @@ from swarm_mcp.store.messages import may_meet, name_of
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from swarm_mcp.domain import Session
     from swarm_mcp.store.database import Transaction
 
-if TYPE_CHECKING:
-    from typing import Any, NamedTuple
-
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 NEW = ""  # before there is a row
 AHEAD_MS = 86_400_000  # how far another program's clock may be ahead of this one

@@ -5,21 +5,19 @@ A scope may hold 100 000 tasks: `walk` lists all of them; `glance` is an answer 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from swarm_hook_core.json_text import loads
 from swarm_hook_core.untrusted_text import token
 from swarm_mcp import domain as states
-from swarm_mcp.domain import TASK_COLUMNS, Task
+from swarm_mcp.domain import TASK_COLUMNS, Record, Session, Task
 from swarm_mcp.store import cursors
 from swarm_mcp.store.messages import may_meet, without_walls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
-
-    from swarm_mcp.domain import Record, Session
     from swarm_mcp.store.database import Transaction
 
 SHOWN = 50  # of each status that is not an end

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from swarm_hook_core.lookup import storable
 from swarm_hook_core.paths import LONGEST
 from swarm_mcp.domain import (
@@ -24,17 +27,10 @@ from swarm_mcp.folders import file_of
 from swarm_mcp.store import messages, reactions, session_life, session_table
 from swarm_mcp.store import task_life as states
 from swarm_mcp.store import task_reading as rows
+from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.messages import may_meet, name_of
 from swarm_mcp.store.task_life import is_about, tell_assigned, tell_assigned_together
 from swarm_mcp.store.values import names_entry
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
 
 LARGEST = 10**12
 LINKS = ("parent_task_id", "review_of_task_id", "fixes_task_id")

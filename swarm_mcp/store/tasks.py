@@ -9,6 +9,9 @@ returned as ``[(recipient id, text)]``, for the caller to wake them with.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from swarm_hook_core.untrusted_text import quoted
 from swarm_mcp.domain import (
     BLOCKED,
@@ -27,15 +30,8 @@ from swarm_mcp.domain import (
 )
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import reactions, session_life, task_life, task_reading, task_requests
+from swarm_mcp.store.database import Database, Transaction
 from swarm_mcp.store.values import names_entry
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
 
 
 def report_progress(

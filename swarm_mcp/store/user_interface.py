@@ -9,20 +9,15 @@ reports the outcome.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from swarm_hook_core.json_text import dumps, loads
 from swarm_hook_core.process import runs_app_server
 from swarm_mcp.domain import Session, UiCommand
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import cursors, session_table, values
-from swarm_mcp.store.database import object_in, range_end
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
-
-    from swarm_mcp.store.database import Database, Transaction
+from swarm_mcp.store.database import Database, Transaction, object_in, range_end
 
 _VARIABLES = {"workspace_id": "HERDR_WORKSPACE_ID", "tab_id": "HERDR_TAB_ID", "socket_path": "HERDR_SOCKET_PATH"}
 _OLDER = "identity/herdr/"  # where panes were published once

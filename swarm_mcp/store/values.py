@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
 from swarm_hook_core.environment import is_word
 from swarm_hook_core.json_text import dumps, loads, quote
 from swarm_hook_core.untrusted_text import token
 from swarm_mcp.domain import KeyValue, Record, Session, length
 from swarm_mcp.errors import Refused, SwarmError
 from swarm_mcp.store import cursors, session_table
-from swarm_mcp.store.database import range_end
+from swarm_mcp.store.database import Database, Transaction, range_end
 from swarm_mcp.store.messages import without_walls
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any, NoReturn
-
-    from swarm_mcp.store.database import Database, Transaction
 
 LONGEST_KEY, LONGEST_VALUE = 1024, 1 << 20  # bytes; a reader gets the whole value
 ORPHAN_SECONDS = 3600  # a value outlives its session by that much

@@ -16,3 +16,15 @@ contributes   all that the other packages take from this one; none of them impor
 Only the team agent and the `team` verbs open connections; hooks and ordinary verbs read the local store, and ask the
 agent over its socket (``agent_client``).
 """
+
+from __future__ import annotations
+
+from swarm_mcp.errors import Refused, SwarmError
+
+
+class TeamRefused(Refused):
+    """The team's server says no: the request is not allowed, or impossible."""
+
+
+class TeamUnreachable(SwarmError):
+    """The team's server cannot be asked now. The request may have been carried out."""

@@ -15,6 +15,8 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core import __version__, clock, state
 from swarm_hook_core.state import make_private, open_private, team_socket
@@ -24,12 +26,6 @@ from swarm_mcp.team import agent_client, traces
 from swarm_mcp.team.memberships import machine, memberships, team_folder
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.talk import LOOK_SECONDS, MOST_SECONDS, Talk
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
 
 IDLE_SECONDS = 300.0  # seconds without any session of this machine in a joined clone
 LEAVE_SECONDS = 5.0  # seconds for a running request to a server, once a clone has left

@@ -19,6 +19,7 @@ import json
 import os
 import socket
 import time
+from typing import Any, TypedDict
 
 from swarm_hook_core import clock, repository
 from swarm_hook_core.process import host_id, start_detached
@@ -26,19 +27,16 @@ from swarm_hook_core.state import make_private, team_socket
 from swarm_hook_core.wording import duration
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.store import Store
+from swarm_mcp.store.database import Database
 from swarm_mcp.team import store_rows
 from swarm_mcp.team.memberships import memberships
 from swarm_mcp.team.parts import TeamRows
+from swarm_mcp.team.store_rows import TeamRepository
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any, TypedDict
-
     from typing_extensions import NotRequired
-
-    from swarm_mcp.store.database import Database
-    from swarm_mcp.team.store_rows import TeamRepository
 
     class Confirmation(TypedDict):
         """The answer to `confirm`: see this module's beginning."""

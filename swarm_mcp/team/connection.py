@@ -12,17 +12,13 @@ import hashlib
 import logging
 import os
 import re
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from swarm_hook_core import clock
 from swarm_hook_core.untrusted_text import cut
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
+from swarm_mcp.team import TeamRefused, TeamUnreachable
 
 try:
     import psycopg as psycopg  # for the modules that come by it, after this check
@@ -295,7 +291,12 @@ def _made(connection: psycopg.Connection, name: str, circle: str, epoch: str, ne
         if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
             connection.execute(_with_names("CREATE ROLE {} NOLOGIN", role))
     run(_with_names("GRANT {} TO {}", MEMBER, CIRCLE + circle))
-    _become_owner(connection)
+    # Become the owner role, so that it owns all new objects. It has no other rights.
+    if not _value(connection, "SELECT pg_has_role(current_user, %s, 'MEMBER')", OWNER):
+        connection.execute(_with_names("GRANT {} TO CURRENT_USER", OWNER))
+    if not _value(connection, "SELECT to_regnamespace('swarm_team') IS NOT NULL"):
+        connection.execute(_with_names("CREATE SCHEMA swarm_team AUTHORIZATION {}", OWNER))
+    connection.execute(_with_names("SET LOCAL ROLE {}", OWNER))
     applied = _applied(connection)
     known = migrations()
     newer = [f"{number}_{was}" for number, (was, _) in applied.items() if number not in {one.number for one in known}]
@@ -322,15 +323,6 @@ def _made(connection: psycopg.Connection, name: str, circle: str, epoch: str, ne
         circle,
         _value(connection, "SELECT epoch FROM swarm_team.server"),
     )
-
-
-def _become_owner(connection: psycopg.Connection) -> None:
-    """Become the owner role, so that it owns all new objects. It has no other rights."""
-    if not _value(connection, "SELECT pg_has_role(current_user, %s, 'MEMBER')", OWNER):
-        connection.execute(_with_names("GRANT {} TO CURRENT_USER", OWNER))
-    if not _value(connection, "SELECT to_regnamespace('swarm_team') IS NOT NULL"):
-        connection.execute(_with_names("CREATE SCHEMA swarm_team AUTHORIZATION {}", OWNER))
-    connection.execute(_with_names("SET LOCAL ROLE {}", OWNER))
 
 
 def _applied(connection: psycopg.Connection) -> dict[int, tuple[str, str]]:

@@ -12,26 +12,20 @@ server without its answer is no such case: the state here is newer then.
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from swarm_hook_core.untrusted_text import named, quoted
-from swarm_mcp.domain import BLOCKED, CLAIMED, IN_PROGRESS, OPEN, STATUSES, SYSTEM, TERMINAL, of_task
+from swarm_mcp.domain import BLOCKED, CLAIMED, IN_PROGRESS, OPEN, STATUSES, SYSTEM, TERMINAL, Task, of_task
+from swarm_mcp.store import Store
 from swarm_mcp.store.values import appended_since, is_list, items_of, joined
 from swarm_mcp.team.parts import TeamDocuments
-from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, item, item_error
-from swarm_mcp.team.store_documents import canonical, path_at, place_in
+from swarm_mcp.team.protocol import MESSAGE, TASK, TRACE, VALUE, DocumentRow, Item, PutAnswer, item, item_error
+from swarm_mcp.team.store_documents import Known, canonical, path_at, place_in
 from swarm_mcp.team.traces import Traces
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
-
-    from swarm_mcp.domain import Task
-    from swarm_mcp.store import Store
-    from swarm_mcp.team.protocol import DocumentRow, Item, PutAnswer
-    from swarm_mcp.team.store_documents import Known
 
 # Bodies of documents: a task or a value as the team's server keeps it, free of any machine's folders.
 #

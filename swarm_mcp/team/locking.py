@@ -5,23 +5,17 @@ No connection is opened here: the team agent, asked over its socket, has them co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
 from swarm_hook_core.lookup import GLOB
 from swarm_hook_core.paths import NO_CASE
-from swarm_mcp.domain import is_mutex, is_name
+from swarm_mcp.domain import Lock, Task, is_mutex, is_name
 from swarm_mcp.errors import NotConfirmed
+from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import name_folders
 from swarm_mcp.team import agent_client
 from swarm_mcp.team.parts import TeamRows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any, NamedTuple
-
-    from swarm_mcp.domain import Lock, Task
-    from swarm_mcp.store import Store
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 SETTLED, GRANTED, UNREACHABLE, LOST = "settled", "granted", "unreachable", "lost"
 

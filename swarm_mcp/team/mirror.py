@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from swarm_hook_core import clock
 from swarm_mcp.domain import EXCLUSIVE, Lock, Waiter
-from swarm_mcp.store.lock_request import LONGEST_NOTE, reach_in
-from swarm_mcp.team import protocol
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import LONGEST_NOTE
+from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
-from swarm_mcp.team.places import Spot, spot_in, spot_of
+from swarm_mcp.team.places import Spot, own_spot, spot_in, spot_of
+from swarm_mcp.team.protocol import LockRow, MachineRow, News, WaitRow, Want
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import Any, TypeVar
-
-    from swarm_mcp.store import Store
-    from swarm_mcp.team.protocol import LockRow, MachineRow, News, WaitRow, Want
     from swarm_mcp.team.replica import Replica
     from swarm_mcp.team.server import TeamServer
 
@@ -148,17 +145,7 @@ def places_in(rows: Iterable[Waiter], tops: Collection[str]) -> list[Place]:
     return found
 
 
-def own_spot(row: Lock, tops: Collection[str]) -> Spot | None:
-    """Return a lock's object as a path from the top of its work tree, one of these; None for a lock outside of them."""
-    reach = reach_in(row)
-    if not reach:
-        return None
-    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True))
-    return next((spot for spot in found if spot is not None), None)
-
-
-if TYPE_CHECKING:
-    T = TypeVar("T")
+T = TypeVar("T")
 
 BEAT_SECONDS = protocol.MIRROR_LEASE / 3
 DUE = 0.95  # of that time is enough

@@ -5,7 +5,7 @@ As in the store itself, the module of a verb is loaded when the verb is first ca
 
 from __future__ import annotations
 
-from swarm_mcp.store.lazy_verbs import Part, verb
+from swarm_mcp.store.store import Part, verb
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from swarm_mcp.store.database import Turn
     from swarm_mcp.team import store_documents, store_rows
 else:
-    from swarm_mcp.store.lazy_verbs import LazyModule
-    from swarm_mcp.store.store import lock_finder, lock_rows, locks, reactions
+    from swarm_mcp.store.store import LazyModule, lock_finder, lock_rows, locks, reactions
 
     store_documents = LazyModule("swarm_mcp.team.store_documents")
     store_rows = LazyModule("swarm_mcp.team.store_rows")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+from collections.abc import Collection
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -17,7 +18,7 @@ from swarm_hook_core.lookup import GLOB, plain, storable
 from swarm_hook_core.paths import LONGEST, NO_CASE, key_of
 from swarm_hook_core.process import run
 from swarm_hook_core.repository import Tree
-from swarm_mcp.domain import NAME_PREFIX, is_name
+from swarm_mcp.domain import NAME_PREFIX, Lock, is_name
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.lock_request import Reach, name_at, name_folders, reach_in
 
@@ -73,6 +74,15 @@ def spot_of(reach: Reach, top: str) -> Spot | None:
     if place is None or _is_of_another_tree(reach.key, top):
         return None
     return Spot(_spelled(place, plain(reach.file)), bool(reach.base))
+
+
+def own_spot(row: Lock, tops: Collection[str]) -> Spot | None:
+    """Return a lock's object as a path from the top of its work tree, one of these; None for a lock outside of them."""
+    reach = reach_in(row)
+    if not reach:
+        return None
+    found = (spot_of(reach, top) for top in sorted(tops, key=len, reverse=True))
+    return next((spot for spot in found if spot is not None), None)
 
 
 def reach_at(spot: Spot, top: str) -> Reach | None:

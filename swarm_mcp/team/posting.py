@@ -6,23 +6,19 @@ granted to another session is removed here, and its holder is told.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
+from swarm_mcp.domain import Lock
+from swarm_mcp.store import Store
 from swarm_mcp.team import protocol
 from swarm_mcp.team.documents import AT_ONCE
-from swarm_mcp.team.mirror import EpochOver, claims, difference, places_in
+from swarm_mcp.team.mirror import Claim, EpochOver, Mirror, Place, claims, difference, places_in
 from swarm_mcp.team.parts import TeamRows
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from swarm_mcp.domain import Lock
-    from swarm_mcp.store import Store
-    from swarm_mcp.team.mirror import Claim, Mirror, Place
-    from swarm_mcp.team.protocol import AcquireAnswer, Item, LockRow, PutAnswer
+from swarm_mcp.team.protocol import AcquireAnswer, Item, LockRow, PutAnswer
 
 COMPARE_SECONDS = 5.0  # seconds between two comparisons without a notification: processes die silently
 MOST_TRIES = 100  # attempts of one request whose region others keep changing

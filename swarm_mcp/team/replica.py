@@ -10,6 +10,8 @@ server.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from typing import Any
 from zlib import crc32
 
 from swarm_hook_core import clock, repository
@@ -17,22 +19,14 @@ from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import holder_name
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_mcp.domain import AUTO, EXCLUSIVE, SHARED, Lock, Waiter, keeps_out
-from swarm_mcp.store.lock_request import meet, reach_in
+from swarm_mcp.store import Store
+from swarm_mcp.store.lock_request import Reach, meet, reach_in
 from swarm_mcp.team import protocol
 from swarm_mcp.team.documents import Documents
-from swarm_mcp.team.mirror import own_spot
 from swarm_mcp.team.parts import TeamDocuments, TeamRows
-from swarm_mcp.team.places import Spot, reach_at, spot_in
+from swarm_mcp.team.places import Spot, own_spot, reach_at, spot_in
+from swarm_mcp.team.protocol import LockRow, News, SessionRow, Snapshot, WaitRow
 from swarm_mcp.team.store_rows import HOST
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-    from typing import Any
-
-    from swarm_mcp.store import Store
-    from swarm_mcp.store.lock_request import Reach
-    from swarm_mcp.team.protocol import LockRow, News, SessionRow, Snapshot, WaitRow
 
 FOLLOWING, UNREACHABLE, REFUSED = "following", "unreachable", "refused"  # states of a repository here
 
@@ -106,7 +100,14 @@ class Replica:
         if not known:
             return False
         if "all" in news:
-            self._take_documents(news["all"], epoch)
+            # Apply all documents, possibly very many, in transactions of their own, so that others can
+            # write in between. Each is applied once; after an interruption the rest is asked for again.
+            found = news["all"]
+            with self._rows.writing():
+                for session in found["sessions"]:
+                    self._joined(session)
+            if "documents" in found:
+                self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
         self._ended.clear()  # of an answer that could not be applied
         with self._rows.writing():
             if "all" in news:
@@ -197,17 +198,6 @@ class Replica:
             self.documents.take(row)
         elif kind == protocol.DOCUMENT_GONE:
             self.documents.take_gone(body)
-
-    def _take_documents(self, found: Snapshot, epoch: str) -> None:
-        """Apply all documents, possibly very many, in transactions of their own, so that others can write in between.
-
-        Each is applied once; after an interruption the rest is asked for again.
-        """
-        with self._rows.writing():
-            for session in found["sessions"]:
-                self._joined(session)
-        if "documents" in found:
-            self.documents.take_all(found["documents"], self.epoch not in ("", epoch), is_first=not self.epoch)
 
     def _take_all(self, found: Snapshot, has_lost: bool) -> None:
         """Make this machine's rows equal to the server's; equal rows are left alone.

@@ -12,16 +12,11 @@ from __future__ import annotations
 import secrets
 import threading
 from json import dumps
-from typing import cast
+from typing import Any, cast
 
 from swarm_hook_core import clock
-from swarm_mcp.team import protocol
+from swarm_mcp.team import TeamRefused, TeamUnreachable, protocol
 from swarm_mcp.team.connection import TimedConnection, connect, described, one_line, psycopg
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SECONDS = 2.0  # that a call may take before it says that the server cannot be reached
 SLICE_SECONDS = 0.25  # seconds of one settling step; new evidence counts after each

@@ -11,19 +11,12 @@ All changes happen inside a transaction.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from swarm_mcp.domain import REMOTE, SYSTEM, TERMINAL, KeyValue, Record, Task, length, new_id, task_and_text
-from swarm_mcp.store import messages, session_table, task_reading, tasks, values
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from swarm_mcp.domain import Session
-    from swarm_mcp.store import Store
-    from swarm_mcp.store.database import Transaction
+from swarm_mcp.domain import REMOTE, SYSTEM, TERMINAL, KeyValue, Record, Session, Task, length, new_id, task_and_text
+from swarm_mcp.store import Store, messages, session_table, task_reading, tasks, values
+from swarm_mcp.store.database import Transaction
 
 # Messages to sessions of other machines, which wait here to be posted; and the form of documents.
 #

@@ -8,6 +8,8 @@ happen inside a transaction.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_hook_core.json_text import dumps
@@ -17,18 +19,11 @@ from swarm_hook_core.paths import NO_CASE
 from swarm_hook_core.untrusted_text import bounded
 from swarm_mcp.domain import EXCLUSIVE, REMOTE, Lock, Record, Session, Waiter, new_id
 from swarm_mcp.store import lock_finder, lock_listing, lock_rows, messages, reactions, refusals, session_table
+from swarm_mcp.store.database import Transaction
 from swarm_mcp.store.lock_listing import reaches_of
-from swarm_mcp.store.lock_request import name_folders
+from swarm_mcp.store.lock_request import Reach, name_folders
 from swarm_mcp.store.lock_rows import facts
 from swarm_mcp.store.refusals import key_of_lock
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Any
-
-    from swarm_mcp.store.database import Transaction
-    from swarm_mcp.store.lock_request import Reach
 
 MISSING = "missing"  # state of a session of another machine that the server has lost
 HOST = "team:"  # before the machine's name, in place of a host: no pid means anything here

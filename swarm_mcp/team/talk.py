@@ -9,33 +9,29 @@ import os
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Collection
+from typing import Any
 
 from swarm_hook_core import clock, state
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.untrusted_text import named
 from swarm_hook_core.wording import duration
-from swarm_mcp.domain import Session, of_task
+from swarm_mcp.domain import Lock, Session, of_task
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-from swarm_mcp.team import agent_client, protocol
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
-from swarm_mcp.team.mirror import BEAT_SECONDS, DUE, Mirror, claims, difference
+from swarm_mcp.team import TeamRefused, TeamUnreachable, agent_client, protocol
+from swarm_mcp.team.documents import Wake
+from swarm_mcp.team.mirror import BEAT_SECONDS, DUE, Claim, Mirror, claims, difference
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.posting import MOST_TRIES, Posting
+from swarm_mcp.team.protocol import LockRow
 from swarm_mcp.team.replica import REFUSED, UNREACHABLE, Replica
 from swarm_mcp.workspace.panes import deliver
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from typing import Any
-
-    from swarm_mcp.domain import Lock
     from swarm_mcp.team.agent_client import Confirmation
-    from swarm_mcp.team.documents import Wake
-    from swarm_mcp.team.mirror import Claim
-    from swarm_mcp.team.protocol import LockRow
     from swarm_mcp.team.server import TeamServer
 
 # One repository in the team agent: apply the server's log, post local changes, have locks confirmed.

@@ -12,7 +12,9 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import closing
+from typing import Any
 
 from swarm_hook_core import state
 from swarm_hook_core.clock import Budget
@@ -22,18 +24,13 @@ from swarm_hook_core.traces import KEEP, entry, first_line, journal_name, keys_o
 from swarm_hook_core.traces.meetings import Meetings
 from swarm_hook_core.traces.trail import OnlookersTrail
 from swarm_mcp.domain import REMOTE
+from swarm_mcp.store import Store
 from swarm_mcp.team.parts import TeamDocuments
-from swarm_mcp.team.protocol import KEPT, TRACE, item
+from swarm_mcp.team.protocol import KEPT, TRACE, DocumentRow, Item, item
 from swarm_mcp.team.store_documents import canonical, path_at, place_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Any
-
-    from swarm_mcp.store import Store
-    from swarm_mcp.team.protocol import DocumentRow, Item
-
     Marks = dict[str, tuple[int, int]]
 
 MOST_FILES = 100  # of one session, the last ones

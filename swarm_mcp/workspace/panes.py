@@ -18,8 +18,8 @@ from swarm_mcp.runtimes import NAMES, harness_of
 from swarm_mcp.runtimes.user_settings import Settings
 from swarm_mcp.store import Store
 from swarm_mcp.store.user_interface import pane_handles, pane_summary, whole_pane
-from swarm_mcp.workspace import backend as backend_named
-from swarm_mcp.workspace.interface import SECONDS, Backend, Pane, PaneUnavailable
+from swarm_mcp.workspace.backends import SECONDS, Backend, Pane, PaneUnavailable
+from swarm_mcp.workspace.backends import backend as backend_named
 
 UNPUBLISHED = "no workspace identity is published for that instance"
 ELSEWHERE = "it works on another machine of the team, which wakes it where it can"

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 from team.history.engine import Engine, programs
 
 from swarm_hook_core import clock
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable
 
 from .team_machine import TeamMachine
 

@@ -8,7 +8,7 @@ import pytest
 from swarm_hook_core import clock
 from swarm_mcp.errors import Refused
 from swarm_mcp.store import messages
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable
 from swarm_mcp.team.parts import TeamDocuments
 
 

@@ -13,7 +13,7 @@ from support.fake_team import FakeTeam
 from support.team_machines import REPOSITORY, Machine
 from swarm_hook_core import clock
 from swarm_mcp.store.values import compact_json
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable
 
 CALLS = ("put", "beat", "hello")
 

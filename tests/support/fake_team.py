@@ -5,8 +5,7 @@ import itertools
 import threading
 
 from swarm_mcp.domain import CLAIMED, IN_PROGRESS
-from swarm_mcp.team import protocol
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
+from swarm_mcp.team import TeamRefused, TeamUnreachable, protocol
 from swarm_mcp.team.protocol import regions_meet
 
 _BODY = ("place", "is_folder", "pattern", "base", "region", "mode", "agent", "note", "ttl", "expected_end", "task_id")

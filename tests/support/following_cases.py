@@ -11,8 +11,7 @@ from swarm_mcp.errors import Deadlock, LockRefused, Refused
 from swarm_mcp.locking.acquisition import SIGN_SECONDS, LockWait
 from swarm_mcp.store import session_life
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team import protocol
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.parts import TeamRows
 
 

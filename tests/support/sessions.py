@@ -123,6 +123,15 @@ def run(
     return Ran(done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace"), took)
 
 
+def said_by(command: str, payload: Any, shell: str = "/bin/sh", **given: Any) -> str:
+    """Run a hook's command as its client does, in a shell; return all that it says: it ends well, without complaints."""
+    done = subprocess.run(
+        [shell, "-c", command], input=json.dumps(payload), capture_output=True, text=True, timeout=300, check=False, **given
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
 def captured(runtime: str, name: str, cwd: Any, **more: Any) -> dict[str, Any]:
     """A payload captured from the real client, with its placeholders filled in, and with `more` in it."""
     text = (PAYLOADS / FOLDERS.get(runtime, runtime) / f"{name}.json").read_text()
@@ -218,14 +227,10 @@ def after(runtime: str, payload: dict[str, Any], event: str = "PostToolUse", **m
     """Return the wired hook's text after the call of `payload`; empty if there is no answer."""
     command = wired_command(runtime, event).replace("; exit 0", f" {shlex.quote(sys.executable)}; exit 0")
     assert sys.executable in command
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps({**payload, "hook_event_name": event, **more}), text=True,
-        capture_output=True, timeout=60, check=True,
-    )  # fmt: skip
-    assert done.stderr == ""
-    if not done.stdout:
+    said = said_by(command, {**payload, "hook_event_name": event, **more})
+    if not said:
         return ""
-    inner = json.loads(done.stdout)["hookSpecificOutput"]
+    inner = json.loads(said)["hookSpecificOutput"]
     assert set(inner) == {"hookEventName", "additionalContext"} and inner["hookEventName"] == event
     return str(inner["additionalContext"])
 

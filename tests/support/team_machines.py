@@ -9,7 +9,7 @@ from swarm_hook_core import clock
 from swarm_hook_core.lookup import plain
 from swarm_mcp.domain import Lock, Session
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.replica import Replica
 from swarm_mcp.team.talk import Following

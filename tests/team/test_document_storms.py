@@ -11,7 +11,7 @@ from support.document_cases import ask, both, confirm, task, value
 from support.document_storm import Storm
 from support.team_machines import Machine
 
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable
 from team.servers import PostgreSQL
 
 

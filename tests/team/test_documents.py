@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
+from swarm_mcp.team import TeamRefused
 from swarm_mcp.team.connection import connect
-from swarm_mcp.team.errors import TeamRefused
 from swarm_mcp.team.protocol import (
     DOCUMENT,
     DOCUMENT_GONE,

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.team import protocol, server
+from swarm_mcp.team import TeamRefused, TeamUnreachable, protocol, server
 from swarm_mcp.team.connection import connect, init
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.protocol import want
 from team.history.engine import Engine
 from team.history.faults import ServerClock, stopped

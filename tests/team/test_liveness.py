@@ -7,9 +7,8 @@ import psycopg
 import pytest
 
 from swarm_hook_core import clock
-from swarm_mcp.team import protocol, server
+from swarm_mcp.team import TeamUnreachable, protocol, server
 from swarm_mcp.team.connection import connect
-from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.protocol import want
 from team.history.faults import SwallowingProxy
 from team.homes import wait_for

@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from swarm_mcp.team import protocol
+from swarm_mcp.team import TeamRefused, protocol
 from swarm_mcp.team.connection import connect
-from swarm_mcp.team.errors import TeamRefused
 from swarm_mcp.team.protocol import want
 from team.machines import Machine
 

@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from swarm_mcp.errors import SwarmError
-from swarm_mcp.team import connection
+from swarm_mcp.team import TeamRefused, TeamUnreachable, connection
 from swarm_mcp.team.connection import connect
-from swarm_mcp.team.errors import TeamRefused, TeamUnreachable
 from swarm_mcp.team.memberships import checked_server
 from swarm_mcp.team.server import TeamServer
 from team.machines import Machine

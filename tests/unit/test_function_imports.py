@@ -14,7 +14,7 @@ OPTIONAL = {"ctypes", "curses", "fcntl", "keyring", "pwd", "readline", "rich", "
 REASONS = {
     "hook processes and short commands load the module": """
         answers/size cli/arguments cli/command cli/commands/serve cli/commands/sessions cli/locking cli/main
-        cli/output cli/verbs contributions hooks/session_hooks hooks/protection_watch installation
+        cli/output cli/verbs contributions folders hooks/session_hooks hooks/protection_watch installation
         runtimes/__init__ runtimes/user_settings sessions/acting start store/__init__ store/activity
         store/cleanup store/database store/driver store/grants store/values store/leases store/locks
         store/lock_listing store/lock_request store/messages store/reactions store/runs store/sessions

@@ -19,7 +19,8 @@ from swarm_hook_core import EDIT, REMOVE, REPLACE, session_events, state
 from swarm_hook_core.config import RuntimeConfig
 from swarm_hook_core.coordinator import chosen_command
 from swarm_hook_core.core import HookCore
-from swarm_hook_core.hooks import SessionEvent, ToolCall
+from swarm_hook_core.denial import Denial
+from swarm_hook_core.hooks import SessionEvent, ToolCall, Verdict
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_hook_core.mcp_writers.arguments import (
     FOLDERS,
@@ -36,17 +37,13 @@ from swarm_hook_core.process import start_time
 from swarm_hook_core.registration import CommandRegistrar
 from swarm_hook_core.traces import state_of
 from swarm_hook_core.traces.trail import trail_of
+from swarm_mcp.agents.harness.bridge import OF_A_SERVER
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.hooks.session_hooks import StoreRegistrar
 from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import NAMES, hook_config
+from swarm_mcp.runtimes.json_editor import list_of, object_of, text_of
 from swarm_mcp.store import Store, driver
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from swarm_hook_core.denial import Denial
-    from swarm_hook_core.hooks import Verdict
 
 # The agent's requests that write, or ask for leave to write, as calls that the hook core can check.
 #
@@ -69,7 +66,6 @@ _PATCHES = ("patch", "patch_text", "patchText", "diff", "input")
 _WHOLES = ("content", "contents", "text")  # of a tool that tells neither kind nor name: it writes a whole file
 _PARTS = ("old_string", "oldString", "old_text", "oldText", "new_string", "newString", "edits[].path", "changes[].path")
 _HARMLESS = ("read", "search", "think", "fetch", "switch_mode")  # kinds of calls that write no file
-OF_A_SERVER = re.compile(r"(\S+) \((\S+) MCP Server\)(?:: .*)?", re.S)  # a title: Gemini, Qwen Code
 
 
 class Made(NamedTuple):
@@ -121,18 +117,18 @@ CONFIG = config("acp", "ACP")
 
 def session_of(request: dict[str, Any]) -> str:
     """Return the id of the session that a request is about, or an empty text."""
-    return _text(_object(request.get("params")).get("sessionId"))
+    return text_of(object_of(request.get("params")).get("sessionId"))
 
 
 def call_of(request: dict[str, Any]) -> Made | None:
     """Return the call that a request of the agent has the editor make, None if it writes nothing."""
-    params = _object(request.get("params"))
+    params = object_of(request.get("params"))
     method = request.get("method")
     if method == WRITE:
-        return _whole(WRITE, _text(params.get("path")), params.get("content"))
+        return _whole(WRITE, text_of(params.get("path")), params.get("content"))
     if method == TERMINAL:
-        words = [_text(params.get("command")), *_texts(params.get("args"))]
-        return _command(TERMINAL, words, _text(params.get("cwd")))
+        words = [text_of(params.get("command")), *_texts(params.get("args"))]
+        return _command(TERMINAL, words, text_of(params.get("cwd")))
     return None
 
 
@@ -148,13 +144,13 @@ def marked(request: dict[str, Any]) -> dict[str, Any]:
 
 def reject_option(request: dict[str, Any]) -> str:
     """Return the id of the option of a permission request that rejects the call this time, or an empty text."""
-    kinds = {_text(one.get("kind")): _text(one.get("optionId")) for one in _options(request)}
+    kinds = {text_of(one.get("kind")): text_of(one.get("optionId")) for one in _options(request)}
     return kinds.get("reject_once") or kinds.get("reject_always") or ""
 
 
 def allow_option(request: dict[str, Any]) -> str:
     """Return the id of the option of a permission request that allows the call this time, or an empty text."""
-    return next((_text(one.get("optionId")) for one in _options(request) if one.get("kind") == "allow_once"), "")
+    return next((text_of(one.get("optionId")) for one in _options(request) if one.get("kind") == "allow_once"), "")
 
 
 def permits(request: dict[str, Any], made: Made) -> dict[str, Permit]:
@@ -165,7 +161,7 @@ def permits(request: dict[str, Any], made: Made) -> dict[str, Permit]:
     """
     found = {}
     for one in _options(request):
-        option, label = _text(one.get("optionId")), _text(one.get("name"))
+        option, label = text_of(one.get("optionId")), text_of(one.get("name"))
         if one.get("kind") == "allow_always" and allow_option(request):
             about = values(made.input, ("command", *PATHS, *SOURCES, *TARGETS))
             if made.tool != _SHELL and "all" in label.lower().split():
@@ -176,24 +172,24 @@ def permits(request: dict[str, Any], made: Made) -> dict[str, Permit]:
 
 def chosen(result: dict[str, Any]) -> str:
     """Return the id of the option that the editor's answer to a permission request chooses, or an empty text."""
-    return _text(_object(result.get("outcome")).get("optionId"))
+    return text_of(object_of(result.get("outcome")).get("optionId"))
 
 
 def whole_file(request: dict[str, Any]) -> str:
     """Return the path of a request for the text of a whole file; empty if it is for some lines."""
-    params = _object(request.get("params"))
-    return "" if params.get("limit") or params.get("line") not in (None, 0, 1) else _text(params.get("path"))
+    params = object_of(request.get("params"))
+    return "" if params.get("limit") or params.get("line") not in (None, 0, 1) else text_of(params.get("path"))
 
 
 def text_in(answer: dict[str, Any]) -> str:
     """Return the text in the editor's answer to a request for a file, or an empty text."""
-    return _text(_object(answer.get("result")).get("content"))
+    return text_of(object_of(answer.get("result")).get("content"))
 
 
 def is_allowed(request: dict[str, Any], result: dict[str, Any]) -> bool:
     """Return True if the editor's answer to a permission request allows the call."""
     option = chosen(result)
-    kinds = [_text(one.get("kind")) for one in _options(request) if one.get("optionId") == option]
+    kinds = [text_of(one.get("kind")) for one in _options(request) if one.get("optionId") == option]
     return any(kind.startswith("allow") for kind in kinds)
 
 
@@ -203,12 +199,14 @@ def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
     Its diffs say more than its input, the places that it touches least. A tool of another server, and any other
     without a kind, is read by the table that the hooks use (``mcp_writers``).
     """
-    kind, given, tool = _text(tool_call.get("kind")), _input_of(tool_call), tool_name(tool_call)
-    name = _text(tool_call.get("name")) or kind
-    diffs = [one for one in _objects(tool_call.get("content")) if one.get("type") == "diff" and _text(one.get("path"))]
+    kind, given, tool = text_of(tool_call.get("kind")), _input_of(tool_call), tool_name(tool_call)
+    name = text_of(tool_call.get("name")) or kind
+    diffs = [
+        one for one in _objects(tool_call.get("content")) if one.get("type") == "diff" and text_of(one.get("path"))
+    ]
     if diffs:
         # The call that makes these changes
-        hows = {_text(one["path"]): _how(one, folder) for one in diffs}
+        hows = {text_of(one["path"]): _how(one, folder) for one in diffs}
         if len(diffs) == 1 and REPLACE in hows.values():
             return _whole(name, diffs[0]["path"], diffs[0].get("newText"))
         return Made(name, _FILES, {"files": [[path, how] for path, how in hows.items()]})
@@ -218,9 +216,9 @@ def asked(tool_call: dict[str, Any], folder: str) -> Made | None:
     if kind == "move" and values(given, SOURCES) and values(given, TARGETS):
         return Made(name, f"{_SERVER}move_file", given)
     if kind in _HOWS:
-        paths = [_text(one.get("path")) for one in _objects(tool_call.get("locations"))]
+        paths = [text_of(one.get("path")) for one in _objects(tool_call.get("locations"))]
         paths += [local(path) for path in values(given, (*PATHS, *(SOURCES + TARGETS if kind == "move" else ())))]
-        paths += [*_object(given.get("changes"))]
+        paths += [*object_of(given.get("changes"))]
         paths += [path for text in values(given, _PATCHES) for path, _how in patched(text)]
         files = [[path, _HOWS[kind]] for path in dict.fromkeys(filter(None, paths))]
         if files:
@@ -254,15 +252,15 @@ def _unnamed(given: dict[str, Any]) -> Made | None:
 
 def is_untold(tool_call: dict[str, Any]) -> bool:
     """Return True if the agent has not told the input of a call yet. OpenCode asks first, and tells a moment later."""
-    if _text(tool_call.get("kind")) in (*_HARMLESS, "execute") or tool_call.get("status") not in (None, "pending"):
+    if text_of(tool_call.get("kind")) in (*_HARMLESS, "execute") or tool_call.get("status") not in (None, "pending"):
         return False  # the title of a command has its text
     return not (_input_of(tool_call) or tool_call.get("content") or tool_call.get("locations"))
 
 
 def tool_name(tool_call: dict[str, Any]) -> str:
     """Return the name of a call's tool: the agent's own word, else the one in its title; empty if that is prose."""
-    more, title = _object(tool_call.get("_meta")), _text(tool_call.get("title"))
-    own = _text(tool_call.get("name")) or _text(more.get("toolName"))
+    more, title = object_of(tool_call.get("_meta")), text_of(tool_call.get("title"))
+    own = text_of(tool_call.get("name")) or text_of(more.get("toolName"))
     served = OF_A_SERVER.fullmatch(title)
     if served and not own:
         return f"mcp__{served[2]}__{served[1]}"
@@ -271,14 +269,14 @@ def tool_name(tool_call: dict[str, Any]) -> str:
 
 def _input_of(tool_call: dict[str, Any]) -> dict[str, Any]:
     """Return the input of a call. Gemini tells that of a server's tool as JSON, in a text for the person."""
-    given = _object(tool_call.get("rawInput"))
+    given = object_of(tool_call.get("rawInput"))
     if given:
         return given
     for one in _objects(tool_call.get("content")):
-        text = _text(_object(one.get("content")).get("text"))
+        text = text_of(object_of(one.get("content")).get("text"))
         if text.startswith("{"):
             try:
-                return _object(json.loads(text))
+                return object_of(json.loads(text))
             except (ValueError, RecursionError):
                 continue  # prose that begins with a brace
     return {}
@@ -305,7 +303,7 @@ def _start_of(path: str) -> str | None:
 
 
 def _whole(name: str, path: str, content: object) -> Made | None:
-    return Made(name, _WHOLE, {"path": path, "content": _text(content)}) if path else None
+    return Made(name, _WHOLE, {"path": path, "content": text_of(content)}) if path else None
 
 
 def _command(name: str, words: list[str], folder: str) -> Made | None:
@@ -315,23 +313,15 @@ def _command(name: str, words: list[str], folder: str) -> Made | None:
 
 
 def _options(request: dict[str, Any]) -> list[dict[str, Any]]:
-    return _objects(_object(request.get("params")).get("options"))
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return _objects(object_of(request.get("params")).get("options"))
 
 
 def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return [one for one in list_of(value) if isinstance(one, str)]
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [one for one in list_of(value) if isinstance(one, dict)]
 
 
 BUSY_SECONDS = 1.0

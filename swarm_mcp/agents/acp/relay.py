@@ -15,7 +15,7 @@ import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 from swarm_hook_core import state
@@ -24,6 +24,8 @@ from swarm_hook_core.process import start_time
 from swarm_mcp.agents.acp import guard
 from swarm_mcp.agents.acp.guard import CONFIG, PERMISSION, Guard, Made, Permit
 from swarm_mcp.checker.keeper import Keeper
+from swarm_mcp.cli.arguments import MORE_SETUP, Arguments, Option, Usage, Word, verb
+from swarm_mcp.cli.output import complain
 from swarm_mcp.processes.reaper import Reaper
 
 DENIED = -32010  # a number of our own among those that are free for servers
@@ -123,7 +125,7 @@ class Relay:
 
     def run(self, argv: list[str]) -> int:
         """Run the agent to its end. Return its exit code, 128 + N for signal N. Raises OSError if it cannot begin."""
-        with _reaper() as reaper:
+        with Reaper() as reaper:
             # A group of its own: agents are often started by a launcher, and all of it has to end with us.
             self._agent = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -351,18 +353,6 @@ class Relay:
             self._guard.begin(str(result.get("sessionId") or session_id), str(request["params"]["cwd"]))
 
 
-@contextlib.contextmanager
-def _reaper() -> Iterator[Reaper]:
-    """Yield a reaper: it ends the agent if this process is killed. Processes that the agent leaves behind go on."""
-    reaper = Reaper().start()
-    try:
-        yield reaper
-    except BaseException:
-        reaper.close()
-        raise
-    reaper.release()
-
-
 def _looked_at(look: Callable[[bytes, Message], bytes], line: bytes) -> bytes:
     """Return the answer of `look` to a line and its message; of a batch, to each one. A fault of ours is recorded."""
     try:
@@ -431,3 +421,38 @@ def _line(message: object) -> bytes:
 def _text(words: str) -> Message:
     """Return a block of content with a text."""
     return {"type": "text", "text": words}
+
+
+CANNOT_RUN, NOT_FOUND = 126, 127
+
+
+@verb(
+    Usage(
+        Word("AGENT", "the agent's command", repeated=True, behind=True),
+        Option("--grace SECONDS", "time for the agent to end with the editor, and again after TERM (default: 10)"),
+    ),
+    group=MORE_SETUP,
+)
+def acp(args: Arguments) -> int:
+    """acp: stand between an editor and an agent without hooks, and check its writes
+
+    For agents that speak the Agent Client Protocol on their standard streams. An editor is given this command in place
+    of the agent's (docs/clients.md). All messages pass unchanged, but a write of a file, a terminal's command, or a
+    request for permission to do either that meets another session's lock or uncommitted work: the agent is refused it,
+    with the reason. A model that cannot read the reason at once gets it before the next prompt. A terminal's
+    command gets a variable, by which `swarm-mcp` knows its session there. Each of the agent's sessions is registered
+    while it is open; hooks of swarm in the agent share it. A write that the agent makes without asking is not refused.
+
+    Exit: the agent's own code, or 128 and the number of the signal that ended it; 126 the agent cannot be run; 127
+    there is no such command.
+
+    example: swarm-mcp acp -- gemini --acp
+    """
+    # Standard output belongs to the protocol: nothing that prints may get between its lines.
+    editor_in, editor_out = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        return Relay(Guard(), editor_in, editor_out, args.seconds("--grace", 10.0)).run(list(args.words))
+    except OSError as error:
+        complain(f"{args.words[0]}: {error.strerror}")
+        return NOT_FOUND if isinstance(error, FileNotFoundError) else CANNOT_RUN

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from swarm_hook_core.state import describe
 from swarm_hook_core.untrusted_text import one_line
 from swarm_mcp.agents.harness import registry
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.agents.harness.checks import environment_test, program_of, version_of
 from swarm_mcp.agents.harness.prompting import slash_commands
 from swarm_mcp.cli.arguments import FOLDERS, JSON, WORKER, Arguments, Option, Usage, Word, choice, verb
@@ -14,12 +16,6 @@ from swarm_mcp.cli.output import complain, listing, show
 from swarm_mcp.cli.progress import Progress
 from swarm_mcp.cli.words import clause
 from swarm_mcp.folders import clean, here
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.agents.harness.adapter import HarnessAdapter
 
 NAME = Word("NAME", "the harness", optional=True, source=())
 

@@ -8,11 +8,12 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from swarm_hook_core.process import gone, start_time
 from swarm_hook_core.state import make_private, state_dir
 from swarm_mcp.agents.dispatch.request import SpawnFailed, WorkerSpec
+from swarm_mcp.agents.harness.adapter import HarnessAdapter
 from swarm_mcp.agents.harness.environment import independent
 from swarm_mcp.agents.harness.prompting import (
     HAS_ASKED,  # fmt: skip
@@ -22,6 +23,7 @@ from swarm_mcp.agents.harness.prompting import (
     task_prompt,  # fmt: skip
     with_system_prompt,  # fmt: skip
 )
+from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.query import query_of as described
 from swarm_mcp.agents.harness.registry import get
 from swarm_mcp.answers.views import name_of, short
@@ -46,14 +48,6 @@ from swarm_mcp.installation import coordinator_command
 from swarm_mcp.runtimes import started_by
 from swarm_mcp.sessions.acting import may_dispatch
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.agents.harness.adapter import HarnessAdapter
-    from swarm_mcp.agents.harness.query import Query
 
 # The order for a supervisor (one JSON object, through a pipe), and the run it leads to.
 #

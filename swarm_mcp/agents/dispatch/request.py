@@ -412,7 +412,12 @@ def worker_command(request: DispatchRequest, requester: Session) -> WorkerComman
             )
         return WorkerCommand(spawner, harness, tuple(settings.harness_command(harness)))
     if request.command:
-        words = _split(request.command)
+        try:
+            words = tuple(shlex.split(request.command))
+        except ValueError as error:
+            raise Refused(f"--command cannot be split into words: {error}") from None
+        if not words:
+            raise Refused("--command has no words")
     else:
         words = tuple(settings.harness_command(harness))
     if not request.command and words == (harness,):
@@ -437,14 +442,3 @@ def _harness_name(name: str, words: tuple[str, ...]) -> str:
     harness = chosen_name(name)
     get(harness).require_command(words)
     return harness
-
-
-def _split(line: str) -> tuple[str, ...]:
-    """The words of a command line. Raises Refused."""
-    try:
-        words = tuple(shlex.split(line))
-    except ValueError as error:
-        raise Refused(f"--command cannot be split into words: {error}") from None
-    if not words:
-        raise Refused("--command has no words")
-    return words

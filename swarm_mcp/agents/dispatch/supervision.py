@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.dispatch import standing
@@ -40,11 +41,6 @@ from swarm_mcp.domain import (
 from swarm_mcp.domain import WAITS as WAITS_FOR_ANSWER
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # How far a supervised run is, in a line for its task.
 

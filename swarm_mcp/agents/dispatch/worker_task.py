@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.dispatch.processes import Assignment
@@ -15,10 +16,6 @@ from swarm_mcp.errors import NotConfirmed, Refused, SwarmError
 from swarm_mcp.locking.acquisition import claim, reserve
 from swarm_mcp.store import Store, runs
 from swarm_mcp.workspace.panes import deliver
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LONGEST_RESULT = 30_000  # characters
 WORDLESS = "(it ended well, and said nothing)"

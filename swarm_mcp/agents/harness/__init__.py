@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from swarm_mcp.agents.harness.outcome import RunResult as RunResult
     from swarm_mcp.agents.harness.outcome import Unsupported as Unsupported
     from swarm_mcp.agents.harness.outcome import priced as priced
-    from swarm_mcp.agents.harness.permissions import PermissionRequest as PermissionRequest
     from swarm_mcp.agents.harness.query import McpServer as McpServer
+    from swarm_mcp.agents.harness.query import PermissionRequest as PermissionRequest
     from swarm_mcp.agents.harness.query import Query as Query
     from swarm_mcp.agents.harness.query import query_of as query_of
     from swarm_mcp.agents.harness.record import events_in as events_in
@@ -81,7 +81,6 @@ __all__ = [
 _HOMES = {
     "swarm_mcp.errors": ("Refused",),
     "swarm_mcp.agents.harness.adapter": ("Capabilities", "Check", "HarnessAdapter", "Launch"),
-    "swarm_mcp.agents.harness.permissions": ("PermissionRequest",),
     "swarm_mcp.agents.harness.events": (
         "AnyEvent", "Compaction", "Custom", "Error", "Event", "EventStream", "Line", "LockDenied", "Message",
         "PermissionAsked", "Result", "Retry", "SessionStarted", "TextDelta", "ToolEnd", "ToolStart", "Usage",
@@ -92,7 +91,7 @@ _HOMES = {
     "swarm_mcp.agents.harness.outcome": (
         "AuthError", "Cost", "HarnessError", "NotInstalled", "Price", "RunResult", "Unsupported", "priced"
     ),
-    "swarm_mcp.agents.harness.query": ("McpServer", "Query", "query_of"),
+    "swarm_mcp.agents.harness.query": ("McpServer", "PermissionRequest", "Query", "query_of"),
     "swarm_mcp.agents.harness.record": ("events_in",),
     "swarm_mcp.agents.harness.run": ("Run", "Session"),
 }  # fmt: skip

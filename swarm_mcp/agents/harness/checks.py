@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from swarm_hook_core.environment import identity
@@ -19,10 +20,6 @@ from swarm_mcp.agents.harness.query import as_string, as_string_array, parse_obj
 from swarm_mcp.errors import Refused
 from swarm_mcp.folders import here
 from swarm_mcp.runtimes.user_settings import Settings
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, BinaryIO
 
 VERSION_SECONDS = 3.5
 URL_VARIABLES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_URL", "OPENAI_BASE_URL", "OPENAI_API_URL")

@@ -120,7 +120,7 @@ def decide(adapter: HarnessAdapter, query: Query, previous: object = None) -> Re
         return Resumption(refused=f"{adapter.name} cannot continue a session")
     if not fits(adapter, wanted):
         return Resumption(refused=f"{wanted[:60]!r} is no session id of {adapter.name}", forget=True)
-    if known and known.cwd and not _same_folder(known.cwd, query.cwd):
+    if known and known.cwd and os.path.realpath(known.cwd) != os.path.realpath(query.cwd):
         return Resumption(refused=f"session {wanted} worked in {known.cwd}, this run works in {query.cwd}")
     if _can(adapter, wanted, query) is False:
         if _can(adapter, wanted, query._replace(cwd="")) is not False:
@@ -157,10 +157,6 @@ def _can(adapter: HarnessAdapter, session_id: str, query: Query) -> bool | None:
     except Exception as error:
         state.record(RUNTIME, adapter.name, state.describe(error))
         return None  # only trying tells
-
-
-def _same_folder(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 LONGEST_MESSAGE = 1000
@@ -422,12 +418,10 @@ class ChangeWatch:
 
     def _named(self, path: str) -> str:
         inside = os.path.relpath(path, os.path.realpath(self._folder))
-        if inside.startswith("..") and not self._is_in_checkout(path):
+        is_in_checkout = self._top and path.startswith(os.path.realpath(self._top) + os.sep)
+        if inside.startswith("..") and not is_in_checkout:
             return path
         return inside
-
-    def _is_in_checkout(self, path: str) -> bool:
-        return bool(self._top) and path.startswith(os.path.realpath(self._top) + os.sep)
 
 
 def _line(words: list[str], folder: str) -> str:

@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
@@ -19,12 +20,8 @@ from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.gemini import HOOKS, home
 from swarm_mcp.runtimes.gemini import NAME as EXTENSION
+from swarm_mcp.runtimes.json_editor import text_of
 from swarm_mcp.runtimes.settings_layers import read, with_comments
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The output of Gemini CLI with ``-o stream-json`` (0.61): one JSON object a line.
 #
@@ -43,7 +40,7 @@ def parse(line: str, state: dict[str, Any]) -> list[Event]:
     if not isinstance(kind, str):
         return []
     if kind == "message" and told.get("role") == "assistant":
-        piece = _text(told.get("content"))
+        piece = text_of(told.get("content"))
         state["pieces"] = state.get("pieces", "") + piece
         if told.get("delta"):
             return [events.custom("gemini.text_delta", {"delta": piece})]
@@ -81,25 +78,25 @@ def _said(state: dict[str, Any]) -> list[Event]:
 
 
 def _init(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    state["model"] = _text(told.get("model")) or None
-    return [events.session_init(_text(told.get("session_id")) or None, model=state["model"])]
+    state["model"] = text_of(told.get("model")) or None
+    return [events.session_init(text_of(told.get("session_id")) or None, model=state["model"])]
 
 
 def _user(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    return [events.message("user", _text(told.get("content")))]
+    return [events.message("user", text_of(told.get("content")))]
 
 
 def _start(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    call, name = _text(told.get("tool_id")), _text(told.get("tool_name"))
+    call, name = text_of(told.get("tool_id")), text_of(told.get("tool_name"))
     state.setdefault("calls", {})[call] = name
     return [events.tool_start(call, name, told.get("parameters"))]
 
 
 def _end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    call = _text(told.get("tool_id"))
+    call = text_of(told.get("tool_id"))
     name = state.get("calls", {}).get(call, "")
     failed = told.get("status") != "success"
-    text = _text(told.get("output")) or _message(told.get("error"))
+    text = text_of(told.get("output")) or _message(told.get("error"))
     found = [events.tool_end(call, name, text, failed)]
     at = text.find(OUR_DENIAL)
     if failed and at >= 0:
@@ -108,7 +105,7 @@ def _end(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _error(told: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    text = _text(told.get("message"))
+    text = text_of(told.get("message"))
     if told.get("severity") == "warning":
         return [events.custom("gemini.warning", told)]
     return [events.error(text, outcome.code_of(text) or outcome.UNKNOWN)]
@@ -143,9 +140,9 @@ _READERS = {"init": _init, "message": _user, "tool_use": _start, "tool_result": 
 def _message(error: object) -> str:
     """Return an error's message; the API's own one is JSON inside of it."""
     if isinstance(error, dict):
-        text = _text(error.get("message"))
+        text = text_of(error.get("message"))
     else:
-        text = _text(error)
+        text = text_of(error)
     begin = text.find("{")
     if text.startswith("[API Error") and begin >= 0:
         inner = parse_json(text[begin:].rstrip("]"))
@@ -156,14 +153,8 @@ def _message(error: object) -> str:
     else:
         told = None
     if isinstance(told, dict):
-        return _text(told.get("message")) or text
+        return text_of(told.get("message")) or text
     return text
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return ""
 
 
 # The harness ``gemini``: Gemini CLI (``gemini -o stream-json``), as of 0.61.

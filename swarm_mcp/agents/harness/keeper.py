@@ -16,6 +16,7 @@ import subprocess
 
 import swarm_mcp
 from swarm_hook_core.process import KEEPER, is_stopped
+from swarm_hook_core.state import write_all
 from swarm_mcp.installation import interpreter
 from swarm_mcp.processes import leftover_processes
 from swarm_mcp.processes.reaper import pipes_of, wait_or_kill
@@ -61,7 +62,7 @@ class Keeper:
         self.pid = self._process.pid
         self.streams = pipes_of(self._process)
         try:
-            _write(self._orders, orders)
+            write_all(self._orders, orders)
             self.child = self._child_started()
         except BaseException:
             self.release()
@@ -122,7 +123,7 @@ class Keeper:
             return
         orders, self._orders = self._orders, -1
         try:
-            _write(orders, b"over\n")
+            write_all(orders, b"over\n")
         except OSError:  # it has ended by itself
             pass
         os.close(orders)
@@ -255,9 +256,3 @@ def _read(handle: int, length: int) -> bytes:
             os._exit(1)
         found += piece
     return found
-
-
-def _write(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]

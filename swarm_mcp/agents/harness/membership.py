@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from swarm_hook_core import state
 from swarm_hook_core.environment import DEFAULT_LEASE_SECONDS
@@ -24,10 +25,6 @@ from swarm_mcp.domain import ENDED, RUN_RUNTIME, RUNNING, Session, new_id
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 class Membership:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
@@ -16,13 +17,9 @@ from swarm_mcp.agents.harness.outcome import PROCESS_CRASHED, TOKENS, Cost, Endi
 from swarm_mcp.agents.harness.query import READ_ONLY, YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import NOT_FOR_READERS, OURS, HiddenValues, names_in_mode, words_of
 from swarm_mcp.runtimes.in_place import leads_to
+from swarm_mcp.runtimes.json_editor import text_of
 from swarm_mcp.runtimes.opencode import PLUGIN_FILE
 from swarm_mcp.runtimes.opencode import OpenCode as Client
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The output of OpenCode with ``run --format json`` (1.18): one JSON object a line, each with its ``sessionID``.
 #
@@ -107,7 +104,7 @@ def _step_ends(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _words(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    text = _text(part.get("text"))
+    text = text_of(part.get("text"))
     state["words"] = text or state.get("words")
     if text:
         return [events.message("assistant", text)]
@@ -115,16 +112,16 @@ def _words(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 
 def _thoughts(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    text = _text(part.get("text"))
+    text = text_of(part.get("text"))
     if text:
         return [events.message("assistant", text, thinking=True)]
     return []
 
 
 def _call(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
-    call, name, how = _text(part.get("callID")), _text(part.get("tool")), parse_object(part.get("state"))
+    call, name, how = text_of(part.get("callID")), text_of(part.get("tool")), parse_object(part.get("state"))
     failed = how.get("status") == "error"
-    text = _text(how.get("error" if failed else "output"))
+    text = text_of(how.get("error" if failed else "output"))
     found = [events.tool_start(call, name, how.get("input")), events.tool_end(call, name, text, failed)]
     if failed and text.startswith(OUR_DENIAL):
         found.append(events.custom("lock_denied", {"message": text, "call": name, "harness": "opencode"}))
@@ -133,7 +130,7 @@ def _call(part: dict[str, Any], state: dict[str, Any]) -> list[Event]:
 
 def _complaint(error: object, state: dict[str, Any]) -> Event:
     told = parse_object(error)
-    text = _text(parse_object(told.get("data")).get("message")) or _text(told.get("name")) or "it did not say why"
+    text = text_of(parse_object(told.get("data")).get("message")) or text_of(told.get("name")) or "it did not say why"
     status = parse_object(told.get("data")).get("statusCode")
     code = outcome.code_of(f"{status} {text}" if isinstance(status, int) else text)
     if told.get("name") == "ProviderAuthError":
@@ -147,12 +144,6 @@ def _complaint(error: object, state: dict[str, Any]) -> Event:
 _READERS = {
     "step_start": _step_begins, "step_finish": _step_ends, "text": _words, "reasoning": _thoughts, "tool_use": _call,
 }  # fmt: skip
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    return ""
 
 
 # The harness ``opencode``: OpenCode (``opencode run --format json``), as of 1.18.

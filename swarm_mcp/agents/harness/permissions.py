@@ -10,28 +10,17 @@ import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import bridge
 from swarm_mcp.agents.harness.environment import written
 from swarm_mcp.agents.harness.events import Event, permission_asked
-from swarm_mcp.agents.harness.query import EDIT, McpServer, Query
+from swarm_mcp.agents.harness.query import EDIT, McpServer, PermissionRequest, Query
 from swarm_mcp.agents.harness.servers import ToolServer
 
 SERVER, TOOL = "swarm_permissions", "ask"
 REFUSED = "refused by the program that started this run"
-
-
-class PermissionRequest(NamedTuple):
-    """A client's question: may this tool be called with these arguments? `reason` is its own words, often empty."""
-
-    tool_name: str
-    args: dict[str, Any]
-    reason: str = ""
-
-
-Decision = bool | str | None
 
 
 def asks(query: Query | None) -> bool:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.agents.harness import outcome
 from swarm_mcp.agents.harness.adapter import INFO, WARN, Capabilities, Check, CommandPlace, HarnessAdapter, Launch
@@ -33,11 +34,6 @@ from swarm_mcp.agents.harness.query import READ_ONLY, Query, parse_object
 from swarm_mcp.agents.harness.servers import tool_of
 from swarm_mcp.runtimes.base import object_in
 from swarm_mcp.runtimes.pi import home
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The output of pi with ``--mode json``: a header, then one event a line (``docs/json.md`` of its package, 0.74).
 #

@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from typing_extensions import Unpack
-
-    from swarm_mcp.agents.harness.query_types import Options, PathLike, Word
 
 READ_ONLY, EDIT, YOLO = "read-only", "edit", "yolo"
 MODES = (READ_ONLY, EDIT, YOLO)
 EFFORTS = ("", "low", "medium", "high", "max")
 GRACE_SECONDS = 15.0
+
+
+# The fields of a ``Query`` as a Python caller may give them; ``query_types`` makes a run's own types of them.
+
+PathLike = str | os.PathLike[str]
+Word = str | os.PathLike[str] | int | float
 
 
 class _ServerFields(NamedTuple):
@@ -59,6 +62,58 @@ class McpServer(_ServerFields):
         else:
             place = {}
         return {"command": self.command, "args": list(self.args), "env": dict(self.env), **place}
+
+
+Server = McpServer | Mapping[str, Any]
+
+
+class PermissionRequest(NamedTuple):
+    """A client's question: may this tool be called with these arguments? `reason` is its own words, often empty."""
+
+    tool_name: str
+    args: dict[str, Any]
+    reason: str = ""
+
+
+Decision = bool | str | None
+
+
+class Options(TypedDict, total=False):
+    """All fields but the prompt and the folder."""
+
+    mode: str
+    model: str
+    effort: str
+    system_prompt: str
+    append_system_prompt: str
+    additional_directories: Iterable[PathLike]
+    env: Mapping[str, Word]
+    resume_session_id: str
+    fork_session: bool
+    output_schema: dict[str, Any] | type | None
+    mcp_servers: Mapping[str, Server]
+    client_tools: Iterable[Callable[..., Any]]
+    skills: Iterable[PathLike]
+    additional_args: Iterable[Word]
+    command: Iterable[Word]
+    timeout_seconds: float
+    grace_seconds: float
+    max_cost_usd: float
+    max_turns: int
+    instance_id: str
+    scope: str
+    label: str
+    role: str
+    task_id: str
+    requester_id: str
+    run_id: str
+    iteration: int
+    api_url: str
+    api_key: str
+    log_file: PathLike
+    images: Iterable[PathLike]
+    stream_text: bool
+    on_permission: Callable[[PermissionRequest], bool | str | None | Awaitable[bool | str | None]] | None
 
 
 class _QueryFields(NamedTuple):

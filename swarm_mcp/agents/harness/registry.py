@@ -14,7 +14,7 @@ import os
 import site
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import swarm_mcp
 from swarm_hook_core.environment import first_set
@@ -24,7 +24,6 @@ from swarm_mcp.errors import Refused
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-    from typing import Any
 
 # Name -> (module, class). To add a harness: one module, one line here, and its recorded streams among the tests.
 ADAPTERS: dict[str, tuple[str, str]] = {
@@ -35,7 +34,7 @@ ADAPTERS: dict[str, tuple[str, str]] = {
     "opencode": ("swarm_mcp.agents.harness.opencode", "OpenCode"),
     "hs": ("swarm_mcp.agents.harness.hs", "Hs"),
     "loop": ("swarm_mcp.agents.loop.adapter", "Loop"),
-    "acp": ("swarm_mcp.agents.harness.acp.adapter", "Acp"),
+    "acp": ("swarm_mcp.agents.harness.acp", "Acp"),
     "process": ("swarm_mcp.agents.harness.adapter", "Process"),
 }
 DEFAULT = "claude"

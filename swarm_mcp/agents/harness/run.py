@@ -13,7 +13,9 @@ import uuid
 import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from typing_extensions import Unpack
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import events, outcome, registry
@@ -34,17 +36,12 @@ from swarm_mcp.agents.harness.events import AnyEvent, Event, EventStream, Ledger
 from swarm_mcp.agents.harness.membership import joined
 from swarm_mcp.agents.harness.outcome import Changes, Cost, Ending, RunResult, added, checked_result, code_of_error
 from swarm_mcp.agents.harness.permissions import SERVER, PermissionServer
-from swarm_mcp.agents.harness.query import Query
+from swarm_mcp.agents.harness.query import Options, PathLike, Query
 from swarm_mcp.agents.harness.query_types import checked, function_of, normalized, path_of
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink, Record
 from swarm_mcp.agents.harness.run_attempt import NotStarted, RunAttempt
 from swarm_mcp.agents.harness.servers import ToolServer, servers_for, with_tools
 from swarm_mcp.errors import Refused, SwarmError
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from swarm_mcp.agents.harness.query_types import Options, PathLike
 
 NOTHING = Ending(None)
 
@@ -314,11 +311,6 @@ class Run:
 
     # -------------------------------------------------------------------- parts
 
-    def _continue(self, previous: Any, is_fork: bool) -> None:
-        """Continue that session, in a copy if `is_fork`, in place of the one given before. Only before the start."""
-        self._previous = session_given(self._adapter, previous)
-        self._query = self._query._replace(fork_session=is_fork)
-
     def _new_record(self) -> Record:
         return Record(self._folder, self.run_id, self._query.task_id or self.run_id, self._query.log_file)
 
@@ -538,7 +530,10 @@ class _Turn(Run):
         with self._session._lock:
             if self._thread is None:
                 previous, is_fork = self._session._begin(self)
-                self._continue(previous, is_fork)
+                # Continue that session, in a copy if `is_fork`, in place of the one given before.
+                # Only before the start.
+                self._previous = session_given(self._adapter, previous)
+                self._query = self._query._replace(fork_session=is_fork)
             try:
                 return super().start()
             finally:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness import environment, events, outcome
@@ -22,11 +23,6 @@ from swarm_mcp.agents.harness.query import Query
 from swarm_mcp.agents.harness.record import RUNTIME, EventSink
 from swarm_mcp.agents.harness.scrub import Scrubber
 from swarm_mcp.errors import SwarmError
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # Noticing that an agent calls the same tools over and over: a warning first, then the end of the run.
 

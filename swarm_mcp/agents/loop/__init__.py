@@ -7,7 +7,7 @@
                     ``.harness`` down to the present folder
 ``session``         a folder of markdown
 ``settings``        the settings of a run, and variants of providers as ``.conf`` files, some ours (``bundled/``)
-``providers``       models behind HTTP, or executables
+``providers``       the provider of a run, and the cost of its answers: models over HTTP (``protocols``), or executables
 ``tools``           the model's tools, those of MCP servers among them; ``stages`` carries calls out
 ``swarm_session``   this session in the swarm: registered, its writes checked against other sessions' locks
 ``adapter``         the loop as a harness; nothing else outside of the command line imports this package

@@ -14,11 +14,10 @@ from swarm_hook_core.untrusted_text import safe
 from swarm_mcp.agents.harness import events
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import Cost, Price
-from swarm_mcp.agents.loop import prompts, session, stages, tools
+from swarm_mcp.agents.loop import prompts, providers, session, stages, tools
 from swarm_mcp.agents.loop.prompts import structured
-from swarm_mcp.agents.loop.providers import choice
-from swarm_mcp.agents.loop.providers.choice import Provider
-from swarm_mcp.agents.loop.providers.http import Reply
+from swarm_mcp.agents.loop.protocols import Reply
+from swarm_mcp.agents.loop.providers import Provider
 from swarm_mcp.agents.loop.session import ModelCall, Session, scrub, scrub_data
 from swarm_mcp.agents.loop.settings import FAILED, MODEL_FAILED, STOPPED, TOO_LONG, LoopFailure, LoopSettings
 from swarm_mcp.agents.loop.stages import StageFailed
@@ -68,7 +67,7 @@ class Report:
 
     def answered(self, reply: Reply, price: Price | None = None) -> None:
         """Report an answer of the model; `price` is its provider's own."""
-        self.cost = choice.together(self.cost, choice.of_answer(reply, self._provider, price, self._model))
+        self.cost = providers.together(self.cost, providers.of_answer(reply, self._provider, price, self._model))
         if self._is_live:
             with self._writing:
                 if not self._said and not self._coming:  # it came as a whole
@@ -374,10 +373,6 @@ def carry_out(words: list[str], resume: str, wishes: Wishes, report: Report) -> 
         return Ended("", "interrupted", "aborted", 130)
 
 
-def _is_session(words: list[str]) -> bool:
-    return bool(words and session.PATTERN.match(words[0]))
-
-
 def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended:
     settings = LoopSettings(tools.root())
     settings.model = wishes.model or settings.model
@@ -386,7 +381,7 @@ def _run(words: list[str], resume: str, wishes: Wishes, report: Report) -> Ended
     if wishes.schema:
         settings.config["output_schema"] = wishes.schema
     _learn_secrets(settings.config.get("mcp_servers"))
-    if not resume and _is_session(words):
+    if not resume and words and session.PATTERN.match(words[0]):
         resume, words = words[0], words[1:]
     if resume:
         known = session.find(settings.sessions, resume)
@@ -439,12 +434,12 @@ def _resolve(loop: LoopRun, known: session.Session | None) -> None:
     found = loop.stage("resolve", asked)
     settings.provider, settings.model = str(found.get("provider") or ""), str(found.get("model") or "")
     if loop.provider is None or loop.provider.name != settings.provider:
-        loop.provider = choice.resolve(settings.provider, loop.sources, loop.environment("resolve"))
+        loop.provider = providers.resolve(settings.provider, loop.sources, loop.environment("resolve"))
 
 
 def _is_ready(loop: LoopRun, name: str) -> bool:
     try:
-        found = choice.resolve(name, loop.sources, loop.environment("resolve"))
+        found = providers.resolve(name, loop.sources, loop.environment("resolve"))
     except LoopFailure:  # the environment names no usable provider
         return False
     return bool(found.path) or not found.protocol.missing({**loop.environment("resolve"), **found.more})

@@ -7,9 +7,8 @@ import os
 import sys
 from typing import Any, NoReturn, cast
 
-from swarm_mcp.agents.loop import session, settings, stages, subprocesses, tools
+from swarm_mcp.agents.loop import protocols, providers, session, settings, stages, subprocesses, tools
 from swarm_mcp.agents.loop.agent import LoopRun, Report
-from swarm_mcp.agents.loop.providers import choice, http
 from swarm_mcp.agents.loop.session import model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, LoopSettings
 from swarm_mcp.errors import UsageError
@@ -92,16 +91,16 @@ def show_help(loop: LoopRun) -> list[str]:
         lines.append(f"  {name:<10} {said}")
     lines += ["", "providers:"]
     for name in tools.BUILT_IN_PROVIDERS:
-        protocol = choice.built_in(name)
-        missing = choice.missing(name, environ)
+        protocol = providers.built_in(name)
+        missing = providers.missing(name, environ)
         if missing:
             state = f"needs {missing}"
         else:
             state = "ready"
         lines += [f"  {name:<10} {protocol.label} ({state}; model {protocol.default_model})"]
         lines += [f"      {line}" for line in protocol.env.splitlines()]
-    lines += [f"  {name:<10} {path}" for name, path in choice.executables(loop.sources, environ).items()]
-    for name, path in choice.variants(loop.sources).items():
+    lines += [f"  {name:<10} {path}" for name, path in providers.executables(loop.sources, environ).items()]
+    for name, path in providers.variants(loop.sources).items():
         facts = dict(settings.read(path))
         if facts.get("auth_env"):
             needs = f" ({facts['auth_env']})"
@@ -138,7 +137,7 @@ def provider(words: list[str]) -> int:
     name, flag = (words + ["", ""])[:2]
     if name not in tools.BUILT_IN_PROVIDERS:
         raise UsageError(f"no such provider: {name[:60]!r}")
-    protocol = choice.built_in(name)
+    protocol = providers.built_in(name)
     if flag == "--ready":
         if protocol.missing(os.environ):
             return 1
@@ -152,7 +151,7 @@ def provider(words: list[str]) -> int:
         raise LoopFailure(f"{missing} is not set", "auth_failed")
     payload = json.load(sys.stdin)
     # The caller waits for all of the answer, so it need not be streamed.
-    print(json.dumps(http.whole(name, protocol.request(payload, os.environ, False))))
+    print(json.dumps(protocols.whole(name, protocol.request(payload, os.environ, False))))
     return 0
 
 

@@ -306,7 +306,10 @@ class Session:
         if all(self.conf.get(name) == value for name, value in facts.items()):
             return
         self.conf.update(facts)
-        write_private(os.path.join(self.path, "session.conf"), _lines(self.conf))
+        write_private(
+            os.path.join(self.path, "session.conf"),
+            "".join(f"{name}={' '.join(str(value).splitlines())}\n" for name, value in self.conf.items()),
+        )
 
     def _last(self) -> int:
         numbers = [name.partition("-")[0] for name in os.listdir(self.folder) if not name.startswith(".")]
@@ -383,7 +386,3 @@ def _new_folder(sessions: str) -> str:
         except FileExistsError:  # another process took the number
             continue
     raise OSError(f"no free name in {sessions}")
-
-
-def _lines(conf: dict[str, str]) -> str:
-    return "".join(f"{name}={' '.join(str(value).splitlines())}\n" for name, value in conf.items())

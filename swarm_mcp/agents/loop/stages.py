@@ -15,8 +15,7 @@ from typing import Any
 
 from swarm_hook_core import state
 from swarm_mcp.agents.harness.query import parse_json, parse_object
-from swarm_mcp.agents.loop import prompts, subprocesses, tools
-from swarm_mcp.agents.loop.providers import choice
+from swarm_mcp.agents.loop import prompts, providers, subprocesses, tools
 from swarm_mcp.agents.loop.session import ModelCall, model_call, written
 from swarm_mcp.agents.loop.settings import MODEL_FAILED, TOO_LONG, TOOL_SECONDS, LoopFailure, Run, number
 
@@ -256,12 +255,15 @@ def walk_dirs(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
 
 def detect(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """resolve: the provider that was asked for, else the first that is ready."""
-    return {**data, "provider": data.get("provider") or choice.first_ready(loop.sources, loop.environment("resolve"))}
+    return {
+        **data,
+        "provider": data.get("provider") or providers.first_ready(loop.sources, loop.environment("resolve")),
+    }
 
 
 def defaults(loop: Run, data: dict[str, Any]) -> dict[str, Any]:
     """resolve: the model that was asked for, else the provider's own."""
-    found = choice.resolve(str(data.get("provider") or ""), loop.sources, loop.environment("resolve"))
+    found = providers.resolve(str(data.get("provider") or ""), loop.sources, loop.environment("resolve"))
     loop.provider = found
     return {**data, "model": data.get("model") or found.default_model}
 

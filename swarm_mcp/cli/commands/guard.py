@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from swarm_hook_core import settings, state
 from swarm_hook_core.naming import holder_name
+from swarm_hook_core.traces.others import Trace
 from swarm_hook_core.untrusted_text import named, quoted
 from swarm_hook_core.wording import changed_by, duration
 from swarm_mcp import contributions
@@ -16,17 +18,10 @@ from swarm_mcp.cli.output import answer, complain, show
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.folders import clean, here, scope_of
 from swarm_mcp.guard import hooks, projects
-from swarm_mcp.guard.check import AFTER_COMMITS, HOOKS, changed_by_others, piped, record, refusals
+from swarm_mcp.guard.check import AFTER_COMMITS, HOOKS, Changes, Refusal, changed_by_others, piped, record, refusals
 from swarm_mcp.guard.hooks import SAYS
 from swarm_mcp.hooks.protection_watch import remember_guard
 from swarm_mcp.sessions.acting import require_person
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_hook_core.traces.others import Trace
-    from swarm_mcp.guard.check import Changes, Refusal
 
 NAMED = 5  # files that a refusal names
 DIR = Option("--dir DIR", "the repository (default: the one here)", source=FOLDERS)

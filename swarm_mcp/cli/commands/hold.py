@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from swarm_hook_core import clock
 from swarm_mcp.cli.arguments import DOING, LOCKS, TASKS, Arguments, Option, Usage, Word, verb
@@ -22,11 +23,6 @@ from swarm_mcp.processes import leftover_processes
 from swarm_mcp.processes.reaper import Reaper
 from swarm_mcp.store import Store
 from swarm_mcp.store.changes import Changes
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # A command that runs while locks are held. It ends when they are lost, and they are released when it ends.
 #
@@ -65,7 +61,7 @@ class Hold:
             ours = sys.stdin is not None and sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
         except (OSError, ValueError):  # no terminal
             ours = False
-        with self.store.changes() as changes, _reaper() as reaper:
+        with self.store.changes() as changes, Reaper() as reaper:
             if ours and os.getpgrp() == os.getpid():
                 group = os.getpgrp()
             else:
@@ -138,17 +134,6 @@ class Hold:
 def _stop_after(child: subprocess.Popen[Any], changes: Changes) -> None:
     child.wait()
     changes.stop()
-
-
-@contextlib.contextmanager
-def _reaper() -> Iterator[Reaper]:
-    reaper = Reaper().start()
-    try:
-        yield reaper
-    except BaseException:
-        reaper.close()  # The command may be running, and its locks are watched no more.
-        raise
-    reaper.release()
 
 
 @contextlib.contextmanager

@@ -248,7 +248,11 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         changed = write_bundle(folder, local=True, servers=servers)
         progress.end(("already current", "written")[changed], place)
         results = for_each(clients, partial(_install_into, folder=folder), _ending, progress)
-    _make_store()
+    # Make the store if there is none: a check that is the first call of all would take longer for it than it may.
+    try:
+        Store().close()
+    except SwarmError:
+        pass  # `swarm-mcp doctor` tells what is wrong with it
     of_status_line = _set_status_line(args, clients)
     earlier = upgraded({one["client"]: versions[one["client"]] for one in results if one["ok"]})
     if args.json:
@@ -270,14 +274,6 @@ def _install(args: Arguments, clients: list[Runtime], folder: Path) -> int:
         say(of_status_line or _offer(clients))
         say("Check with: swarm-mcp doctor --play")
     return int(not all(result["ok"] for result in results))
-
-
-def _make_store() -> None:
-    """Make the store if there is none: a check that is the first call of all would take longer for it than it may."""
-    try:
-        Store().close()
-    except SwarmError:
-        pass  # `swarm-mcp doctor` tells what is wrong with it
 
 
 def _set_kernel(args: Arguments, clients: list[Runtime]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.lookup import plain
 from swarm_hook_core.naming import UNNAMED, agent_name, holder_name
@@ -33,11 +34,6 @@ from swarm_mcp.locking.acquisition import steal as take_over
 from swarm_mcp.sessions.acting import acting_session, is_person, lock_holder, note_attempt, session_named
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import Reach, hint_of, reach_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # Options that switch the answer from one lock to the full list.
 MORE = ("--ttl", "--expect", "--wait", "--agent", "--shared", "--detach")

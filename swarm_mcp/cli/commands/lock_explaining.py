@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_hook_core.naming import agent_name
 from swarm_hook_core.untrusted_text import named, quoted, token
 from swarm_hook_core.wording import duration
@@ -19,8 +21,6 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Row = dict[str, Any]
 
 _NOT_SHOWN = {"held": "locks", "waiting": "in line"}

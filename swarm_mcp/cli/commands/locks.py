@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from swarm_mcp.cli import locking
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, MORE_LOCKS, Arguments, Option, Usage, verb
@@ -14,11 +16,6 @@ from swarm_mcp.errors import UnknownInstance
 from swarm_mcp.folders import current_scope, here
 from swarm_mcp.sessions.acting import find_acting_session, viewer_identity
 from swarm_mcp.store import Store
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 AT_ONCE = 500  # rows of a table
 NO_LOCKS = "(no locks)"

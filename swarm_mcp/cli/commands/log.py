@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from swarm_hook_core.naming import agent_name
 from swarm_mcp.answers.incidents import LEVELS, NOTICE, REFUSED, incident_of, keys_of, sentence
 from swarm_mcp.answers.size import page, printed
-from swarm_mcp.answers.timeline import ALTERED, ATTEMPTED, DENIED, LOWERED, NOTICED, TASK, happening
+from swarm_mcp.answers.timeline import ALTERED, ATTEMPTED, DENIED, LOWERED, NOTICED, TASK, Happening, happening
 from swarm_mcp.answers.views import short
 from swarm_mcp.answers.work import CHANGED, checkout_history
 from swarm_mcp.cli.arguments import ABSOLUTE, ACTING, LOCKS, Arguments, Option, Usage, Word, verb
@@ -23,10 +24,6 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from typing import Any
-
-    from swarm_mcp.answers.timeline import Happening
 
 # The log of a checkout: a line of totals, then the events one by one.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core import REMOVE, REPLACE
 from swarm_mcp.answers.incidents import OWNERLESS, REASONS
@@ -27,10 +28,6 @@ from swarm_mcp.locking import explaining
 from swarm_mcp.sessions.acting import require_same_client
 from swarm_mcp.store import Store
 from swarm_mcp.store.refusals import Attempt
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NO_SESSION = "no such session"
 

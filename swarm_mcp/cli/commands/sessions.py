@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_hook_core.untrusted_text import token
 from swarm_mcp.answers.views import name_of, public_instance, registration, short, veiled
@@ -42,11 +43,6 @@ from swarm_mcp.sessions.acting import (
 from swarm_mcp.store import Store
 from swarm_mcp.store.sessions import Registration
 from swarm_mcp.store.user_interface import pane_in
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 @verb(

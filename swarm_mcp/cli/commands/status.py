@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from heapq import merge
 from itertools import islice
+from typing import Any, NamedTuple
 
 from swarm_hook_core import settings
 from swarm_hook_core.json_text import loads_object
@@ -33,7 +35,7 @@ from swarm_mcp.cli.locking import counted, with_waiting
 from swarm_mcp.cli.output import answer, listing, presence, say, say_marked, show, state_of
 from swarm_mcp.cli.words import Reader, clause, count
 from swarm_mcp.doctor.faults import recorded_faults
-from swarm_mcp.domain import REMOTE, STATUSES, TERMINAL, Denial, Session, Task, onlooker
+from swarm_mcp.domain import REMOTE, STATUSES, TERMINAL, Denial, Question, Session, Task, onlooker
 from swarm_mcp.folders import current_scope
 from swarm_mcp.runtimes import user_settings
 from swarm_mcp.sessions.acting import viewer_identity
@@ -41,17 +43,9 @@ from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 if TYPE_CHECKING:
-    from typing import NamedTuple
-
     from swarm_mcp.answers.work import Edit
-    from swarm_mcp.domain import Question
-else:
-    from swarm_mcp.domain import NamedValues as NamedTuple
 
 DAY_SECONDS = 86400
 HOUR_SECONDS = 3600

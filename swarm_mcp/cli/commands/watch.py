@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.process import start_detached
@@ -28,8 +29,6 @@ from swarm_mcp.store.changes import Changes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     Event = dict[str, Any]
 
 LONGEST = 200  # characters of a message or value in a line for people
@@ -133,7 +132,7 @@ class _Shown:
         if self._as_json:
             say(dumps({**event, **keys_of(incident)}))
         else:
-            _say(event, kind, words, self._reader)
+            say_row(((self._reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (words, "")))
         waits = kind == "task" and str((event["payload"] or {}).get("blocked_reason") or "").startswith(WAITS)
         if self.notifies and (kind == REFUSED or waits):
             _notify(f"{kind} {words}")
@@ -154,10 +153,6 @@ def _notify(words: str) -> None:
         return
     with suppress(OSError):
         start_detached(argv)
-
-
-def _say(event: Event, kind: str, text: str, reader: Reader) -> None:
-    say_row(((reader.clock(event["at"]), "faint"), (f"{kind:<8}", STYLES.get(kind, "name")), (text, "")))
 
 
 def _words(event: Event, reader: Reader) -> tuple[str, str]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from swarm_mcp.domain import Message, Session
 from swarm_mcp.server.tool import Answer, Call, Tool, WaitingCall, delivering, number
 from swarm_mcp.sessions.summary import beside, sessions_page, status_summary, with_mail
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 SWEEP_SECONDS = 3.0  # between looks for changes without a commit, such as a killed session
 LONGEST_SECONDS = 10**9  # the most that the event loop's clock can count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from swarm_mcp.answers.views import may_meet, name_of, registration, seconds_since
 from swarm_mcp.domain import TERMINAL, Session
@@ -26,11 +27,6 @@ from swarm_mcp.sessions.summary import bootstrap_summary, locks_held_by, session
 from swarm_mcp.store import Store
 from swarm_mcp.workspace import panes
 from swarm_mcp.workspace.panes import resolve
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def _register(call: Call, arguments: dict[str, Any]) -> Answer:

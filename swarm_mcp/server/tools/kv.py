@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from swarm_mcp.server.tool import AFTER, LIMIT, Answer, Call, Tool, listed, text
 from swarm_mcp.store.values import NotJson, identity_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 KEY = text("The key. Slashes group keys: `plan/latest`, `progress/<instance id>`.")
 

@@ -10,19 +10,16 @@ import asyncio
 import os
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.calls import StoreWatcher
 from swarm_mcp.view.lsp import facts
 from swarm_mcp.view.lsp.facts import Document, is_same, lines_in
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
-
-    Answer = TypeVar("Answer")
+Answer = TypeVar("Answer")
 
 POLL_SECONDS = 0.5  # between looks at the disk: an edit there is no commit to the store
 REST_SECONDS = 10.0  # between readings of locks without a commit: sessions die and leases lapse without one

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from swarm_hook_core.naming import UNNAMED, agent_name
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces.changed_lines import equal_parts
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import Content, has_sessions, note_save
@@ -19,20 +20,12 @@ from swarm_mcp.answers.people import People
 from swarm_mcp.changes.dirty import relative_names
 from swarm_mcp.changes.owners import Owners
 from swarm_mcp.changes.uncommitted import uncommitted
-from swarm_mcp.domain import nobody_in
+from swarm_mcp.domain import Lock, nobody_in
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.sessions.acting import TERMINAL, agents_around, is_marked
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import reach_of, rule, with_names
 from swarm_mcp.view.overview.work import marks_of
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from swarm_hook_core.repository import Tree
-    from swarm_mcp.domain import Lock
 
 MOST_HELD, MOST_CHANGES = 10, 200  # of one file
 

@@ -6,6 +6,8 @@ import asyncio
 import logging
 import os
 import sys
+from collections.abc import Coroutine
+from typing import Any
 
 from lsprotocol import types
 from pygls.lsp.server import LanguageServer
@@ -16,11 +18,6 @@ from swarm_mcp.view.lsp.desk import Desk
 from swarm_mcp.view.lsp.facts import Document, Places, lines_of, opened, path_of
 from swarm_mcp.view.top.pane import end, started
 from swarm_mcp.view.top.pane import lines_of as output_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
 
 SOURCE = "swarm"
 LONGEST_TEXT = 1024 * 1024  # characters of the longest document with hints at lines

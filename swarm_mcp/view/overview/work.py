@@ -7,30 +7,26 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from swarm_hook_core.naming import UNNAMED, session_name
-from swarm_hook_core.repository import tree_over
+from swarm_hook_core.repository import Tree, tree_over
 from swarm_hook_core.traces import journal, place_of
+from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.stored import journals_of
 from swarm_mcp.answers.people import People
 from swarm_mcp.answers.timeline import Happening
 from swarm_mcp.answers.work import Edit, file_marks, journal_marks
 from swarm_mcp.changes.dirty import present, relative_names
 from swarm_mcp.changes.owners import Owners, last_of
-from swarm_mcp.changes.uncommitted import ChangedFile, uncommitted, uncommitted_files
+from swarm_mcp.changes.uncommitted import ChangedFile, Piece, uncommitted, uncommitted_files
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store import Store
 
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from swarm_hook_core.repository import Tree
-    from swarm_hook_core.traces.versions.acts import Author
-    from swarm_mcp.changes.uncommitted import Piece
-
     Session = tuple[str, str]  # the runtime, and the client's own id of the session; ("", "") is a person
 
 DAY = 86400

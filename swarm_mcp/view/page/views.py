@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from string import ascii_uppercase
+from typing import Any
 
 from swarm_hook_core.json_text import dumps
 from swarm_hook_core.naming import UNNAMED, agent_name
@@ -37,11 +38,6 @@ from swarm_mcp.view.overview.transcript import last_entries, record_marks
 from swarm_mcp.view.overview.work import Names, OwnedFile, edit_events, owned_file
 from swarm_mcp.view.page.picture import MARKS, PERSON, colours, numbered, picture
 from swarm_mcp.view.page.rendering import MOST_CHECKOUTS, Look, Page, View
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # A file: its locks and waiters, the answer to a write now, and the history of its locks.
 

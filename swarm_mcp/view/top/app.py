@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 
 from textual import events
 from textual.app import App, ComposeResult
@@ -17,11 +18,6 @@ from swarm_mcp import folders
 from swarm_mcp.view.top.pane import Keys, Pane, Printed, Question, all_gone, done
 from swarm_mcp.view.top.picture import Follower, Picture, Row, Table, Trouble, Wish
 from swarm_mcp.view.top.tables import Places, shared
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # The keys, their actions while the panes are visible, and their names.
 

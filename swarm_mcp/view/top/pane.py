@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import AsyncIterator
 
 from rich.segment import Segment
 from rich.style import Style
@@ -25,11 +26,6 @@ from swarm_hook_core.untrusted_text import cut, one_line
 from swarm_mcp.answers.size import clipped
 from swarm_mcp.view.top import tables
 from swarm_mcp.view.top.picture import Row, Table
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 # The styles: the terminal's own colours, beside attributes with the same meaning for a terminal without colours.
 

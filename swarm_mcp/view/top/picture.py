@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.store.changes import Changes
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Column(NamedTuple):

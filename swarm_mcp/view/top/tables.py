@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from swarm_hook_core.untrusted_text import cut, quoted
 from swarm_hook_core.wording import duration
@@ -13,12 +15,6 @@ from swarm_mcp.answers.work import Edit, MessageRow
 from swarm_mcp.domain import ENDED, Run, Task
 from swarm_mcp.view.overview.now import COUNTED, FileNow, Hold, Line, Now, SessionNow
 from swarm_mcp.view.top.picture import Column, Held, Row, Table
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
 
 LONGEST = 400  # characters of a cell
 NUMBER = 9  # characters of a session's name: the digits, and the mark before them

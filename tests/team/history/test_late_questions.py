@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from swarm_mcp.team import protocol
+from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.connection import init
-from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.server import TeamServer
 
 from .engine import Engine

@@ -271,12 +271,6 @@ def test_a_dead_peer_needs_no_force(ground: Ground, pair):
     assert ground.swarm("deregister", "--as", dead["id"]).code == 1, "it is not on record any more"
 
 
-def test_hooks_end_their_own_session_as_ever(ground: Ground, pair):
-    mine, peer = pair
-    done = ground.swarm("deregister", "--runtime", "claude-code", "--session-id", "theirs", "--json")
-    assert done.json == {"ok": True, "id": peer["id"], "scope": ground.scope} and left(ground) == {mine["id"]}
-
-
 def test_a_plain_registration_publishes_the_pane_it_is_made_in(ground: Ground, monkeypatch):
     monkeypatch.setenv("HERDR_PANE_ID", "p_3")
     row = ground.swarm("register", "--label", "session:x", "--json").json

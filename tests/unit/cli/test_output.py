@@ -17,7 +17,7 @@ from support.fixtures import SWARM, Ground
 from support.screen import read_terminal
 
 from swarm_mcp.answers import size
-from swarm_mcp.cli import table
+from swarm_mcp.cli import terminal
 from swarm_mcp.cli.output import one_line, safe
 
 pytestmark = pytest.mark.slow
@@ -220,19 +220,19 @@ COLUMNS = st.sampled_from(["file", "who", "note", "since", "mode", "title", "mes
 @given(st.lists(st.tuples(st.integers(0, 200), COLUMNS), min_size=1, max_size=8), st.integers(10, 200))
 def test_widths_shrink_only_as_far_as_needed(columns: list[tuple[int, str]], limit: int):
     widths, names = [cells for cells, _ in columns], [name for _, name in columns]
-    fitted = table.fitted(widths, names, limit)
-    room = limit - table.GAP * (len(widths) - 1)
+    fitted = terminal.fitted(widths, names, limit)
+    room = limit - terminal.GAP * (len(widths) - 1)
     assert all(new <= old for new, old in zip(fitted, widths))
     if sum(widths) <= room:
         assert fitted == widths
-    elif sum(min(w, table.NARROWEST) for w in widths) <= room:
+    elif sum(min(w, terminal.NARROWEST) for w in widths) <= room:
         assert sum(fitted) == room
-    assert all(new == old or new >= table.NARROWEST for new, old in zip(fitted, widths))
+    assert all(new == old or new >= terminal.NARROWEST for new, old in zip(fitted, widths))
     cut = [name for name, new, old in zip(names, fitted, widths) if new < old]
     for name, new, old in zip(names, fitted, widths):
         if name in ("since", "mode", "pid") and new < old:  # short columns give only after all others
-            texts = [at for at, one in enumerate(names) if one in table.TEXTS]
-            assert all(fitted[at] <= table.NARROWEST for at in texts), cut
+            texts = [at for at, one in enumerate(names) if one in terminal.TEXTS]
+            assert all(fitted[at] <= terminal.NARROWEST for at in texts), cut
 
 
 @given(st.text("ab /-\u8aac", max_size=60), st.integers(2, 30))
@@ -253,7 +253,7 @@ def test_a_note_without_room_stands_below_its_row(monkeypatch):
     )
     headers = ("file", "who", "since", "fence", "note")
     monkeypatch.setenv("COLUMNS", "68")
-    assert table.lay_out(headers, [row, ("b", "a terminal 8e3c69bd", "now", 8, None)]) == [
+    assert terminal.lay_out(headers, [row, ("b", "a terminal 8e3c69bd", "now", 8, None)]) == [
         "FILE                                   WHO                   SINCE",
         "src/importers/legacy/                  claude-code 5f0c2f6e  4 s ago",
         "excel_95_reader.py",
@@ -261,13 +261,13 @@ def test_a_note_without_room_stands_below_its_row(monkeypatch):
         "b                                      a terminal 8e3c69bd   now",
     ]
     monkeypatch.setenv("COLUMNS", "105")
-    head, first, _ = table.lay_out(headers, [row, ("b", "a terminal 8e3c69bd", "now", 8, None)])
+    head, first, _ = terminal.lay_out(headers, [row, ("b", "a terminal 8e3c69bd", "now", 8, None)])
     assert head.split() == ["FILE", "WHO", "SINCE", "NOTE"] and "4 s ago  moving the reader of old spreads…" in first
 
 
 def test_numbers_stand_to_the_right_and_empty_columns_are_left_out(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    lines = table.lay_out(("n", "pane", "name"), [(5, None, "a"), (1234, "", "b")])
+    lines = terminal.lay_out(("n", "pane", "name"), [(5, None, "a"), (1234, "", "b")])
     assert lines == ["   N  NAME", "   5  a", "1234  b"]
 
 

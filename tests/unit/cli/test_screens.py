@@ -188,10 +188,6 @@ def test_typed_at_a_terminal_and_read_elsewhere_it_is_the_same_as_text(ground: G
     assert done.returncode == 0 and verbs_in(lines[lines.index("Start here") :]) == FIVE and "\x1b" not in done.stdout
 
 
-def test_an_empty_word_is_no_command(ground: Ground):
-    assert ground.swarm("").code == 2
-
-
 SCENES = ["1. One agent, and your uncommitted lines", "2. Two agents", "3. A lock, for a file that must not change"]
 GIT_HOOK = {"GIT_DIR": "/nonexistent/.git", "GIT_INDEX_FILE": "/nonexistent/index"}
 AGENT_SHELL = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "0c8f5f0e-0000-4000-8000-000000000001"}

@@ -11,8 +11,7 @@ import pytest
 from support.fixtures import Ground
 
 from swarm_mcp.agents.harness import registry
-from swarm_mcp.agents.harness.acp.bridge import PERMISSION
-from swarm_mcp.agents.harness.bridge import TOKEN, argv_of
+from swarm_mcp.agents.harness.bridge import PERMISSION, TOKEN, argv_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.permissions import PermissionServer
 from swarm_mcp.agents.harness.query import YOLO, McpServer

@@ -151,10 +151,13 @@ def test_failures_are_exceptions(tmp_path: Path) -> None:
         with pytest.raises(HarnessError) as caught:
             ask(Run(Scripted("sys.exit(3)"), query))
         assert caught.value.code == "process_crashed" and caught.value.result.exit_code == 3
-        with pytest.raises(Unsupported):
-            ask(Run(Scripted(GOOD), query._replace(mode="read-only")))
-    with pytest.raises(Refused):
-        Run(Scripted(GOOD), query._replace(prompt="")).events()
+        run = Run(Scripted(GOOD), query._replace(mode="read-only"))
+        with pytest.raises(Unsupported, match="mode read-only"):
+            ask(run)
+        assert list(tmp_path.iterdir()) == [] and not Path(run.record).exists()
+    for senseless in ({"prompt": ""}, {"timeout_seconds": -1}, {"cwd": "/no-such-folder"}):
+        with pytest.raises(Refused):
+            Run(Scripted(GOOD), query._replace(**senseless)).events()
 
 
 def test_a_harness_by_its_name(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def test_what_is_obviously_meant_is_taken(tmp_path: Path) -> None:
 
 
 WRONG = {
-    "cwd": (None, 7, b"/tmp"), "prompt": (None, 7), "model": (3,), "mode": (None, ["edit"]), "task_id": (7,),
+    "cwd": (None, 7, b"/tmp"), "effort": ("much",), "prompt": (None, 7), "model": (3,), "mode": (None, ["edit"], "wild"), "task_id": (7,),
     "env": ({"A": None}, {"A": True}, {7: "x"}, [("A", "b")]), "fork_session": ("yes",),
     "additional_directories": ("/tmp", [None]), "additional_args": ("--x", 7, [["--x"]]), "skills": ({"a": 1},),
     "timeout_seconds": ("5", True, float("nan"), float("inf"), None), "grace_seconds": (float("nan"),),

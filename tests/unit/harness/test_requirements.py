@@ -98,13 +98,6 @@ def test_what_only_shapes_is_said_and_stands_in_the_record(ground: Ground) -> No
     assert told == lines
 
 
-def test_from_python_it_is_an_exception(tmp_path: Path) -> None:
-    run = run_of(registry.get("process"), tmp_path, command=("touch", "made"), mode="read-only")
-    with pytest.raises(Refused, match="mode read-only"):
-        run.start()
-    assert list(tmp_path.iterdir()) == [] and not Path(run.record).exists()
-
-
 class Counting(Scripted):
     """Reports its cost so far after each answer."""
 

@@ -220,14 +220,6 @@ def test_failures_as_exceptions(tmp_path):
         assert caught.value.instructions == "Install scripted."
 
 
-def test_a_senseless_query_is_refused_before_anything_starts(tmp_path):
-    for query in ({"mode": "wild"}, {"effort": "much"}, {"timeout_seconds": -1}):
-        with pytest.raises(Refused):
-            run_of(Scripted(GOOD), tmp_path, **query).start()
-    with pytest.raises(Refused):
-        run_of(Scripted(GOOD), tmp_path / "nowhere").start()
-
-
 def test_an_adapter_that_raises_ends_no_run(tmp_path):
     class Broken(Scripted):
         def parse(self, line, state):

@@ -4,12 +4,10 @@ import io
 import json
 import os
 import shlex
-import shutil
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -152,84 +150,10 @@ def test_a_hook_s_own_deadline_is_within_its_client_s(runtime: str) -> None:
     assert session_events.END_SECONDS <= 1.0
 
 
-@pytest.mark.parametrize("setting", ["'unbalanced", '"', "/not/there", "a\\", "'' ''", "  "])
-@pytest.mark.sampled
-def test_a_bad_choice_of_coordinator_switches_nothing_off(runtime: str, setting: str, tmp_path: Path) -> None:
-    ready_store()
-    peer_locks(tmp_path, tmp_path / "f")
-    me = new_session()
-    start(runtime, me, tmp_path, SWARM_MCP_BIN=setting)
-    assert write(runtime, me, tmp_path, tmp_path / "f", SWARM_MCP_BIN=setting).reason
-
-
 def other_implementation(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("CREATE TABLE strangers (a, b); INSERT INTO strangers VALUES (1, 2);")
     connection.close()
-
-
-def newer(path: Path) -> None:
-    ready_store()
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript("DROP TABLE context; DROP TABLE swarm_sessions; PRAGMA user_version = 2;")
-    connection.close()
-
-
-def cut_short(path: Path) -> None:
-    ready_store()
-    path.write_bytes(path.read_bytes()[:5000])
-
-
-def scrambled(path: Path) -> None:
-    ready_store()
-    data = bytearray(path.read_bytes())
-    data[4096:] = os.urandom(len(data) - 4096)
-    path.write_bytes(bytes(data))
-
-
-STORES: dict[str, Callable[[Path], Any]] = {
-    "a folder": lambda path: path.mkdir(),
-    "garbage": lambda path: path.write_bytes(os.urandom(20_000)),
-    "empty": lambda path: path.write_bytes(b""),
-    "cut short": cut_short,
-    "scrambled": scrambled,
-    "a link to nothing": lambda path: path.symlink_to("nothing"),
-    "a link to another store": lambda path: (
-        shutil.copy(ready_store(), path.with_name("other")),
-        path.unlink(),
-        path.symlink_to("other"),
-    ),
-    "a link to itself": lambda path: path.symlink_to(path.name),
-    "newer than us": newer,
-    "somebody else's": other_implementation,
-    "a device": lambda path: path.symlink_to("/dev/zero"),
-}
-
-
-@pytest.mark.parametrize("make", STORES.values(), ids=list(STORES))
-@pytest.mark.sampled
-def test_a_write_passes_where_the_store_cannot_be_read(
-    runtime: str, make: Callable[[Path], Any], tmp_path: Path
-) -> None:
-    path = Path(os.environ["SWARM_DB_PATH"])
-    path.parent.mkdir(exist_ok=True)
-    make(path)
-    me = new_session()
-    # The coordinator is real here: it may mend a store that is merely empty, and must refuse the others.
-    for _ in range(2):
-        assert_passed(write(runtime, me, tmp_path, "f"))
-    mendable = make in (STORES["empty"], STORES["somebody else's"])
-    wait_for(lambda: (mendable and registered(path)) or fault_lines())
-
-
-def registered(path: Path) -> bool:
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection, connection:
-            found = connection.execute("SELECT count(*) FROM swarm_sessions").fetchone()[0] > 0
-        connection.close()
-        return bool(found)
-    except sqlite3.Error:
-        return False
 
 
 def test_tables_of_another_implementation_are_kept(tmp_path: Path) -> None:
@@ -240,27 +164,6 @@ def test_tables_of_another_implementation_are_kept(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT * FROM strangers").fetchall() == [(1, 2)]
     connection.close()
-
-
-@pytest.fixture
-def locked_store(tmp_path: Path) -> Iterator[Path]:
-    """A store that another process has locked for itself alone."""
-    path = ready_store()
-    script = (
-        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None);"
-        "c.execute('PRAGMA journal_mode = DELETE'); c.execute('BEGIN EXCLUSIVE'); print('held', flush=True); input()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as holder:
-        assert holder.stdout and holder.stdout.readline() == b"held\n"
-        yield path
-        holder.kill()
-
-
-def test_a_write_passes_where_somebody_keeps_the_store_locked(runtime: str, locked_store: Path, tmp_path: Path) -> None:
-    assert_passed(write(runtime, new_session(), tmp_path, "f"))
-    assert "locked" in fault_lines()[0]["fault"]
 
 
 def test_a_writer_at_work_does_not_hide_a_lock(runtime: str, tmp_path: Path) -> None:
@@ -323,31 +226,21 @@ def test_input_that_is_no_payload_is_a_recorded_fault(hook: str, kind: str) -> N
 
 
 def odd_payloads(runtime: str, cwd: Path) -> dict[str, bytes]:
-    """Return objects that are odd inside; the hook decides if one is a fault."""
+    """Return objects that are odd inside; the hook decides if one is a fault. Other types: test_no_payload_breaks_a_hook."""
     whole = write_payload(runtime, new_session(), cwd, str(cwd / "f"))
     tool_input = json.dumps(whole["tool_input"]).encode()
     text = json.dumps(whole).encode()
     big = {**whole, "tool_input": {**whole["tool_input"], "content": "x" * 5_000_000}}
-    kinds: dict[str, Any] = {"null": None, "list": [[]], "number": 3, "empty": ""}
-    swapped = {
-        f"{name} {kind}": json.dumps({**whole, name: value}).encode()
-        for name in ("session_id", "cwd", "tool_name", "tool_input", "hook_event_name")
-        for kind, value in kinds.items()
-    }
     return {
-        "an empty object": b"{}",
         "five megabytes": json.dumps(big).encode(),
         "five megabytes of patch": text.replace(
             tool_input, json.dumps({"command": "*** Begin Patch\n" + "*** Add" * 700_000}).encode()
         ),
-        "input nested a little too deep": text.replace(tool_input, b'{"a":' * 900 + b"1" + b"}" * 900),
-        "input nested far too deep": text.replace(tool_input, b"[" * 100_000 + b"]" * 100_000),
         "bytes that are no text": text.replace(b"/f", b"/\xff\xfe"),
         "a null byte in the path": text.replace(b"/f", b"/\\u0000f"),
         "a null byte in the folder": json.dumps({**whole, "cwd": "/tmp\0/x"}).encode(),
         "a folder that is not there": json.dumps({**whole, "cwd": "/not/there"}).encode(),
         "half a character": text.replace(b"/f", b"/\\ud800"),
-        **swapped,
     }
 
 

@@ -22,6 +22,7 @@ from support.sessions import (
     new_session,
     peer_locks,
     ready_store,
+    said_by,
     start,
     wired_command,
     write_payload,
@@ -78,13 +79,7 @@ class Machine:
 
     def run(self, runtime: str, event: str, payload: dict[str, Any]) -> str:
         """Return the output of the wired hook. It must leave nothing on standard error, and end well."""
-        command = wired_command(runtime, event)
-        done = subprocess.run(
-            ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, env=self.env,
-            timeout=30,
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        return said_by(wired_command(runtime, event), payload, env=self.env)
 
     def start(self, runtime: str, session: str) -> dict[str, str]:
         """Return a session start's words for the user and the model."""

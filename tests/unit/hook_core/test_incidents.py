@@ -77,6 +77,11 @@ def overwritten(scene: Scene) -> None:
     scene.tries("echo x > notes.md")
 
 
+def removed(scene: Scene) -> None:
+    scene.peer.edits("notes.md", "beta", "PEER")
+    scene.tries("rm notes.md")
+
+
 def at_that_moment(scene: Scene) -> None:
     scene.peer.denied("Bash", {"command": "sleep 9; echo x > notes.md"})
     scene.tries("echo x > notes.md")
@@ -219,6 +224,7 @@ CASES = {
     "folder": Case(locked_folder, REFUSED, "lock", "held by {peer}, by the locked folder "),
     "request": Case(requested, REFUSED, "lock", 'held by {peer}: "busy"'),
     "uncommitted": Case(overwritten, REFUSED, "uncommitted", "it would overwrite what {peer} changed"),
+    "removed": Case(removed, REFUSED, "uncommitted", "it would remove what {peer} changed"),
     "moment": Case(at_that_moment, REFUSED, "moment", "{peer} was writing it at that moment"),
     "sweep": Case(swept, REFUSED, "sweep", "`git checkout .` would throw away what {peer} changed"),
     "commit": Case(taken_along, REFUSED, "sweep", "`git commit -qam x` would commit what {peer} changed"),

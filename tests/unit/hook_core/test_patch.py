@@ -41,30 +41,6 @@ PATCH = envelope(ADD)
 
 
 @pytest.mark.parametrize(
-    ("hunks", "paths"),
-    [
-        (ADD, ["n"]),
-        (UPDATE, ["f"]),
-        ("*** Delete File: g\n", ["g"]),
-        ("*** Update File: f\n*** Move to: d/m\n@@\n-x\n+z\n", ["f", "d/m"]),
-        ("*** Update File: f\n*** End of File\n*** Move to: m\n@@\n-x\n+z\n", ["f", "m"]),
-        ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n", ["f"]),
-        ("*** Move File: a -> b\n", ["a", "b"]),
-        ("*** Move File: a\n", ["a"]),
-        ("*** Environment ID: local\n" + ADD, ["n"]),
-        (ADD + UPDATE + UPDATE + "*** Delete File: n\n", ["n", "f"]),
-        ("", []),
-        ("*** Add File: a\0b\n+1\n" + ADD, ["n"]),  # a path that no file can have is left out
-        # Of several envelopes all are read, without the text between them.
-        (ADD + "*** End Patch\n*** Add File: between\n+1\n*** Begin Patch\n" + UPDATE, ["n", "f"]),
-    ],
-)
-@requirement("P-15")
-def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> None:
-    assert patch_paths(envelope(hunks)) == paths
-
-
-@pytest.mark.parametrize(
     ("hunks", "changes"),
     [
         (ADD, "n replace"),
@@ -79,17 +55,25 @@ def test_every_kind_of_hunk_names_its_files(hunks: str, paths: list[str]) -> Non
         ("*** Update File: f\n*** Move to: f\n@@\n-x\n+z\n*** Add File: f\n+1\n", "f replace"),
         ("*** Move File: a -> b\n", "a remove, b replace"),
         ("*** Move File: a\n", "a remove"),
+        ("*** Update File: f\n*** End of File\n*** Move to: m\n@@\n-x\n+z\n", "f remove, m replace"),
+        ("*** Environment ID: local\n" + ADD, "n replace"),
         # For a file that is named more than once, its last change.
         (UPDATE + UPDATE, "f edit"),
         (UPDATE + "*** Delete File: f\n", "f remove"),
         ("*** Delete File: f\n*** Add File: f\n+1\n", "f replace"),
         ("*** Add File: f\n+1\n" + UPDATE, "f replace"),
-        ("*** Add File: a\0b\n+1\n" + ADD, "n replace"),
+        (ADD + UPDATE + UPDATE + "*** Delete File: n\n", "n remove, f edit"),
+        ("*** Add File: a\0b\n+1\n" + ADD, "n replace"),  # a path that no file can have is left out
+        # Of several envelopes all are read, without the text between them.
+        (ADD + "*** End Patch\n*** Add File: between\n+1\n*** Begin Patch\n" + UPDATE, "n replace, f edit"),
         ("", ""),
     ],
 )
+@requirement("P-15")
 def test_each_file_is_changed_replaced_or_removed(hunks: str, changes: str) -> None:
-    assert ", ".join(map(" ".join, patch_changes(envelope(hunks)))) == changes
+    found = patch_changes(envelope(hunks))
+    assert ", ".join(map(" ".join, found)) == changes
+    assert patch_paths(envelope(hunks)) == [path for path, _how in found]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from support.sessions import (
     new_session,
     peer_locks,
     ready_store,
+    said_by,
     wired_command,
 )
 from support.store_files import make
@@ -53,12 +54,7 @@ class Installed:
         """Return the hook's answer to the captured payload `name`, started as the client does."""
         payload = {**captured(runtime, name, self.folder.parent), "session_id": session}
         command = wired_command(runtime, name.partition(".")[0])
-        done = subprocess.run(
-            ["/bin/sh", "-c", command], input=json.dumps(payload), capture_output=True, text=True, timeout=60,
-            env={**os.environ, **env},
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        return said_by(command, payload, env={**os.environ, **env})
 
     def forbid_own_hook(self) -> None:
         """Have the plugin's own hook script fail where it is started."""

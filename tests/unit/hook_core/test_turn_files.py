@@ -125,22 +125,6 @@ def test_files_below_a_folder_are_found(world: World) -> None:
     assert world.check(world.peer, f"{world.folder}/d").under([f"{world.folder}/sub"]) == []
 
 
-def test_a_file_ends_with_its_turn(world: World) -> None:
-    b, c = f"{world.folder}/b", f"{world.folder}/c"
-    world.check(world.me), world.check(world.me, b, agent="a"), world.check(world.peer, c)
-    turn_files.end("codex", world.me, "")
-    assert turns.holders(world.file) == [] and turns.holders(b) == [world.me]
-    turn_files.end("codex", world.me)
-    assert turns.holders() == [world.peer]
-
-
-def test_what_the_next_turn_has_written_does_not_end_with_the_one_before(world: World) -> None:
-    over = time.time_ns()
-    turns.write(("codex", world.me), world.file, ago=-1)
-    turn_files.end("codex", world.me, "", over)
-    assert turns.holders() == [world.me]
-
-
 @pytest.mark.parametrize("ago", [601, -86400])
 def test_it_is_void_ten_minutes_after_the_last_write_and_in_the_far_future(world: World, ago: float) -> None:
     """A clock may have been set back."""

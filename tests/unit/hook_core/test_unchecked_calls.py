@@ -25,6 +25,7 @@ from support.sessions import (
     peer_locks,
     ready_store,
     run,
+    said_by,
     start,
     write,
     write_payload,
@@ -99,7 +100,9 @@ def test_a_write_is_denied_where_the_store_is_broken(runtime: str, broken: Calla
     broken()
     assert_denied(write(runtime, new_session(), tmp_path, "f", **CLOSED), "SWARM_FAIL is closed", "SWARM_FAIL=open")
     assert any("denied, as it could not be checked" in line["fault"] for line in fault_lines())
+    before = len(fault_lines())
     assert write(runtime, new_session(), tmp_path, "f", PATH="/nowhere").out == "", "open is how it is by itself"
+    assert len(fault_lines()) > before
 
 
 @pytest.mark.parametrize("broken", BROKEN[:5], ids=lambda broken: broken.__name__)
@@ -247,11 +250,8 @@ def test_a_plugin_s_record_that_is_a_pipe_keeps_nobody_waiting(me: str, tmp_path
     os.mkfifo(root / "install.json")
     wired = json.loads((root / "integrations/claude-code/hooks.json").read_text())["hooks"]["PreToolUse"]
     command = wired[0]["hooks"][0]["command"].replace("${CLAUDE_PLUGIN_ROOT}", str(root))
-    done = subprocess.run(
-        ["/bin/sh", "-c", command], input=json.dumps(bash(me, tmp_path, WRITES)), capture_output=True, text=True,
-        timeout=60, env={**os.environ, "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
-    assert "swarm lock blocked Bash" in done.stdout
+    said = said_by(command, bash(me, tmp_path, WRITES), env={**os.environ, "PATH": "/usr/bin:/bin"})
+    assert "swarm lock blocked Bash" in said
 
 
 def test_what_an_unchecked_call_has_changed_is_told_and_kept(me: str, tmp_path: Path) -> None:

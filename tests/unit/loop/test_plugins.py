@@ -10,8 +10,7 @@ import pytest
 from support.loop_fixtures import ANTHROPIC, MAIN, OPENAI, Model, Say, executable, loop, sessions, tool, written
 from support.requirement import requirement
 
-from swarm_mcp.agents.loop import settings, tools
-from swarm_mcp.agents.loop.providers import choice
+from swarm_mcp.agents.loop import providers, settings, tools
 from swarm_mcp.agents.loop.settings import LoopFailure
 
 pytestmark = pytest.mark.slow
@@ -332,19 +331,19 @@ def test_a_variants_own_prices(model: Model, packs: Path, monkeypatch: pytest.Mo
 
 @requirement("B-14")
 def test_the_bundled_providers_are_whole(model: Model) -> None:
-    listed = choice.variants([])
+    listed = providers.variants([])
     assert {"deepseek", "fireworks", "groq", "llama.cpp", "ollama", "openrouter", "zai"} <= set(listed)
     for name in listed:
         facts = dict(settings.read(listed[name]))
         assert facts["description"] and facts["url"].startswith(("https://", "http://127.0.0.1:"))
         key = {facts["auth_env"]: "k-1"} if "auth_env" in facts else {}
         assert bool(key) is facts["url"].startswith("https://")
-        found = choice.resolve(name, [], {**os.environ, **key})
+        found = providers.resolve(name, [], {**os.environ, **key})
         request = found.protocol.request({"model": "m"}, {**os.environ, **found.more}, True)
         assert request.url == facts["url"] and "sk-mock" not in str(request.headers)
         if key:
             with pytest.raises(LoopFailure, match="is not set"):
-                choice.resolve(name, [], os.environ)
+                providers.resolve(name, [], os.environ)
     shown = loop("help").out
     assert "Groq (GROQ_API_KEY)" in shown
 

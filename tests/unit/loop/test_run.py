@@ -18,8 +18,7 @@ from swarm_mcp.agents.harness import Query, Run
 from swarm_mcp.agents.harness.claude.adapter import Claude
 from swarm_mcp.agents.harness.codex.adapter import PRICES, SHORT
 from swarm_mcp.agents.loop import session as messages
-from swarm_mcp.agents.loop.providers.anthropic import Anthropic
-from swarm_mcp.agents.loop.providers.openai import OpenAI
+from swarm_mcp.agents.loop.protocols import Anthropic, OpenAI
 from swarm_mcp.cli.help_page import page_of
 
 pytestmark = pytest.mark.slow
@@ -200,7 +199,7 @@ def test_an_endpoint_that_refuses_is_unreachable(model: Model, monkeypatch: pyte
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         monkeypatch.setenv("HARNESS_RETRIES", "1")
-        limits("swarm_mcp.agents.loop.providers.http", FIRST_WAIT=0.01)
+        limits("swarm_mcp.agents.loop.protocols", FIRST_WAIT=0.01)
         for name in ("ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{nobody.getsockname()[1]}")
         monkeypatch.setenv("HARNESS_PROVIDER", "anthropic")

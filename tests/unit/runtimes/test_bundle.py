@@ -16,6 +16,7 @@ import pytest
 from support.fixtures import FOLDERS, Ground
 from support.patience import raise_limits
 from support.requirement import requirement
+from support.sessions import said_by
 
 import swarm_hook_core
 import swarm_mcp
@@ -34,8 +35,12 @@ ROOTS = {"pi": "SWARM_PLUGIN_ROOT"}  # the variable that commands find the plugi
 EVENTS = {"SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop"}
 FAILED, SUBAGENTS = {"PostToolUseFailure"}, {"SubagentStart", "SubagentStop"}
 # Codex has no event for a call that failed, pi has no subagents. Codex alone tells of a turn that is interrupted, and
-# Claude Code that it is idle: some turns' ends show by nothing else.
-MORE = {"claude-code": FAILED | SUBAGENTS | {"Notification"}, "codex": SUBAGENTS | {"Interrupt"}, "pi": FAILED}
+# Claude Code that it is idle or that an error ended it: some turns' ends show by nothing else.
+MORE = {
+    "claude-code": FAILED | SUBAGENTS | {"Notification", "StopFailure", "ConfigChange"},
+    "codex": SUBAGENTS | {"Interrupt"},
+    "pi": FAILED,
+}
 
 
 # A call of each that writes held.py.
@@ -244,10 +249,7 @@ def test_hooks_run_from_it_without_the_checkout(ground: Ground, kept: Path, runt
     def run(command: str, event: str = "PreToolUse") -> str:
         payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": event, "tool_name": tool,
                    "tool_input": tool_input, "source": "startup"}  # fmt: skip
-        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(payload), text=True, capture_output=True,
-                              cwd="/", env=environment, timeout=300)  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
+        return said_by(command, payload, cwd="/", env=environment)
 
     wired = commands(moved, runtime)
     earlier_start = earlier_checks(moved, runtime)[0].replace("pre_tool_use", "session_start")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from support.fixtures import SWARM, Ground
 from support.requirement import requirement
-from support.sessions import ROOT, captured, instances, new_session, peer_locks, ready_store, run
+from support.sessions import ROOT, captured, instances, new_session, peer_locks, ready_store, run, said_by
 
 from swarm_mcp.doctor import enforcement
 from swarm_mcp.runtimes import bundle, hook_config, runtime
@@ -154,11 +154,8 @@ def test_its_hooks_deny_from_the_marketplace_folder(ground: Ground, marketplace:
     payload = {"session_id": "mine", "cwd": ground.scope, "hook_event_name": "PreToolUse",
                "tool_name": "apply_patch", "tool_input": {"command": patch}}  # fmt: skip
     env = {name: os.environ[name] for name in ("HOME", "PATH", "SWARM_STATE_DIR")}
-    done = subprocess.run(
-        ["/bin/sh", "-c", commands(files_of(marketplace))["PreToolUse"]], input=json.dumps(payload), text=True,
-        capture_output=True, env={**env, "SWARM_DB_PATH": ground.database}, cwd=ground.repo, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (0, "") and "swarm lock blocked" in done.stdout
+    command, env["SWARM_DB_PATH"] = commands(files_of(marketplace))["PreToolUse"], ground.database
+    assert "swarm lock blocked" in said_by(command, payload, env=env, cwd=ground.repo)
 
 
 @pytest.mark.parametrize("gone", [bundle.ENTRY, bundle.HOOK], ids=["hook.py", "hook.sh"])

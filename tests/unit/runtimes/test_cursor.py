@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks, ready_store
+from support.sessions import PAYLOADS, ROOT, hook_core, new_session, peer_locks, ready_store, said_by
 
 from swarm_hook_core import EDIT, REMOVE, REPLACE
 from swarm_hook_core.mcp_writers import is_writer
 from swarm_mcp.errors import ClientFailed
-from swarm_mcp.runtimes import cursor
 from swarm_mcp.runtimes.base import Steps
+from swarm_mcp.runtimes.in_users_file import Cursor
 from swarm_mcp.server.tools import all_tools
 
 pytestmark = pytest.mark.thorough
@@ -61,7 +61,7 @@ class Client:
 def client(home: Path, tmp_path: Path, plugin: Path) -> Client:
     ready_store()
     made = Client(home, tmp_path / "repo")
-    cursor.Cursor().install(plugin, Steps())
+    Cursor().install(plugin, Steps())
     return made
 
 
@@ -95,13 +95,10 @@ def test_hooks_of_claude_codes_plugin_stand_back_where_it_has_its_own(
 
     def said() -> dict[str, Any]:
         environment = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(plugin), "CURSOR_VERSION": "3.18.0"}
-        done = subprocess.run(["/bin/sh", "-c", command], input=json.dumps(client.payload(name)), env=environment,
-                              capture_output=True, text=True, timeout=30, check=False)  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, ""), done
-        return dict(json.loads(done.stdout or "{}"))
+        return dict(json.loads(said_by(command, client.payload(name), env=environment) or "{}"))
 
     assert said() == {}
-    cursor.Cursor().uninstall(Steps())
+    Cursor().uninstall(Steps())
     assert set(said()) == answer, "nobody else would do it: they act as its own"
 
 
@@ -164,7 +161,7 @@ def test_entries_have_only_what_is_documented(client: Client):
 
 
 def test_its_hooks_are_of_all_events_and_its_skill_names_the_bundle(client: Client, plugin: Path):
-    installed = cursor.Cursor().look(plugin, Steps()).installed
+    installed = Cursor().look(plugin, Steps()).installed
     assert installed and {hook.event for hook in installed.commands()} == set(
         hook_core("cursor").config.dialect.events.values()
     )
@@ -175,13 +172,13 @@ def test_its_hooks_are_of_all_events_and_its_skill_names_the_bundle(client: Clie
 def test_the_editor_is_found_without_a_command(home: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", os.defpath)
     (home / ".cursor").mkdir()
-    assert cursor.Cursor().program() == "", "the folder may be that of our hooks alone"
+    assert Cursor().program() == "", "the folder may be that of our hooks alone"
     (home / ".cursor" / "extensions").mkdir()
-    assert cursor.Cursor().program() == str(home / ".cursor")
+    assert Cursor().program() == str(home / ".cursor")
 
 
 def test_files_that_are_not_as_they_should_be_are_left(home: Path, plugin: Path):
-    folder, client = home / ".cursor", cursor.Cursor()
+    folder, client = home / ".cursor", Cursor()
     (folder / "skills" / "swarm").mkdir(parents=True)
     (folder / "skills" / "swarm" / "SKILL.md").write_text("mine")
     (folder / "mcp.json").write_text('{"mcpServers": {"swarm": {"url": "http://127.0.0.1:1"}}}')

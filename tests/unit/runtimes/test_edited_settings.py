@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from swarm_hook_core.state import state_dir
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.edited_json import EditedJson, Entry, tree_in
-from swarm_mcp.runtimes.edited_yaml import YamlText
+from swarm_mcp.runtimes.hermes import YamlText
 from swarm_mcp.runtimes.users_file import BYTE_ORDER_MARK
 
 pytestmark = [pytest.mark.slow, pytest.mark.thorough]

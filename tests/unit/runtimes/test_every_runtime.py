@@ -186,6 +186,7 @@ def caller(name: str, tmp_path: Path) -> Caller:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HOOKED)
+@requirement("P-09", "P-12")
 @pytest.mark.sampled
 def test_a_denial_is_the_client_s_own_byte_for_byte_and_else_nothing_is_said(name: str, caller: Caller):
     said = caller.said("pre_tool_use", caller.writes("notes.md"))
@@ -286,14 +287,6 @@ THEIRS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def marketplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A local bundle, in a folder with a name that a shell would read otherwise."""
-    folder = tmp_path_factory.mktemp("marketplace") / "a 'market' $place"
-    bundle.write(folder, local=True)
-    return folder
-
-
 def below(home: Path) -> dict[str, bytes | None]:
     """All files and folders in the home but ours."""
     paths = [path for path in home.rglob("*") if path.relative_to(home).parts[0] not in ("state", "store", ".local")]
@@ -304,24 +297,24 @@ def below(home: Path) -> dict[str, bytes | None]:
 @pytest.mark.parametrize("name", PERSONS)
 @pytest.mark.sampled
 def test_it_is_done_once_found_and_taken_out_without_a_trace(
-    name: str, is_new: bool, home: Path, marketplace: Path, tmp_path: Path
+    name: str, is_new: bool, home: Path, plugin: Path, tmp_path: Path
 ):
     (home / ".config").mkdir()
     for file, text in PERSONS[name].items() if not is_new else ():
         (home / file).parent.mkdir(parents=True, exist_ok=True)
         (home / file).write_bytes(text.encode())
     client, before = runtime(name), below(home)
-    assert client.look(marketplace, Steps()).findings[0].status == "warn"
+    assert client.look(plugin, Steps()).findings[0].status == "warn"
     assert not client.traces() and client.version() == ""
-    shutil.copytree(marketplace, tmp_path / "moved")
-    for place in (marketplace, tmp_path / "moved", marketplace):
+    shutil.copytree(plugin, tmp_path / "moved")
+    for place in (plugin, tmp_path / "moved", plugin):
         steps = Steps()
         assert client.install(place, steps).root == place and steps.done
     again = Steps()
-    client.install(marketplace, again)
+    client.install(plugin, again)
     assert again.done == [], "nothing is left to do"
     assert client.traces() and client.version() == bundle.__version__
-    look = client.look(marketplace, Steps())
+    look = client.look(plugin, Steps())
     assert look.findings[0].status == "ok" and look.installed and look.installed.commands()
     for _again in range(2):
         client.uninstall(Steps())
@@ -329,14 +322,12 @@ def test_it_is_done_once_found_and_taken_out_without_a_trace(
 
 
 @pytest.mark.parametrize(("name", "file", "content", "why"), THEIRS)
-def test_what_is_somebody_else_s_is_left_alone(
-    name: str, file: str, content: str, why: str, home: Path, marketplace: Path
-):
+def test_what_is_somebody_else_s_is_left_alone(name: str, file: str, content: str, why: str, home: Path, plugin: Path):
     (home / file).parent.mkdir(parents=True)
     (home / file).write_text(content)
     client = runtime(name)
     with pytest.raises(SwarmError, match=why):
-        client.install(marketplace, Steps())
+        client.install(plugin, Steps())
     with suppress(SwarmError):  # a file that cannot be read says so again
         client.uninstall(Steps())
     assert not client.traces()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.fixtures import wait_for
-from support.sessions import PAYLOADS, captured, instances, mistakes, new_session, peer_locks, ready_store
+from support.sessions import PAYLOADS, captured, instances, mistakes, new_session, peer_locks, ready_store, said_by
 from support.toml_reader import reader
 
 import swarm_mcp
@@ -52,13 +52,8 @@ class Place:
         `before`: words of a shell that come before the hook's own.
         """
         payload = captured("gemini", name, self.repo, session_id=self.me, **more)
-        done = subprocess.run(
-            ["bash", "-c", before + self.command(name.partition(".")[0])],
-            input=json.dumps(payload), capture_output=True, text=True, cwd=self.repo, env={**os.environ, **(env or {})},
-            check=False,
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return dict(json.loads(done.stdout or "{}"))
+        command, given = before + self.command(name.partition(".")[0]), {**os.environ, **(env or {})}
+        return dict(json.loads(said_by(command, payload, "bash", cwd=self.repo, env=given) or "{}"))
 
     def is_proven(self) -> bool:
         """Return True if doctor, with another shell, finds that a lock holds."""

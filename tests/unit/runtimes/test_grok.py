@@ -2,12 +2,11 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.sessions import captured, instances, mistakes, new_session, peer_locks, ready_store
+from support.sessions import captured, instances, mistakes, new_session, peer_locks, ready_store, said_by
 
 from swarm_hook_core.check import Writes
 from swarm_hook_core.hooks import tool_call
@@ -47,12 +46,8 @@ class Place:
         ((hook,),) = [group["hooks"] for group in tree["hooks"][name.partition(".")[0]]]
         payload = captured("grok", name, self.repo, **{"session_id": self.me, **more})
         given = {**os.environ, "GROK_HOOK_EVENT": "x", "CLAUDE_PLUGIN_ROOT": str(self.root), **(env or {})}
-        done = subprocess.run(
-            ["sh", "-c", hook["command"]], input=json.dumps(payload), capture_output=True, text=True, cwd=self.repo,
-            env=given, check=False,
-        )  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-        return dict(json.loads(done.stdout or "{}").get("hookSpecificOutput", {}))
+        said = said_by(hook["command"], payload, cwd=self.repo, env=given)
+        return dict(json.loads(said or "{}").get("hookSpecificOutput", {}))
 
     def write(self, file: str, **more: Any) -> dict[str, Any]:
         return self.ask("PreToolUse.write", tool_input={"file_path": file, "content": "x"}, **more)

@@ -106,22 +106,15 @@ def test_an_agent_learns_who_it_is_with_its_first_result(repo: Path):
     assert run("qwen", "post_tool_use", call).out == "", "it has ended"
 
 
-@pytest.fixture
-def marketplace(tmp_path: Path) -> Path:
-    folder = tmp_path / "market 'place'"
-    bundle.write(folder, local=True)
-    return folder
-
-
 def extension(home: Path) -> Path:
     return home / ".qwen/extensions/swarm"
 
 
-def test_a_person_s_own_folder_stays(home: Path, marketplace: Path):
+def test_a_person_s_own_folder_stays(home: Path, plugin: Path):
     settings = home / ".qwen/settings.json"
     settings.parent.mkdir()
     settings.write_text('// mine\n{"disableAllHooks": true}')
-    runtime("qwen").install(marketplace, Steps())
+    runtime("qwen").install(plugin, Steps())
     runtime("qwen").uninstall(Steps())
     assert settings.read_text() == '// mine\n{"disableAllHooks": true}' and not extension(home).parent.exists()
 
@@ -134,23 +127,23 @@ def test_a_person_s_own_folder_stays(home: Path, marketplace: Path):
     ],
 )  # fmt: skip
 def test_one_that_a_person_has_disabled_is_found_out(
-    home: Path, marketplace: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str], is_off: bool
+    home: Path, plugin: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str], is_off: bool
 ):
-    runtime("qwen").install(marketplace, Steps())
+    runtime("qwen").install(plugin, Steps())
     (home / "work").mkdir()
     monkeypatch.chdir(home / "work")
     told = {"swarm": {"overrides": [rule.replace("HOME", str(home)) for rule in rules]}}
     (home / ".qwen/extensions/extension-enablement.json").write_text(json.dumps(told))
-    (found,) = runtime("qwen").look(marketplace, Steps()).findings
+    (found,) = runtime("qwen").look(plugin, Steps()).findings
     assert (found.status == "fail" and "disabled" in found.message) is is_off, found
 
 
-def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, marketplace: Path):
+def test_claude_code_s_plugin_taken_over_is_found_out(home: Path, plugin: Path):
     """As releases before this one are: the client converts them, and no hook of theirs knows its tools."""
-    shutil.copytree(marketplace, extension(home))
+    shutil.copytree(plugin, extension(home))
     manifest = json.loads((extension(home) / MANIFEST).read_text())
     (extension(home) / MANIFEST).write_text(json.dumps({**manifest, "hooks": {}}))
-    (found,) = runtime("qwen").look(marketplace, Steps()).findings
+    (found,) = runtime("qwen").look(plugin, Steps()).findings
     assert found.status == "fail" and "another client" in found.message
 
 

@@ -6,15 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import sessions
 from support.altered import Call, Listening
 from support.fixtures import Ground
 from support.query_plans import scans
 
 from swarm_hook_core import paths
-from swarm_hook_core.untrusted_text import same_circle, token
 from swarm_mcp.errors import LockRefused, Refused
 from swarm_mcp.store import Store
 from swarm_mcp.store import locks as store_locks
@@ -369,18 +366,3 @@ def test_hidden_locks_keep_their_pane_to_themselves(ground: Ground):
     ground.lock(theirs, "f")
     assert "p_9" not in ground.swarm("locks", "--json", "--as", mine["id"]).out
     assert "p_9" in ground.swarm("locks", "--json", "--as", theirs["id"]).out
-
-
-WORD = st.text(st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1, max_size=6)
-
-
-@given(st.lists(st.one_of(WORD, WORD.map(lambda word: f"identity:{word}"))), st.lists(WORD))
-def test_the_first_identity_word_counts(words: list[str], blanks: list[str]):
-    label = "  ".join(words)
-    named = [word.removeprefix("identity:") for word in words if word.startswith("identity:")]
-    assert token(label, "identity") == (named[0] if named else "")
-
-
-@given(st.sampled_from(["", "a", "b", "A"]), st.sampled_from(["", "a", "b", "A"]))
-def test_only_two_different_identities_are_strangers(mine: str, theirs: str):
-    assert same_circle(mine, theirs) == same_circle(theirs, mine) == (not mine or not theirs or mine == theirs)

@@ -274,14 +274,6 @@ def mode(ground: Ground) -> str:
     return ground.sql("PRAGMA journal_mode")[0]["journal_mode"]
 
 
-def test_a_safe_sqlite_writes_ahead(ground: Ground):
-    ground.store().close()
-    assert driver.wal_is_safe(driver.version(driver.load())), (
-        "the environment lacks a current SQLite: pip install pysqlite3"
-    )
-    assert mode(ground) == "wal"
-
-
 @pytest.mark.parametrize(("release", "expected"), [("3.51.2", "delete"), ("3.40.1", "delete"), ("3.51.3", "wal")])
 def test_the_release_decides_the_journal(ground: Ground, monkeypatch, release: str, expected: str):
     monkeypatch.setattr(schema, "version", lambda _: tuple(int(part) for part in release.split(".")))

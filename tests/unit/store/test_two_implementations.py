@@ -75,6 +75,22 @@ def test_a_lock_of_theirs_denies_a_write_in_a_client_whatever_else_its_row_says(
     assert theirs in sessions.write("claude-code", mine, ground.repo, file).reason
 
 
+@pytest.mark.parametrize("locked", ["{folder}/ln/src/b", "{folder}/ln/sub/../src/b"])
+def test_a_lock_of_theirs_counts_under_its_spelling_until_its_holder_has_gone(
+    ground: Ground, other: Other, locked: str
+) -> None:
+    """Our store gives such a row its key at the next opening: no hook waits for that."""
+    (ground.folder / "ln").symlink_to(ground.scope)
+    theirs, mine = other.register(ground.scope, "them"), sessions.new_session()
+    sessions.start("claude-code", mine, ground.repo)
+    other.lock(theirs, locked.format(folder=ground.folder))
+    for spelled in ("src/b", f"{ground.folder}/ln/src/b", "sub/../src/b"):
+        assert "held by them" in sessions.write("claude-code", mine, ground.repo, spelled).reason, spelled
+    assert sessions.write("claude-code", mine, ground.repo, "src/c").reason == ""
+    other.change("UPDATE instances SET heartbeat = heartbeat - 3600 WHERE id = ?", theirs)
+    assert sessions.write("claude-code", mine, ground.repo, "src/b").reason == "", "after a minute without a sign"
+
+
 RIVALS = """
 import random
 sys.path.insert(0, os.path.dirname(arguments["database"]))

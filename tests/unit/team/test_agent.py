@@ -14,9 +14,8 @@ from swarm_hook_core import clock
 from swarm_hook_core.repository import tree_at
 from swarm_mcp.store import Store
 from swarm_mcp.store.lock_request import request
-from swarm_mcp.team import agent_client, memberships, talk
+from swarm_mcp.team import TeamRefused, agent_client, memberships, talk
 from swarm_mcp.team.agent import Agent
-from swarm_mcp.team.errors import TeamRefused
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.protocol import want
 from swarm_mcp.workspace import panes

@@ -7,9 +7,8 @@ from support.document_cases import *  # noqa: F403
 from support.document_cases import ask, both, confirm, task, value
 from support.team_machines import REPOSITORY
 
-from swarm_mcp.team import protocol
+from swarm_mcp.team import TeamUnreachable, protocol
 from swarm_mcp.team.documents import Documents
-from swarm_mcp.team.errors import TeamUnreachable
 from swarm_mcp.team.parts import TeamRows
 
 pytestmark = pytest.mark.thorough

@@ -16,8 +16,7 @@ from support.team_machines import REPOSITORY
 from swarm_hook_core import clock, repository
 from swarm_hook_core.state import state_dir
 from swarm_mcp.errors import LockRefused, SwarmError
-from swarm_mcp.team import memberships, protocol
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable, memberships, protocol
 from swarm_mcp.team.memberships import Membership, checked_server, machine
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.protocol import GRACE, MESSAGE, REFUSED, STALE, TASK, UNKNOWN_SESSION, VALUE, item

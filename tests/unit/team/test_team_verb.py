@@ -17,8 +17,7 @@ from swarm_mcp.doctor.own_checks import Asked
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.runtimes.base import Finding
 from swarm_mcp.store import Store
-from swarm_mcp.team import doctor, memberships, standing, verb
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable, doctor, memberships, standing, verb
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.team.places import (
     CONFIGURED,

@@ -17,8 +17,7 @@ from swarm_mcp.domain import Session
 from swarm_mcp.errors import NotConfirmed, Refused
 from swarm_mcp.locking.acquisition import claim, claim_next, reserve
 from swarm_mcp.store import user_interface
-from swarm_mcp.team import talk
-from swarm_mcp.team.errors import TeamUnreachable
+from swarm_mcp.team import TeamUnreachable, talk
 from swarm_mcp.team.parts import TeamRows
 from swarm_mcp.workspace import panes
 

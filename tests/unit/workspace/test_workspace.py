@@ -13,9 +13,8 @@ from support.scripted_herdr import Herdr
 from swarm_mcp.errors import SwarmError
 from swarm_mcp.server.tools.instances import WORKSPACE_TOOLS as WORKSPACE_TOOLS
 from swarm_mcp.server.tools.messages import TOOLS as MESSAGE_TOOLS
-from swarm_mcp.workspace import backend, panes
-from swarm_mcp.workspace import herdr as module
-from swarm_mcp.workspace.interface import PaneUnavailable
+from swarm_mcp.workspace import backends, panes
+from swarm_mcp.workspace.backends import PaneUnavailable, backend
 
 pytestmark = pytest.mark.slow
 
@@ -51,12 +50,12 @@ class Caller:
 def hangs(herdr: Herdr, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """Have herdr hang at this verb, and be given up soon; other verbs have their time on a busy machine."""
     herdr.says(verb, "hang")
-    begins = module.run
+    begins = backends.run
 
     def hurried(argv: list[str], seconds: float, **options):
         return begins(argv, 0.5 if argv[2] == verb else seconds, **options)
 
-    monkeypatch.setattr(module, "run", hurried)
+    monkeypatch.setattr(backends, "run", hurried)
 
 
 def call(ground: Ground, row: dict, name: str, **arguments):

@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from swarm_hook_core.environment import first_set
 from swarm_mcp.agents.harness.adapter import (
@@ -46,11 +47,6 @@ from swarm_mcp.agents.harness.servers import (
 from swarm_mcp.errors import Refused
 from swarm_mcp.runtimes.base import PLUGIN_ID
 from swarm_mcp.runtimes.claude_code import home
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The start of Claude Code: its flags, and a run's private files.
 #
@@ -95,7 +91,15 @@ def launch(query: Query, folder: Path, model: str) -> Launch:
         argv += ["--model", model]
     if query.effort:
         argv += ["--effort", query.effort]
-    argv += _prompts(query, folder)
+    # Write the system prompts to files: they may be too long for argv, and are private.
+    words = []
+    if query.system_prompt:
+        words += ["--system-prompt-file", written(folder / "system.md", query.system_prompt)]
+    if query.append_system_prompt:
+        words += ["--append-system-prompt-file", written(folder / "append.md", query.append_system_prompt)]
+    if words and query.resume_session_id:
+        words += ["--system-prompt-snapshot", "off"]
+    argv += words
     if not query.resume_session_id:
         session = []
     else:
@@ -166,18 +170,6 @@ def _all_of(server: str) -> str:
 def _plain(name: str) -> str:
     """A server's name as the client has it in the names of tools."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)
-
-
-def _prompts(query: Query, folder: Path) -> list[str]:
-    """Write the system prompts to files: they may be too long for argv, and are private."""
-    words = []
-    if query.system_prompt:
-        words += ["--system-prompt-file", written(folder / "system.md", query.system_prompt)]
-    if query.append_system_prompt:
-        words += ["--append-system-prompt-file", written(folder / "append.md", query.append_system_prompt)]
-    if words and query.resume_session_id:
-        words += ["--system-prompt-snapshot", "off"]
-    return words
 
 
 def _skills(query: Query, folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ import json
 import re
 import time
 from collections.abc import Iterable
+from typing import Any
 
 from swarm_mcp.agents.harness import events, outcome
 from swarm_mcp.agents.harness.events import (
@@ -29,11 +30,6 @@ from swarm_mcp.agents.harness.events import (
 from swarm_mcp.agents.harness.outcome import AUTH_FAILED, RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line
 from swarm_mcp.agents.harness.permissions import asks
 from swarm_mcp.agents.harness.query import parse_object
-
-TYPE_CHECKING = False
-
-if TYPE_CHECKING:
-    from typing import Any
 
 # The meaning of Claude Code's failures.
 #
@@ -397,7 +393,10 @@ def _run_ended(found: dict[str, Any], state: dict[str, Any]) -> list[Event]:
             state["structured"] = found["structured_output"]
         if "structured" in state:
             more["structured"] = state["structured"]
-    model = _of_model(found, state)
+    used = found.get("modelUsage")
+    model = {}
+    if isinstance(used, dict) and isinstance(used.get(state.get("model")), dict):
+        model = dict(used[state["model"]])
     if isinstance(model.get("provider"), str):
         more["provider"] = PROVIDERS.get(model["provider"], model["provider"])
     window = count_of(model.get("contextWindow"))
@@ -450,14 +449,6 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     if None in known:
         return None
     return sum(count for count in known if count is not None)
-
-
-def _of_model(found: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-    """Return what the result says about the run's model; empty if nothing."""
-    used = found.get("modelUsage")
-    if isinstance(used, dict) and isinstance(used.get(state.get("model")), dict):
-        return dict(used[state["model"]])
-    return {}
 
 
 def _failure(text: str, category: str, state: dict[str, Any]) -> Event:

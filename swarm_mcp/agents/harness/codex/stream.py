@@ -20,6 +20,7 @@ from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import RATE_LIMITED, UNREACHABLE, Cost, Ending, count_of, one_line, reason_in
 from swarm_mcp.agents.harness.permissions import refusal_in
 from swarm_mcp.agents.harness.query import parse_object
+from swarm_mcp.runtimes.json_editor import list_of, object_of
 
 # The first one found in a message decides. Texts of Codex 0.169 and of the API behind it.
 _SIGNS = (
@@ -317,14 +318,14 @@ def _outcome(item: dict[str, Any]) -> tuple[str, bool]:
     if kind == "command_execution":
         return _text(item.get("aggregated_output")), failed or item.get("exit_code") not in (0, None)
     if kind == "file_change":
-        changes = [change for change in _list(item.get("changes")) if isinstance(change, dict)]
+        changes = [change for change in list_of(item.get("changes")) if isinstance(change, dict)]
         return "\n".join(f"{_text(c.get('kind'))} {_text(c.get('path'))}".strip() for c in changes), failed
     if kind == "mcp_tool_call":
         error, given = item.get("error"), item.get("result")
         if error:
             return _text(error.get("message") if isinstance(error, dict) else error), True
         if isinstance(given, dict):
-            parts = _list(given.get("content"))
+            parts = list_of(given.get("content"))
         else:
             parts = []
         text = "\n".join(_text(part.get("text")) if isinstance(part, dict) else _text(part) for part in parts)
@@ -339,12 +340,6 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _list(value: object) -> list[Any]:
-    if isinstance(value, list):
-        return value
-    return []
 
 
 # Codex's own record of a session: ``$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<time>-<session>.jsonl``.
@@ -388,12 +383,12 @@ def last_turn(path: str) -> Turn:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LARGEST))
             for line in file:
                 if b'"turn_context"' in line:
-                    model = _dict(_payload(line, "turn_context")).get("model") or model
+                    model = object_of(_payload(line, "turn_context")).get("model") or model
                 elif b'"token_count"' in line:
-                    info = _dict(_dict(_payload(line, "event_msg")).get("info"))
-                    usage = _dict(info.get("last_token_usage")).get("total_tokens", usage)
+                    info = object_of(object_of(_payload(line, "event_msg")).get("info"))
+                    usage = object_of(info.get("last_token_usage")).get("total_tokens", usage)
                     window = info.get("model_context_window", window)
-                    total = _dict(info.get("total_token_usage")) or total
+                    total = object_of(info.get("total_token_usage")) or total
     except OSError:  # no record
         return Turn()
     return Turn(model if isinstance(model, str) else None, count_of(usage), count_of(window), total)
@@ -404,9 +399,3 @@ def _payload(line: bytes, kind: str) -> object:
     if found.get("type") == kind:
         return found.get("payload")
     return None
-
-
-def _dict(value: object) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
-    return {}

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from swarm_mcp.agents.harness import bridge, events, outcome
-from swarm_mcp.agents.harness.acp.bridge import args_of, name_of
 from swarm_mcp.agents.harness.adapter import Capabilities, HarnessAdapter, Launch
+from swarm_mcp.agents.harness.bridge import args_of, name_of
 from swarm_mcp.agents.harness.events import Event
 from swarm_mcp.agents.harness.outcome import BEGINS, reason_in
 from swarm_mcp.agents.harness.permissions import SERVER, bridged, refusal_in
 from swarm_mcp.agents.harness.query import YOLO, Query, parse_object
 from swarm_mcp.agents.harness.servers import HiddenValues, words_of
 from swarm_mcp.installation import coordinator_command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 ASKING = ("default", "read-only")  # ids of session modes with a question before each write
 GRACE_SECONDS = "3"

@@ -16,11 +16,8 @@ from swarm_mcp.agents.harness.claude.adapter import Claude
 from swarm_mcp.agents.harness.codex.adapter import PRICES
 from swarm_mcp.agents.harness.outcome import TOKENS, Cost, Price, priced
 from swarm_mcp.agents.harness.query import parse_object
-from swarm_mcp.agents.loop import settings, subprocesses, tools
-from swarm_mcp.agents.loop.providers import http
-from swarm_mcp.agents.loop.providers.anthropic import Anthropic
-from swarm_mcp.agents.loop.providers.http import Reply, number_of
-from swarm_mcp.agents.loop.providers.openai import OpenAI
+from swarm_mcp.agents.loop import protocols, settings, subprocesses, tools
+from swarm_mcp.agents.loop.protocols import Anthropic, OpenAI, Reply, number_of
 from swarm_mcp.agents.loop.session import ModelCall, learn, model_call
 from swarm_mcp.agents.loop.settings import LoopFailure, Run
 from swarm_mcp.agents.loop.tools import BUILT_IN_PROVIDERS
@@ -78,7 +75,7 @@ def _sum(before: float | None, more: float | None) -> float | None:
 READY_SECONDS = 10.0
 
 
-def built_in(name: str) -> http.ModelProtocol:
+def built_in(name: str) -> protocols.ModelProtocol:
     """Return the protocol of that name; anthropic's for any other."""
     if name == "openai":
         return OpenAI()
@@ -109,19 +106,19 @@ class Provider:
             raise LoopFailure(f"{missing} is not set, which the provider {self.name} needs", "auth_failed")
         request = self.protocol.request(payload, environ, streams)
         if not streams:
-            return http.whole(self.name, request, loop.report.retry)
+            return protocols.whole(self.name, request, loop.report.retry)
         session = loop.session
 
         def say(text: str) -> None:
             session.stream("text", text=text)
             loop.report.text(text)
 
-        sink = http.Sink(
+        sink = protocols.Sink(
             say,
             lambda text: session.stream("thinking", text=text),
             early_calls.begin,
         )
-        return http.joined(self.name, request, lambda chunks: self.protocol.join(chunks, sink), loop.report.retry)
+        return protocols.joined(self.name, request, lambda chunks: self.protocol.join(chunks, sink), loop.report.retry)
 
 
 def first_ready(found: list[str], environ: Mapping[str, str]) -> str:

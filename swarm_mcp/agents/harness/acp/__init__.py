@@ -1,1 +1,0 @@
-"""Any agent that speaks the Agent Client Protocol as a harness."""
