@@ -12,7 +12,7 @@ import stat
 from typing import NamedTuple
 
 from swarm_hook_core.paths import FolderOf, is_beyond_link
-from swarm_hook_core.traces import NO_FILE, state_of
+from swarm_hook_core.traces import NO_FILE, UNDO, state_of
 from swarm_hook_core.traces.versions import LIMIT_BYTES
 from swarm_hook_core.traces.versions.acts import Author
 from swarm_hook_core.traces.versions.notes import Notes
@@ -256,7 +256,7 @@ class _Woven:
             is_last = index == len(moments) - 1
             if not is_last and moments[index + 1].at_ns < committed_at * 10**9:
                 continue
-            if self._is_head(moment):
+            if self._is_head(moment) and moment.tool != UNDO:  # an undo has its own content of the commit
                 return index
             if moment.at_ns > (committed_at + 1) * 10**9 or (self._persons and moment.at_ns == self._persons.undo_ns):
                 break
